@@ -1,1 +1,31 @@
-//! Placeholder.
+//! The events of Waypost: what may stand in the log, in which shape, for ever.
+//!
+//! A published type never changes. A new shape is a new version with an upcaster from the one
+//! before ([`upcast`]); recorded samples of every version under `samples/` must decode for ever,
+//! and the JSON Schemas under `json/` are generated from the types here.
+
+mod catalog;
+mod envelope;
+mod ids;
+mod sealed;
+pub mod upcast;
+
+pub mod account;
+pub mod claim;
+pub mod delivery;
+pub mod key;
+pub mod organization;
+pub mod record;
+pub mod run;
+pub mod secret;
+pub mod webhook;
+pub mod workflow;
+
+pub use catalog::{CATALOG, CatalogEntry, DecodeError, Event, Visibility};
+pub use envelope::{
+    AggregateType, Context, Log, NewEvent, Receipt, Recorded, StreamId, Traceparent,
+};
+pub use ids::{
+    AccountId, DeliveryId, EventId, KeyId, OrgId, RecordId, RunId, StepId, WebhookId, WorkflowId,
+};
+pub use sealed::Sealed;

@@ -1,0 +1,221 @@
+//! The catalogue: every event type with its name, version and visibility.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{
+    account, claim, delivery, key, organization, record, run, secret, upcast, webhook, workflow,
+};
+
+/// Who may see an event from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visibility {
+    /// Part of the organization's public feed.
+    Public,
+    /// A fact of Waypost's own that no feed shows.
+    Internal,
+}
+
+/// One published event type.
+#[derive(Debug)]
+pub struct CatalogEntry {
+    /// Its name, such as `run.started`.
+    pub name: &'static str,
+    /// Its newest version, from 1.
+    pub version: u16,
+    /// Who may see it.
+    pub visibility: Visibility,
+    /// Generates the JSON Schema of its data.
+    pub schema: fn(&mut SchemaGenerator) -> Schema,
+}
+
+/// Why recorded bytes are not an event.
+#[derive(Debug, thiserror::Error)]
+pub enum DecodeError {
+    /// No such type, or a version that is newer than this program.
+    #[error("unknown event type {0}")]
+    UnknownType(String),
+    /// The data does not fit the type.
+    #[error("{name}: {source}")]
+    Data {
+        /// The event's recorded type.
+        name: String,
+        /// What does not fit.
+        source: serde_json::Error,
+    },
+}
+
+/// A business event of the user's own, written by a NOTIFY step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Custom {
+    /// The name that follows `custom.`.
+    pub name: String,
+    /// The data as it was given.
+    pub data: Map<String, Value>,
+}
+
+const CUSTOM: &str = "custom.";
+
+macro_rules! events {
+    ($($(#[$doc:meta])* $variant:ident($data:ty) = $name:literal v $version:literal $visibility:ident),+ $(,)?) => {
+        /// Everything that can happen, each in the newest version of its type.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Event {
+            $($(#[$doc])* $variant($data),)+
+            /// A business event of the user's own.
+            Custom(Custom),
+        }
+
+        /// Every published type but `custom.<name>`, whose data is the user's own.
+        pub const CATALOG: &[CatalogEntry] = &[$(CatalogEntry {
+            name: $name,
+            version: $version,
+            visibility: Visibility::$visibility,
+            schema: <$data as JsonSchema>::json_schema,
+        }),+];
+
+        impl Event {
+            /// The type's name, such as `run.started`.
+            pub fn name(&self) -> Cow<'static, str> {
+                match self {
+                    $(Self::$variant(_) => Cow::Borrowed($name),)+
+                    Self::Custom(custom) => Cow::Owned(format!("{CUSTOM}{}", custom.name)),
+                }
+            }
+
+            /// The version that is written.
+            pub fn version(&self) -> u16 {
+                match self {
+                    $(Self::$variant(_) => $version,)+
+                    Self::Custom(_) => 1,
+                }
+            }
+
+            /// Who may see it.
+            pub fn visibility(&self) -> Visibility {
+                match self {
+                    $(Self::$variant(_) => Visibility::$visibility,)+
+                    Self::Custom(_) => Visibility::Public,
+                }
+            }
+
+            /// The event's data as JSON, as it stands in the log.
+            pub fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
+                match self {
+                    $(Self::$variant(data) => serde_json::to_vec(data),)+
+                    Self::Custom(custom) => serde_json::to_vec(&custom.data),
+                }
+            }
+
+            /// Reads recorded data, lifting older versions to the newest.
+            pub fn decode(recorded_type: &str, data: &[u8]) -> Result<Self, DecodeError> {
+                let wrong = |source| DecodeError::Data { name: recorded_type.to_owned(), source };
+                match recorded_type {
+                    $(concat!($name, ".v", $version) => {
+                        serde_json::from_slice(data).map(Self::$variant).map_err(wrong)
+                    })+
+                    other => match custom_name(other) {
+                        Some(name) => Ok(Self::Custom(Custom {
+                            name: name.to_owned(),
+                            data: serde_json::from_slice(data).map_err(wrong)?,
+                        })),
+                        None => {
+                            let (newer, data) = upcast::lift(other, data).map_err(wrong)?
+                                .ok_or_else(|| DecodeError::UnknownType(other.to_owned()))?;
+                            Self::decode(&newer, &data)
+                        }
+                    },
+                }
+            }
+
+            fn data(&self) -> Result<Value, serde_json::Error> {
+                match self {
+                    $(Self::$variant(data) => serde_json::to_value(data),)+
+                    Self::Custom(custom) => Ok(Value::Object(custom.data.clone())),
+                }
+            }
+        }
+    };
+}
+
+fn custom_name(recorded_type: &str) -> Option<&str> {
+    recorded_type.strip_prefix(CUSTOM)?.strip_suffix(".v1")
+}
+
+events! {
+    /// An organization came into being.
+    OrganizationCreated(organization::Created) = "organization.created" v 1 Internal,
+    /// A person joined an organization's staff.
+    OrganizationMemberAdded(organization::MemberAdded) = "organization.member_added" v 1 Internal,
+    /// A person opened an account.
+    AccountRegistered(account::Registered) = "account.registered" v 1 Internal,
+    /// A value was taken by its only holder.
+    ClaimClaimed(claim::Claimed) = "claim.claimed" v 1 Internal,
+    /// A value was given back.
+    ClaimReleased(claim::Released) = "claim.released" v 1 Internal,
+    /// An API key was made.
+    KeyCreated(key::Created) = "key.created" v 1 Public,
+    /// An API key was withdrawn.
+    KeyRevoked(key::Revoked) = "key.revoked" v 1 Public,
+    /// A named secret was given a value.
+    SecretSet(secret::Set) = "secret.set" v 1 Internal,
+    /// A workflow's definition was saved.
+    WorkflowSaved(workflow::Saved) = "workflow.saved" v 1 Public,
+    /// A run of a workflow was asked for.
+    WorkflowTriggered(workflow::Triggered) = "workflow.triggered" v 1 Public,
+    /// A runner took the run up.
+    RunStarted(run::Started) = "run.started" v 1 Public,
+    /// An attempt at a step began.
+    RunStepStarted(run::StepStarted) = "run.step_started" v 1 Public,
+    /// A step ended well.
+    RunStepSucceeded(run::StepSucceeded) = "run.step_succeeded" v 1 Public,
+    /// An attempt at a step failed.
+    RunStepFailed(run::StepFailed) = "run.step_failed" v 1 Public,
+    /// The run goes on only after a time.
+    RunWaiting(run::Waiting) = "run.waiting" v 1 Public,
+    /// The run ended well.
+    RunSucceeded(run::Succeeded) = "run.succeeded" v 1 Public,
+    /// The run ended in failure.
+    RunFailed(run::Failed) = "run.failed" v 1 Public,
+    /// The run was called off.
+    RunCancelled(run::Cancelled) = "run.cancelled" v 1 Public,
+    /// A contact was written for the first time.
+    ContactCreated(record::Contact) = "contact.created" v 1 Public,
+    /// A contact was replaced.
+    ContactUpdated(record::Contact) = "contact.updated" v 1 Public,
+    /// A contact was deleted.
+    ContactDeleted(record::Deleted) = "contact.deleted" v 1 Public,
+    /// A webhook endpoint was made.
+    WebhookCreated(webhook::Created) = "webhook.created" v 1 Public,
+    /// A webhook endpoint was changed.
+    WebhookUpdated(webhook::Updated) = "webhook.updated" v 1 Public,
+    /// A webhook endpoint was switched off for failing.
+    WebhookDisabled(webhook::Disabled) = "webhook.disabled" v 1 Public,
+    /// A webhook endpoint was deleted.
+    WebhookDeleted(webhook::Deleted) = "webhook.deleted" v 1 Public,
+    /// An attempt to deliver ended.
+    DeliveryAttempted(delivery::Attempted) = "delivery.attempted" v 1 Internal,
+}
+
+/// Fields that stand in the log but are nobody's business outside.
+const HIDDEN_FIELDS: &[&str] = &["keySha256", "secret"];
+
+impl Event {
+    /// The type with its version as it stands in the log, such as `run.started.v1`.
+    pub fn recorded_type(&self) -> String {
+        format!("{}.v{}", self.name(), self.version())
+    }
+
+    /// The data as the public feed, webhooks and sockets show it: without hashes and secrets.
+    pub fn public_data(&self) -> Result<Value, serde_json::Error> {
+        let mut data = self.data()?;
+        let own = !matches!(self, Self::Custom(_));
+        if let (true, Value::Object(fields)) = (own, &mut data) {
+            fields.retain(|name, _| !HIDDEN_FIELDS.contains(&name.as_str()));
+        }
+        Ok(data)
+    }
+}

@@ -1,0 +1,24 @@
+//! Events of a claim: uniqueness kept by the log itself.
+//!
+//! A claim's stream is named by a keyed hash of the value, and its last event says whether the
+//! value is held. Both kinds are appended with the last sequence expected, so that of two who
+//! reach for one value only one gets it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The value was taken.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Claimed {
+    /// Who holds it now, such as an account's number.
+    pub holder: String,
+}
+
+/// The value was given back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Released {
+    /// Who held it.
+    pub holder: String,
+}

@@ -1,0 +1,215 @@
+//! What surrounds an event: where it belongs, who caused it, when it was written.
+
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::{Event, EventId, OrgId};
+
+/// The streams of the log. They differ in volume and in how long they live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Log {
+    /// Every fact but positions, in one order, for ever.
+    Events,
+    /// Persons' positions, for 90 days by default.
+    Locations,
+    /// Attempts to deliver webhooks, for 30 days by default.
+    Deliveries,
+}
+
+macro_rules! aggregate_types {
+    ($($(#[$doc:meta])* $name:ident = $token:literal in $log:ident),+ $(,)?) => {
+        /// The kinds of aggregate; each event belongs to one aggregate.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum AggregateType { $($(#[$doc])* $name),+ }
+
+        impl AggregateType {
+            /// Every kind.
+            pub const ALL: &[Self] = &[$(Self::$name),+];
+
+            /// The kind as it stands in a subject.
+            pub const fn token(self) -> &'static str {
+                match self { $(Self::$name => $token),+ }
+            }
+
+            /// The stream that keeps this kind.
+            pub const fn log(self) -> Log {
+                match self { $(Self::$name => Log::$log),+ }
+            }
+        }
+    };
+}
+
+aggregate_types! {
+    /// An organization and its members.
+    Organization = "org" in Events,
+    /// A person's account.
+    Account = "account" in Events,
+    /// A value that only one may hold, such as an e-mail address.
+    Claim = "claim" in Events,
+    /// An API key.
+    Key = "key" in Events,
+    /// A named secret of an organization.
+    Secret = "secret" in Events,
+    /// A workflow's definition.
+    Workflow = "workflow" in Events,
+    /// A run, from its trigger to its end.
+    Run = "run" in Events,
+    /// A webhook endpoint.
+    Webhook = "webhook" in Events,
+    /// A contact record.
+    Contact = "contact" in Events,
+    /// One event on its way to one webhook endpoint.
+    Delivery = "delivery" in Deliveries,
+}
+
+/// An aggregate's own stream of events: the unit of consistency.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StreamId {
+    /// Whose aggregate it is.
+    pub org: OrgId,
+    /// Its kind.
+    pub aggregate: AggregateType,
+    /// Its id, as it was given (it may hold any characters).
+    pub id: String,
+}
+
+impl StreamId {
+    /// Names an aggregate.
+    pub fn new(org: &OrgId, aggregate: AggregateType, id: impl Into<String>) -> Self {
+        Self {
+            org: org.clone(),
+            aggregate,
+            id: id.into(),
+        }
+    }
+}
+
+impl fmt::Display for StreamId {
+    /// `contact/abc`: the form that stands in `ce-subject` and in the public feed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.aggregate.token(), self.id)
+    }
+}
+
+/// A W3C trace context header (`traceparent`), kept from the request to the webhook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Traceparent(String);
+
+impl Traceparent {
+    /// Takes a header value if it has the form `00-<32 hex>-<16 hex>-<2 hex>` and names a trace.
+    pub fn parse(value: &str) -> Option<Self> {
+        let mut parts = value.split('-');
+        let hex = |part: Option<&str>, len: usize| {
+            part.is_some_and(|p| {
+                p.len() == len && p.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+            })
+        };
+        let named = value.len() == 55
+            && hex(parts.next(), 2)
+            && hex(parts.next(), 32)
+            && hex(parts.next(), 16)
+            && hex(parts.next(), 2)
+            && !value.starts_with("ff")
+            && value[3..35].bytes().any(|b| b != b'0')
+            && value[36..52].bytes().any(|b| b != b'0');
+        named.then(|| Self(value.to_owned()))
+    }
+
+    /// A new trace from random bits: `trace` names it, `span` its first span.
+    pub fn from_parts(trace: u128, span: u64) -> Self {
+        Self(format!("00-{trace:032x}-{:016x}-01", span.max(1)))
+    }
+
+    /// The header's value.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The 32 hexadecimal digits that name the trace.
+    pub fn trace_id(&self) -> &str {
+        &self.0[3..35]
+    }
+
+    /// The same trace under another span, for what is sent on.
+    #[must_use]
+    pub fn with_span(&self, span: u64) -> Self {
+        Self(format!(
+            "{}-{:016x}-{}",
+            &self.0[..35],
+            span.max(1),
+            &self.0[53..]
+        ))
+    }
+}
+
+/// Why an event is there: the request or event that led to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Context {
+    /// Common to all that follows from one request.
+    pub correlation_id: Option<String>,
+    /// The event or request that directly led to this event.
+    pub causation_id: Option<String>,
+    /// The trace this event belongs to.
+    pub traceparent: Option<Traceparent>,
+}
+
+impl Context {
+    /// The context of what follows from `cause`.
+    pub fn caused_by(cause: &Recorded) -> Self {
+        Self {
+            correlation_id: cause
+                .context
+                .correlation_id
+                .clone()
+                .or_else(|| Some(cause.id.to_string())),
+            causation_id: Some(cause.id.to_string()),
+            traceparent: cause.context.traceparent.clone(),
+        }
+    }
+}
+
+/// The trace of a command's `Idempotency-Key` on the events it led to. Both are keyed hashes:
+/// neither the key nor the body can be read from the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// Names the caller's key.
+    pub key: String,
+    /// Names the request's path and body.
+    pub fingerprint: String,
+}
+
+/// An event that has been decided but not yet appended.
+#[derive(Clone, Debug)]
+pub struct NewEvent {
+    /// Its name, chosen before the first attempt to append it.
+    pub id: EventId,
+    /// When it was decided.
+    pub time: DateTime<Utc>,
+    /// What happened.
+    pub event: Event,
+    /// What led to it.
+    pub context: Context,
+    /// The receipt of the command, where it came with an `Idempotency-Key`.
+    pub receipt: Option<Receipt>,
+}
+
+/// An event as it stands in the log.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// Its sequence in its stream of the log.
+    pub sequence: u64,
+    /// The aggregate it belongs to.
+    pub stream: StreamId,
+    /// Its name.
+    pub id: EventId,
+    /// When it was decided.
+    pub time: DateTime<Utc>,
+    /// What happened, in the newest version.
+    pub event: Event,
+    /// What led to it.
+    pub context: Context,
+    /// The receipt of the command that it came from.
+    pub receipt: Option<Receipt>,
+}
