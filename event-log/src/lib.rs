@@ -1,1 +1,34 @@
-//! Placeholder.
+//! NATS JetStream as an event store.
+//!
+//! [`EventLog`] appends ([`EventLog::commit`]), reads aggregates ([`EventLog::load`],
+//! [`EventLog::last`]) and follows the log ([`EventLog::tail`]). What was acknowledged is on disk
+//! where the server runs with `sync_interval: always`; [`Durability`] says whether it does.
+//!
+//! Every append names the last sequence it expects of the aggregate's own stream, so that of two
+//! deciders that saw the same past only one succeeds, and an append that is tried again after a
+//! lost acknowledgement is recognised by its event id.
+
+mod append;
+mod durability;
+mod envelope;
+mod error;
+mod keyring;
+mod log;
+mod position;
+mod read;
+mod settings;
+mod streams;
+mod subject;
+mod tail;
+mod vault;
+
+pub use append::{AppendError, Commit, Expected, Write};
+pub use durability::Durability;
+pub use error::{Error, ReadError, TailError};
+pub use keyring::{Keyring, KeyringError};
+pub use log::EventLog;
+pub use position::{Position, PositionError};
+pub use settings::LogSettings;
+pub use subject::SYSTEM_ORG;
+pub use tail::{Batch, Item, Tail};
+pub use vault::{Owner, Vault, VaultError};

@@ -1,0 +1,102 @@
+//! Appending: what a decision asks of the log, and what can come of it.
+
+mod appender;
+mod group;
+mod resolve;
+mod wire;
+
+use schemas::{Log, NewEvent, StreamId};
+
+pub(crate) use appender::Appender;
+
+/// The events of one decision: all are appended or none.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    /// What is written to which aggregate; at least one, each aggregate once.
+    pub writes: Vec<Write>,
+}
+
+/// Events for one aggregate.
+#[derive(Clone, Debug)]
+pub struct Write {
+    /// The aggregate.
+    pub stream: StreamId,
+    /// What its stream must look like for the events to be right.
+    pub expected: Expected,
+    /// At least one event.
+    pub events: Vec<NewEvent>,
+}
+
+/// What an aggregate's stream must look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// It has no event yet.
+    Empty,
+    /// Its last event has this sequence.
+    At(u64),
+}
+
+impl Expected {
+    /// What was seen, as the expectation of what follows.
+    pub fn after(last: Option<u64>) -> Self {
+        last.map_or(Self::Empty, Self::At)
+    }
+
+    pub(crate) fn sequence(self) -> u64 {
+        match self {
+            Self::Empty => 0,
+            Self::At(sequence) => sequence,
+        }
+    }
+}
+
+/// Why events were not appended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AppendError {
+    /// Somebody else appended to one of the aggregates: load again and decide again.
+    #[error("the aggregate has changed meanwhile")]
+    Conflict,
+    /// An event, or the decision as a whole, is larger than the log takes.
+    #[error("the event is too large for the log")]
+    TooLarge,
+    /// The commit itself is wrong: a fault in the caller.
+    #[error("malformed commit: {0}")]
+    Malformed(&'static str),
+    /// The log is down or did not answer in time; the events may or may not be there. The same
+    /// commit may be tried again: its event ids keep it from happening twice.
+    #[error("the event log does not answer: {0}")]
+    Unavailable(String),
+}
+
+impl From<Write> for Commit {
+    fn from(write: Write) -> Self {
+        Self {
+            writes: vec![write],
+        }
+    }
+}
+
+impl Commit {
+    pub(crate) fn log(&self) -> Result<Log, AppendError> {
+        let malformed = |reason| Err(AppendError::Malformed(reason));
+        let Some(first) = self.writes.first() else {
+            return malformed("no write");
+        };
+        let log = first.stream.aggregate.log();
+        for (place, write) in self.writes.iter().enumerate() {
+            if write.stream.aggregate.log() != log {
+                return malformed("two streams of the log in one commit");
+            }
+            if write.events.is_empty() {
+                return malformed("a write without events");
+            }
+            if self.writes[..place]
+                .iter()
+                .any(|other| other.stream == write.stream)
+            {
+                return malformed("an aggregate written twice");
+            }
+        }
+        Ok(log)
+    }
+}

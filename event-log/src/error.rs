@@ -1,0 +1,49 @@
+//! What can go wrong besides an append.
+
+/// Why the log cannot be used at all.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No server answers.
+    #[error("cannot reach NATS: {0}")]
+    Connect(#[source] async_nats::ConnectError),
+    /// The server is too old or lacks what the log stands on.
+    #[error("the NATS server cannot carry the log: {0}")]
+    Unfit(String),
+    /// A stream or bucket could not be made or read back.
+    #[error("cannot prepare {name}: {reason}")]
+    Prepare {
+        /// The stream or bucket.
+        name: String,
+        /// What the server said.
+        reason: String,
+    },
+}
+
+/// Why a read failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The log does not answer.
+    #[error("the event log does not answer: {0}")]
+    Unavailable(String),
+    /// What stands in the log is not an event.
+    #[error("event {sequence} cannot be read: {reason}")]
+    Undecodable {
+        /// Where it stands.
+        sequence: u64,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Why a tail cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum TailError {
+    /// Events are missing from the log that nobody deleted.
+    #[error("the log has a hole: sequences {from} to {to} are missing and were never deleted")]
+    Hole {
+        /// The first missing sequence.
+        from: u64,
+        /// The last missing sequence.
+        to: u64,
+    },
+}

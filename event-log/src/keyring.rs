@@ -1,0 +1,214 @@
+//! Keys of the installation, all derived from one master key.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ring::hmac;
+use ring::rand::{SecureRandom as _, SystemRandom};
+use schemas::Receipt;
+use uuid::Uuid;
+
+const KEY_BYTES: usize = 32;
+const BASE32: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
+
+/// Why there is no master key.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyringError {
+    /// The file cannot be read or written.
+    #[error("cannot use the master key {path}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// What was given is not 32 bytes in base64.
+    #[error("the master key must be 32 bytes in base64")]
+    Malformed,
+    /// The system gives no random bytes.
+    #[error("the system gives no random bytes")]
+    NoRandomness,
+}
+
+/// Keys for hashing values into subjects and receipts, and for wrapping owners' keys.
+///
+/// Whoever holds the master key can undo every sealing; whoever loses it has lost all that was
+/// sealed, and the names of subjects made from values.
+#[derive(Clone)]
+pub struct Keyring {
+    names: Arc<hmac::Key>,
+    wrapping: Arc<[u8; KEY_BYTES]>,
+}
+
+impl Keyring {
+    /// Takes the master key from `WAYPOST_MASTER_KEY` (base64) or from
+    /// `<home>/secrets/master.key`, which is made at the first start with mode 0600.
+    pub fn load(home: &Path) -> Result<Self, KeyringError> {
+        if let Ok(given) = std::env::var("WAYPOST_MASTER_KEY") {
+            return Self::parse(&given);
+        }
+        let path = home.join("secrets").join("master.key");
+        let failed = |source| KeyringError::File {
+            path: path.clone(),
+            source,
+        };
+        match fs::read_to_string(&path) {
+            Ok(text) => Self::parse(&text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                match Self::create(&path) {
+                    // Another process of this home was quicker: its key is the key.
+                    Err(KeyringError::File { source, .. })
+                        if source.kind() == io::ErrorKind::AlreadyExists =>
+                    {
+                        Self::parse(&fs::read_to_string(&path).map_err(failed)?)
+                    }
+                    made => made,
+                }
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// A keyring from 32 bytes.
+    pub fn from_master(master: &[u8; KEY_BYTES]) -> Self {
+        let master = hmac::Key::new(hmac::HMAC_SHA256, master);
+        let derive = |label: &str| {
+            let mut key = [0; KEY_BYTES];
+            key.copy_from_slice(hmac::sign(&master, label.as_bytes()).as_ref());
+            key
+        };
+        Self {
+            names: Arc::new(hmac::Key::new(
+                hmac::HMAC_SHA256,
+                &derive("waypost names 1"),
+            )),
+            wrapping: Arc::new(derive("waypost wrapping 1")),
+        }
+    }
+
+    fn parse(text: &str) -> Result<Self, KeyringError> {
+        let bytes = STANDARD
+            .decode(text.trim())
+            .map_err(|_| KeyringError::Malformed)?;
+        let master = bytes
+            .as_slice()
+            .try_into()
+            .map_err(|_| KeyringError::Malformed)?;
+        Ok(Self::from_master(master))
+    }
+
+    fn create(path: &Path) -> Result<Self, KeyringError> {
+        let failed = |source| KeyringError::File {
+            path: path.to_owned(),
+            source,
+        };
+        let mut master = [0; KEY_BYTES];
+        SystemRandom::new()
+            .fill(&mut master)
+            .map_err(|_| KeyringError::NoRandomness)?;
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(failed)?;
+        }
+        // Written aside and linked into place, so that nobody ever reads half a key.
+        let aside = path.with_extension(format!("{}.new", std::process::id()));
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&aside)
+            .map_err(failed)?;
+        file.write_all(STANDARD.encode(master).as_bytes())
+            .map_err(failed)?;
+        file.sync_all().map_err(failed)?;
+        let placed = fs::hard_link(&aside, path);
+        fs::remove_file(&aside).map_err(failed)?;
+        placed.map_err(failed)?;
+        Ok(Self::from_master(&master))
+    }
+
+    fn sign(&self, purpose: &str, parts: &[&[u8]]) -> hmac::Tag {
+        let mut context = hmac::Context::with_key(&self.names);
+        context.update(purpose.as_bytes());
+        for part in parts {
+            // Lengths keep `ab`+`c` apart from `a`+`bc`.
+            context.update(&(part.len() as u64).to_be_bytes());
+            context.update(part);
+        }
+        context.sign()
+    }
+
+    /// 128 bits that name `parts` for `purpose`, as 26 characters of `[0-9a-v]`; without the
+    /// master key nobody can find `parts` from them.
+    pub fn keyed_hash(&self, purpose: &str, parts: &[&[u8]]) -> String {
+        let tag = self.sign(purpose, parts);
+        let mut bits = 0_u128;
+        for byte in &tag.as_ref()[..16] {
+            bits = bits << 8 | u128::from(*byte);
+        }
+        let digit = |place: usize| char::from(BASE32[(bits >> (5 * place)) as usize & 31]);
+        (0..26).rev().map(digit).collect()
+    }
+
+    /// An id that is the same whenever `parts` are, and that nobody else can compute.
+    pub fn derived_uuid(&self, purpose: &str, parts: &[&[u8]]) -> Uuid {
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&self.sign(purpose, parts).as_ref()[..16]);
+        Uuid::new_v8(bytes)
+    }
+
+    /// The receipt of a request that came with an `Idempotency-Key`.
+    pub fn receipt(&self, caller: &str, idempotency_key: &str, path: &str, body: &[u8]) -> Receipt {
+        let key = &[caller.as_bytes(), idempotency_key.as_bytes()];
+        Receipt {
+            key: self.keyed_hash("receipt key", key),
+            fingerprint: self.keyed_hash("receipt body", &[path.as_bytes(), body]),
+        }
+    }
+
+    pub(crate) fn wrapping_key(&self) -> &[u8; KEY_BYTES] {
+        &self.wrapping
+    }
+}
+
+impl std::fmt::Debug for Keyring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Keyring(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_that_run_together_differ() {
+        let keys = Keyring::from_master(&[7; 32]);
+        assert_ne!(
+            keys.keyed_hash("x", &[b"ab", b"c"]),
+            keys.keyed_hash("x", &[b"a", b"bc"])
+        );
+        assert_ne!(keys.keyed_hash("x", &[b"a"]), keys.keyed_hash("y", &[b"a"]));
+        assert_eq!(keys.keyed_hash("x", &[b"a"]).len(), 26);
+    }
+
+    #[test]
+    fn the_key_made_at_the_first_start_is_found_at_the_next_and_private() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let home = std::env::temp_dir().join(format!("waypost-keyring-{}", Uuid::new_v4()));
+        let first = Keyring::load(&home).unwrap().keyed_hash("x", &[b"a"]);
+        let second = Keyring::load(&home).unwrap().keyed_hash("x", &[b"a"]);
+        let mode = fs::metadata(home.join("secrets/master.key"))
+            .unwrap()
+            .permissions()
+            .mode();
+        fs::remove_dir_all(&home).unwrap();
+        assert_eq!(first, second);
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}

@@ -1,0 +1,202 @@
+//! The event log.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::connection::State;
+use async_nats::jetstream::{self, kv};
+use async_nats::{Client, ConnectOptions};
+use schemas::{AggregateType, Log, OrgId, StreamId};
+
+use crate::append::Appender;
+use crate::streams::Streams;
+use crate::subject::{SYSTEM_ORG, Subjects};
+use crate::{
+    AppendError, Commit, Durability, Error, Keyring, LogSettings, Position, PositionError, Vault,
+    durability,
+};
+
+/// The event log. Clones are cheap and share one connection.
+#[derive(Clone)]
+pub struct EventLog {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    client: Client,
+    context: jetstream::Context,
+    settings: LogSettings,
+    durability: Durability,
+    subjects: Subjects,
+    streams: Streams,
+    events: Appender,
+    locations: Appender,
+    deliveries: Appender,
+    keyring: Keyring,
+    vault: Vault,
+}
+
+impl EventLog {
+    /// Connects, makes what streams are missing and checks those that are there.
+    pub async fn connect(settings: &LogSettings, keyring: Keyring) -> Result<Self, Error> {
+        let client = connect_client(settings).await?;
+        let mut context = jetstream::new(client.clone());
+        context.set_timeout(Duration::from_secs(5));
+        let subjects = Subjects::new(&settings.log_prefix, keyring.clone());
+        let streams = Streams::prepare(&context, settings, &subjects).await?;
+        let durability = match &settings.nats_system_url {
+            Some(url) => durability::read(url).await,
+            None => Durability::Unknown,
+        };
+        let vault = Vault::open(bucket(&context, settings, "KEYS", None).await?, &keyring);
+        let appender = |log| {
+            let stream = streams.get(log);
+            Appender::start(client.clone(), subjects.clone(), stream, settings.timeout())
+        };
+        let shared = Shared {
+            events: appender(Log::Events),
+            locations: appender(Log::Locations),
+            deliveries: appender(Log::Deliveries),
+            client,
+            context,
+            settings: settings.clone(),
+            durability,
+            subjects,
+            streams,
+            keyring,
+            vault,
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// What an acknowledgement is worth on this server.
+    pub fn durability(&self) -> Durability {
+        self.shared.durability
+    }
+
+    /// Whether the server is there at this moment.
+    pub fn is_connected(&self) -> bool {
+        self.shared.client.connection_state() == State::Connected
+    }
+
+    /// Appends all of a decision's events or none of them, and answers with the position of the
+    /// last once all are acknowledged. A commit belongs to one stream of the log.
+    ///
+    /// Commits that come at the same time share the server's flush to disk.
+    pub async fn commit(&self, commit: Commit) -> Result<Position, AppendError> {
+        let log = commit.log()?;
+        let sequence = self.appender(log).commit(&commit).await?;
+        Ok(self.position(log, sequence))
+    }
+
+    /// Appends many decisions, each on its own, in as few flushes as they need.
+    pub async fn commit_each(&self, commits: Vec<Commit>) -> Vec<Result<Position, AppendError>> {
+        futures::future::join_all(commits.into_iter().map(|commit| self.commit(commit))).await
+    }
+
+    /// The position of an event.
+    pub fn position(&self, log: Log, sequence: u64) -> Position {
+        Position::new(log, self.shared.streams.get(log).epoch, sequence)
+    }
+
+    /// Reads a position that came from outside.
+    pub fn parse_position(&self, text: &str) -> Result<Position, PositionError> {
+        let position: Position = text.parse()?;
+        if position.epoch() == self.shared.streams.get(position.log()).epoch {
+            Ok(position)
+        } else {
+            Err(PositionError::OldEpoch)
+        }
+    }
+
+    /// The stream of the claim on `value`; `kind` keeps apart what is unique in its own right,
+    /// such as e-mail addresses.
+    pub fn claim(&self, kind: &str, value: &str) -> StreamId {
+        let id = self
+            .keyring()
+            .keyed_hash("claim", &[kind.as_bytes(), value.as_bytes()]);
+        StreamId {
+            org: OrgId::from(SYSTEM_ORG),
+            aggregate: AggregateType::Claim,
+            id,
+        }
+    }
+
+    /// A key-value bucket for what is no fact: leases and checkpoints.
+    pub async fn bucket(&self, name: &str, max_age: Option<Duration>) -> Result<kv::Store, Error> {
+        bucket(&self.shared.context, &self.shared.settings, name, max_age).await
+    }
+
+    /// The installation's keys.
+    pub fn keyring(&self) -> &Keyring {
+        &self.shared.keyring
+    }
+
+    /// Where owners' keys are kept.
+    pub fn vault(&self) -> &Vault {
+        &self.shared.vault
+    }
+
+    fn appender(&self, log: Log) -> &Appender {
+        match log {
+            Log::Events => &self.shared.events,
+            Log::Locations => &self.shared.locations,
+            Log::Deliveries => &self.shared.deliveries,
+        }
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.shared.client
+    }
+
+    pub(crate) fn subjects(&self) -> &Subjects {
+        &self.shared.subjects
+    }
+
+    pub(crate) fn streams(&self) -> &Streams {
+        &self.shared.streams
+    }
+}
+
+async fn connect_client(settings: &LogSettings) -> Result<Client, Error> {
+    let servers: Vec<_> = settings.nats_url.split(',').map(str::trim).collect();
+    ConnectOptions::new()
+        .name("waypost")
+        // A server that is back is found within a moment, so that everything heals by itself.
+        .reconnect_delay_callback(|attempts| {
+            Duration::from_millis(if attempts < 3 { 20 } else { 250 })
+        })
+        .connection_timeout(Duration::from_secs(3))
+        .ping_interval(Duration::from_secs(5))
+        .request_timeout(Some(Duration::from_secs(2)))
+        .subscription_capacity(1024 * 64)
+        .client_capacity(4096)
+        // Subjects are built from checked tokens in one place.
+        .skip_subject_validation(true)
+        .connect(servers)
+        .await
+        .map_err(Error::Connect)
+}
+
+async fn bucket(
+    context: &jetstream::Context,
+    settings: &LogSettings,
+    name: &str,
+    max_age: Option<Duration>,
+) -> Result<kv::Store, Error> {
+    let bucket = format!("{}{name}", settings.log_prefix);
+    let config = kv::Config {
+        bucket: bucket.clone(),
+        history: 1,
+        max_age: max_age.unwrap_or_default(),
+        num_replicas: settings.log_replicas,
+        ..kv::Config::default()
+    };
+    let store = context.create_or_update_key_value(config).await;
+    store.map_err(|error| Error::Prepare {
+        name: bucket,
+        reason: error.to_string(),
+    })
+}

@@ -1,0 +1,61 @@
+//! How the log is reached and kept.
+
+use std::time::Duration;
+
+/// Where the log is and how long its streams live.
+#[derive(Clone, Debug, clap::Args)]
+pub struct LogSettings {
+    /// The NATS server or servers, comma-separated; may carry user and password.
+    #[arg(
+        long,
+        env = "NATS_URL",
+        default_value = "nats://127.0.0.1:4222",
+        hide_env_values = true
+    )]
+    pub nats_url: String,
+
+    /// A connection to the server's system account, used once at start-up to read how durable
+    /// an acknowledgement is.
+    #[arg(long, env = "WAYPOST_NATS_SYSTEM_URL", hide_env_values = true)]
+    pub nats_system_url: Option<String>,
+
+    /// Copies of each stream: 1, or 3 on a cluster.
+    #[arg(long, env = "WAYPOST_LOG_REPLICAS", default_value_t = 1)]
+    pub log_replicas: usize,
+
+    /// Set before every stream's and subject's name, so that several installations can share
+    /// a server.
+    #[arg(long, env = "WAYPOST_LOG_PREFIX", default_value = "")]
+    pub log_prefix: String,
+
+    /// How long an append may take, acknowledgement and repeats together, in milliseconds.
+    #[arg(long, env = "WAYPOST_LOG_TIMEOUT_MS", default_value_t = 1_500)]
+    pub log_timeout_ms: u64,
+
+    /// How long positions are kept, in days.
+    #[arg(long, env = "WAYPOST_LOCATIONS_DAYS", default_value_t = 90)]
+    pub locations_days: u64,
+
+    /// How long webhook attempts are kept, in days.
+    #[arg(long, env = "WAYPOST_DELIVERIES_DAYS", default_value_t = 30)]
+    pub deliveries_days: u64,
+}
+
+impl LogSettings {
+    /// The defaults for the server at `nats_url`.
+    pub fn at(nats_url: impl Into<String>) -> Self {
+        Self {
+            nats_url: nats_url.into(),
+            nats_system_url: None,
+            log_replicas: 1,
+            log_prefix: String::new(),
+            log_timeout_ms: 1_500,
+            locations_days: 90,
+            deliveries_days: 30,
+        }
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        Duration::from_millis(self.log_timeout_ms)
+    }
+}

@@ -1,0 +1,112 @@
+//! Subjects: the one place where they are built and read.
+
+use async_nats::Subject;
+use schemas::{AggregateType, Log, StreamId};
+
+use crate::Keyring;
+
+/// The organization of aggregates that belong to none, such as accounts and claims.
+pub const SYSTEM_ORG: &str = "_";
+
+/// Marks a token that is a keyed hash; no id that stands for itself can hold it.
+const HASHED: char = '~';
+
+/// Builds subjects of the form `evt.<org>.<aggregate>.<id>`.
+#[derive(Clone)]
+pub(crate) struct Subjects {
+    prefix: String,
+    keyring: Keyring,
+}
+
+impl Subjects {
+    pub(crate) fn new(prefix: &str, keyring: Keyring) -> Self {
+        Self {
+            prefix: prefix.to_owned(),
+            keyring,
+        }
+    }
+
+    fn root(&self, log: Log) -> String {
+        let root = match log {
+            Log::Events => "evt",
+            Log::Locations => "loc",
+            Log::Deliveries => "dlv",
+        };
+        format!("{}{root}", self.prefix)
+    }
+
+    /// What the stream of `log` takes.
+    pub(crate) fn all(&self, log: Log) -> String {
+        format!("{}.>", self.root(log))
+    }
+
+    /// Every subject of one kind of aggregate.
+    pub(crate) fn of_kind(&self, kind: AggregateType) -> String {
+        format!("{}.*.{}.*", self.root(kind.log()), kind.token())
+    }
+
+    /// The subject of one aggregate's stream.
+    pub(crate) fn of(&self, stream: &StreamId) -> Subject {
+        let root = self.root(stream.aggregate.log());
+        let (org, id) = (self.token(stream.org.as_str()), self.token(&stream.id));
+        Subject::from(format!("{root}.{org}.{}.{id}", stream.aggregate.token()))
+    }
+
+    /// An id may hold anything, a token may not: what does not fit is hashed.
+    fn token(&self, id: &str) -> String {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        if (1..=64).contains(&id.len()) && id.bytes().all(plain) {
+            id.to_owned()
+        } else {
+            format!(
+                "{HASHED}{}",
+                self.keyring.keyed_hash("subject", &[id.as_bytes()])
+            )
+        }
+    }
+}
+
+/// The kind of aggregate a subject belongs to.
+pub(crate) fn kind_of(subject: &str) -> Option<AggregateType> {
+    let token = subject.split('.').nth(2)?;
+    AggregateType::ALL
+        .iter()
+        .copied()
+        .find(|kind| kind.token() == token)
+}
+
+#[cfg(test)]
+mod tests {
+    use schemas::OrgId;
+
+    use super::*;
+
+    fn subject(id: &str) -> String {
+        let subjects = Subjects::new("", Keyring::from_master(&[1; 32]));
+        subjects
+            .of(&StreamId::new(
+                &OrgId::from("o1"),
+                AggregateType::Contact,
+                id,
+            ))
+            .to_string()
+    }
+
+    #[test]
+    fn a_plain_id_stands_for_itself() {
+        assert_eq!(subject("c-1_A"), "evt.o1.contact.c-1_A");
+        assert_eq!(
+            kind_of("evt.o1.contact.c-1_A"),
+            Some(AggregateType::Contact)
+        );
+    }
+
+    #[test]
+    fn an_id_that_could_reach_elsewhere_is_hashed() {
+        for id in ["", "a.b", "*", ">", "ä", "a b", &"x".repeat(65), "~0123"] {
+            let made = subject(id);
+            assert!(made.starts_with("evt.o1.contact.~"), "{id:?} became {made}");
+            assert_eq!(made.split('.').count(), 4);
+        }
+    }
+}

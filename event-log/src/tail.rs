@@ -1,0 +1,306 @@
+//! Following the log: in order, without gaps, over every restart of the server.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use async_nats::jetstream::Message;
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
+use futures::{FutureExt as _, StreamExt as _};
+use schemas::{AggregateType, Log, Recorded};
+
+use crate::streams::LogStream;
+use crate::{EventLog, ReadError, TailError, envelope};
+
+/// Messages asked for ahead of their use.
+const AHEAD: usize = 4_096;
+/// The server speaks at least this often; silence means that the consumer is lost.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+const EXPIRES: Duration = Duration::from_secs(20);
+/// A consumer that nobody reads is dropped by the server after this time.
+const ABANDONED: Duration = Duration::from_mins(1);
+const BACKOFF: Duration = Duration::from_millis(50);
+const BACKOFF_MAX: Duration = Duration::from_secs(1);
+
+/// A reader that follows the log.
+pub struct Tail {
+    stream: LogStream,
+    filters: Vec<String>,
+    /// The sequence of the last event taken.
+    last: u64,
+    /// Events that wait behind it in the log.
+    pending: u64,
+    source: Option<Source>,
+    /// What came from the server and has not been taken yet.
+    ready: VecDeque<Delivered>,
+    /// Sequences that the server says were deleted, as last asked.
+    deleted: Vec<u64>,
+    backoff: Duration,
+}
+
+/// The server's side of a tail, made anew after every fault.
+struct Source {
+    messages: pull::Stream,
+    /// The consumer's own count, which has no gap even where the filter leaves events out.
+    delivered: u64,
+}
+
+/// Events in order.
+#[derive(Debug)]
+pub struct Batch {
+    /// At least one.
+    pub items: Vec<Item>,
+    /// Whether nothing more stood in the log when the last of them was sent.
+    pub caught_up: bool,
+    /// The sequence of the last of them.
+    pub last_sequence: u64,
+}
+
+/// What stands at a place in the log.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly every item is an event")]
+pub enum Item {
+    /// An event.
+    Event(Recorded),
+    /// Something that this program cannot read.
+    Undecodable {
+        /// Where it stands.
+        sequence: u64,
+        /// Its subject.
+        subject: String,
+        /// Why it cannot be read.
+        reason: String,
+    },
+}
+
+/// One message, with what the server says around it.
+struct Delivered {
+    message: Message,
+    sequence: u64,
+    /// Events that wait behind it.
+    pending: u64,
+}
+
+impl EventLog {
+    /// Follows a stream of the log from behind the sequence `after` (0: from the first event);
+    /// only the events of some kinds of aggregate where `only` names any.
+    pub async fn tail(
+        &self,
+        log: Log,
+        after: u64,
+        only: &[AggregateType],
+    ) -> Result<Tail, ReadError> {
+        let filters = only
+            .iter()
+            .map(|kind| self.subjects().of_kind(*kind))
+            .collect();
+        let stream = self.streams().get(log).clone();
+        let mut tail = Tail {
+            stream,
+            filters,
+            last: after,
+            pending: 0,
+            source: None,
+            ready: VecDeque::new(),
+            deleted: Vec::new(),
+            backoff: BACKOFF,
+        };
+        tail.open().await.map_err(ReadError::Unavailable)?;
+        Ok(tail)
+    }
+}
+
+impl Tail {
+    /// Waits for an event, then takes what is ready, up to `max` events.
+    ///
+    /// Faults of the server and the connection are healed within. Cancelling the wait loses
+    /// nothing.
+    ///
+    /// # Errors
+    /// Where events are missing that nobody deleted: going on would hide a loss.
+    pub async fn next(&mut self, max: usize) -> Result<Batch, TailError> {
+        loop {
+            self.pass_deleted().await?;
+            if let Some(batch) = self.take(max) {
+                return Ok(batch);
+            }
+            match self.receive(max).await {
+                Ok(()) => self.backoff = BACKOFF,
+                Err(reason) => self.lost(&reason).await,
+            }
+        }
+    }
+
+    /// The sequence of the last event taken.
+    pub fn last_sequence(&self) -> u64 {
+        self.last
+    }
+
+    /// Whether nothing more stood in the log when the server was last heard of; true at once for
+    /// a log without matching events.
+    pub fn caught_up(&self) -> bool {
+        self.pending == 0
+    }
+
+    /// Waits for messages and moves them to `ready`. There is no other wait between the server's
+    /// message and its place in `ready`, so a cancelled wait loses none.
+    async fn receive(&mut self, max: usize) -> Result<(), String> {
+        if self.source.is_none() {
+            self.open().await?;
+        }
+        let ended = || "the server ended it".to_owned();
+        let source = self.source.as_mut().ok_or_else(ended)?;
+        let first = source.messages.next().await.ok_or_else(ended)?;
+        self.ready.push_back(source.check(first)?);
+        while self.ready.len() < max {
+            match source.messages.next().now_or_never() {
+                Some(Some(next)) => self.ready.push_back(source.check(next)?),
+                _ => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what is ready up to a gap, which [`Tail::pass_deleted`] judges first.
+    fn take(&mut self, max: usize) -> Option<Batch> {
+        let mut items = Vec::with_capacity(self.ready.len().min(max));
+        while items.len() < max && !self.gap_ahead() {
+            let Some(delivered) = self.ready.pop_front() else {
+                break;
+            };
+            self.last = delivered.sequence;
+            self.pending = delivered.pending;
+            items.push(item(&delivered));
+        }
+        let (caught_up, last_sequence) = (self.pending == 0, self.last);
+        (!items.is_empty()).then_some(Batch {
+            items,
+            caught_up,
+            last_sequence,
+        })
+    }
+
+    /// A filter leaves gaps by its nature; without one, sequences follow each other.
+    fn gap_ahead(&self) -> bool {
+        let next = self.ready.front().map(|delivered| delivered.sequence);
+        self.filters.is_empty() && next.is_some_and(|sequence| sequence > self.last + 1)
+    }
+
+    async fn pass_deleted(&mut self) -> Result<(), TailError> {
+        if !self.gap_ahead() {
+            return Ok(());
+        }
+        let (from, next) = (self.last + 1, self.ready[0].sequence);
+        if self.all_deleted(from, next) || self.ask_deleted(from, next).await {
+            self.last = next - 1;
+            return Ok(());
+        }
+        // Perhaps the way here lost them: the next attempt reads them from the server again.
+        self.forget_source();
+        Err(TailError::Hole { from, to: next - 1 })
+    }
+
+    fn all_deleted(&self, from: u64, next: u64) -> bool {
+        (from..next).all(|sequence| self.deleted.binary_search(&sequence).is_ok())
+    }
+
+    /// Asks the server whether these sequences were deleted or lie before its first.
+    async fn ask_deleted(&mut self, from: u64, next: u64) -> bool {
+        let info = self
+            .stream
+            .stream
+            .info_builder()
+            .with_deleted(true)
+            .fetch()
+            .await;
+        let Ok(info) = info else { return false };
+        let state = &info.info.state;
+        self.deleted = state.deleted.clone().unwrap_or_default();
+        self.all_deleted(from.max(state.first_sequence), next)
+    }
+
+    async fn lost(&mut self, reason: &str) {
+        self.forget_source();
+        tracing::debug!(
+            stream = self.stream.name,
+            reason,
+            "a tail lost its consumer, making it anew"
+        );
+        tokio::time::sleep(self.backoff).await;
+        self.backoff = (self.backoff * 2).min(BACKOFF_MAX);
+    }
+
+    /// What is ready but not taken comes again from a new source.
+    fn forget_source(&mut self) {
+        self.source = None;
+        self.ready.clear();
+    }
+
+    async fn open(&mut self) -> Result<(), String> {
+        let config = pull::Config {
+            deliver_policy: DeliverPolicy::ByStartSequence {
+                start_sequence: self.last + 1,
+            },
+            ack_policy: AckPolicy::None,
+            filter_subjects: self.filters.clone(),
+            inactive_threshold: ABANDONED,
+            max_deliver: 1,
+            memory_storage: true,
+            num_replicas: 1,
+            ..pull::Config::default()
+        };
+        let consumer: PullConsumer = self
+            .stream
+            .stream
+            .create_consumer(config)
+            .await
+            .map_err(|e| e.to_string())?;
+        self.pending = consumer.cached_info().num_pending;
+        let messages = consumer
+            .stream()
+            .max_messages_per_batch(AHEAD)
+            .heartbeat(HEARTBEAT)
+            .expires(EXPIRES)
+            .messages()
+            .await
+            .map_err(|e| e.to_string())?;
+        self.source = Some(Source {
+            messages,
+            delivered: 0,
+        });
+        Ok(())
+    }
+}
+
+impl Source {
+    fn check(&mut self, next: Result<Message, pull::MessagesError>) -> Result<Delivered, String> {
+        let message = next.map_err(|error| error.to_string())?;
+        let info = message.info().map_err(|error| error.to_string())?;
+        if info.consumer_sequence != self.delivered + 1 {
+            return Err(format!(
+                "message {} was lost on the way",
+                self.delivered + 1
+            ));
+        }
+        self.delivered += 1;
+        let (sequence, pending) = (info.stream_sequence, info.pending);
+        Ok(Delivered {
+            message,
+            sequence,
+            pending,
+        })
+    }
+}
+
+fn item(delivered: &Delivered) -> Item {
+    let (message, sequence) = (&delivered.message, delivered.sequence);
+    let none = async_nats::HeaderMap::new();
+    let headers = message.headers.as_ref().unwrap_or(&none);
+    match envelope::decode(&message.subject, sequence, headers, &message.payload) {
+        Ok(event) => Item::Event(event),
+        Err(reason) => Item::Undecodable {
+            sequence,
+            subject: message.subject.to_string(),
+            reason,
+        },
+    }
+}
