@@ -102,7 +102,6 @@ impl Prepared {
             let payload = encoded.payload;
             self.messages.push(Wire {
                 subject: subject.clone(),
-                id: encoded.id,
                 headers,
                 payload,
             });
