@@ -1,1 +1,25 @@
-//! Placeholder.
+//! What each service has: settings, telemetry, the HTTP edge, health, the database's pools and
+//! shutdown.
+//!
+//! A service builds its router, wraps it once in [`edge`], and hands it to [`serve`]. Handlers
+//! answer with [`HttpError`], read bodies with [`JsonBody`] and learn why they were called from
+//! [`RequestContext`].
+
+pub mod body;
+pub mod clock;
+pub mod database;
+mod edge;
+mod error;
+pub mod health;
+mod request_context;
+mod serve;
+pub mod settings;
+pub mod telemetry;
+
+pub use body::JsonBody;
+pub use clock::{Clock, SystemClock};
+pub use edge::edge;
+pub use error::HttpError;
+pub use request_context::RequestContext;
+pub use serve::{ServeError, listen, serve, until_signalled};
+pub use settings::Secret;

@@ -1,0 +1,133 @@
+//! Bodies in: bounded, JSON, with errors that name the place.
+
+use axum::body::Body;
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, StatusCode, header};
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use serde::de::DeserializeOwned;
+
+use crate::HttpError;
+
+/// The largest body that [`JsonBody`] takes.
+pub const MAX_JSON_BYTES: usize = 1024 * 1024;
+
+/// How much of a body that is too large is read and thrown away, so that a client which writes
+/// all before it reads gets to see the answer.
+const DRAIN_BYTES: usize = 8 * 1024 * 1024;
+
+/// A JSON body of at most [`MAX_JSON_BYTES`]: else 413, 415 without a JSON content type, and 400
+/// naming the field and what is wrong with it.
+///
+/// An API whose list of statuses is shorter puts [`read`] and [`parse`] together by itself, or
+/// calls [`HttpError::with_status`].
+#[derive(Clone, Copy, Debug)]
+pub struct JsonBody<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
+    type Rejection = HttpError;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, HttpError> {
+        let json = is_json(request.headers());
+        let bytes = read(request, MAX_JSON_BYTES).await?;
+        if !json {
+            return Err(HttpError::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "the body must have Content-Type: application/json",
+            ));
+        }
+        parse(&bytes).map(Self)
+    }
+}
+
+/// Whether the content type is JSON's (`application/json` or `application/<x>+json`).
+pub fn is_json(headers: &HeaderMap) -> bool {
+    let Some(value) = headers.get(header::CONTENT_TYPE) else {
+        return false;
+    };
+    let Ok(value) = value.to_str() else {
+        return false;
+    };
+    let essence = value.split(';').next().unwrap_or_default().trim();
+    let Some((kind, subtype)) = essence.split_once('/') else {
+        return false;
+    };
+    let subtype = subtype.to_ascii_lowercase();
+    kind.eq_ignore_ascii_case("application") && (subtype == "json" || subtype.ends_with("+json"))
+}
+
+/// Reads a whole body of at most `limit` bytes: 413 for a larger one, 400 for one that breaks off.
+pub async fn read(request: Request, limit: usize) -> Result<Bytes, HttpError> {
+    let announced = request
+        .headers()
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    let body = request.into_body();
+    if announced == Some(0) {
+        return Ok(Bytes::new());
+    }
+    collect(body, limit).await
+}
+
+async fn collect(body: Body, limit: usize) -> Result<Bytes, HttpError> {
+    let mut chunks = body.into_data_stream();
+    let mut first = Bytes::new();
+    let mut rest = BytesMut::new();
+    let mut length = 0;
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|error| {
+            HttpError::bad_request("the body broke off before its end").with_cause(error)
+        })?;
+        length += chunk.len();
+        if length > limit {
+            first.clear();
+            rest = BytesMut::new();
+            if length > limit + DRAIN_BYTES {
+                break;
+            }
+        } else if first.is_empty() {
+            first = chunk;
+        } else {
+            // Most bodies are one chunk and are never copied.
+            if rest.is_empty() {
+                rest.extend_from_slice(&first);
+            }
+            rest.extend_from_slice(&chunk);
+        }
+    }
+    if length > limit {
+        return Err(HttpError::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("the body is larger than {limit} bytes"),
+        ));
+    }
+    Ok(if rest.is_empty() {
+        first
+    } else {
+        rest.freeze()
+    })
+}
+
+/// Reads JSON into its type; an error names the place, such as `steps[2].url: …`.
+pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, HttpError> {
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| describe(&error))?;
+    json.end().map_err(|error| not_json(&error))?;
+    Ok(value)
+}
+
+fn describe(error: &serde_path_to_error::Error<serde_json::Error>) -> HttpError {
+    if !error.inner().is_data() {
+        return not_json(error.inner());
+    }
+    let place = error.path().to_string();
+    if place == "." {
+        HttpError::bad_request(error.inner().to_string())
+    } else {
+        HttpError::bad_request(format!("{place}: {}", error.inner()))
+    }
+}
+
+fn not_json(error: &serde_json::Error) -> HttpError {
+    HttpError::bad_request(format!("the body is not valid JSON: {error}"))
+}

@@ -1,0 +1,52 @@
+//! Time, passed in so that windows, tokens and timers can be tested.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+/// What tells the time.
+pub trait Clock: fmt::Debug + Send + Sync + 'static {
+    /// The time now.
+    fn now(&self) -> DateTime<Utc>;
+}
+
+/// The machine's clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> DateTime<Utc> {
+        Utc::now()
+    }
+}
+
+/// A clock that stands still until it is moved; clones show the same time.
+#[derive(Clone, Debug)]
+pub struct ManualClock {
+    microseconds: Arc<AtomicI64>,
+}
+
+impl ManualClock {
+    /// A clock that shows `now`.
+    pub fn new(now: DateTime<Utc>) -> Self {
+        Self {
+            microseconds: Arc::new(AtomicI64::new(now.timestamp_micros())),
+        }
+    }
+
+    /// Moves the clock on.
+    pub fn advance(&self, by: Duration) {
+        let by = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
+        self.microseconds.fetch_add(by, Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> DateTime<Utc> {
+        let microseconds = self.microseconds.load(Ordering::SeqCst);
+        DateTime::from_timestamp_micros(microseconds).unwrap_or_default()
+    }
+}

@@ -1,0 +1,108 @@
+//! Pools of connections to Postgres, and its migrations.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use sqlx::migrate::MigrateError;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{Connection, PgPool};
+
+use crate::settings::{DatabaseSettings, MissingSetting, Secret};
+
+/// A connection that was idle for longer is tried before it is used.
+const TRUSTED_IDLE: Duration = Duration::from_secs(1);
+
+/// Why no pool could be made.
+#[derive(Debug, thiserror::Error)]
+pub enum DatabaseError {
+    /// No address was given.
+    #[error(transparent)]
+    Missing(#[from] MissingSetting),
+    /// The address is not one of Postgres.
+    #[error("{setting} is not a Postgres address: {source}")]
+    Address {
+        /// The variable that holds it.
+        setting: &'static str,
+        /// What is wrong with it.
+        source: sqlx::Error,
+    },
+}
+
+/// A pool that may write. It connects when first used, so that a service starts without Postgres.
+pub fn connect(settings: &DatabaseSettings) -> Result<PgPool, DatabaseError> {
+    let url = settings.required_url()?;
+    let options = address("DATABASE_URL", url)?;
+    Ok(pool(settings, settings.connections, options, &[]))
+}
+
+/// A pool for the role that can only read. Where none is named, the writing role is used, with
+/// every transaction declared read-only.
+pub fn connect_read_only(settings: &DatabaseSettings) -> Result<PgPool, DatabaseError> {
+    let options = match settings.read_url() {
+        Some(url) => address("WAYPOST_READ_DATABASE_URL", url)?,
+        None => address("DATABASE_URL", settings.required_url()?)?,
+    };
+    let read_only = [("default_transaction_read_only", "on")];
+    Ok(pool(
+        settings,
+        settings.read_connections,
+        options,
+        &read_only,
+    ))
+}
+
+fn address(setting: &'static str, url: &Secret<String>) -> Result<PgConnectOptions, DatabaseError> {
+    PgConnectOptions::from_str(url.expose())
+        .map_err(|source| DatabaseError::Address { setting, source })
+}
+
+fn pool(
+    settings: &DatabaseSettings,
+    connections: u32,
+    options: PgConnectOptions,
+    more: &[(&str, &str)],
+) -> PgPool {
+    let statement_timeout = settings.statement_timeout.as_millis().to_string();
+    let options = options
+        .application_name("waypost")
+        .options([("statement_timeout", statement_timeout.as_str())])
+        .options(more.iter().copied());
+    PgPoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(settings.acquire_timeout)
+        // A ping before every use would double the round trips of a busy pool.
+        .test_before_acquire(false)
+        .before_acquire(|connection, meta| {
+            Box::pin(async move {
+                if meta.idle_for > TRUSTED_IDLE {
+                    connection.ping().await?;
+                }
+                Ok(true)
+            })
+        })
+        .connect_lazy_with(options)
+}
+
+/// Brings the database to the newest layout. Several processes may call this at once.
+pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
+    sqlx::migrate!("../migrations").run(pool).await
+}
+
+/// Whether the database is away or overwhelmed, so that trying again later may help.
+pub fn is_unavailable(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed => true,
+        sqlx::Error::Database(error) => error.code().is_some_and(|code| means_away(&code)),
+        _ => false,
+    }
+}
+
+/// Connection failures, a server that starts or stops, no connection left, a statement that took
+/// too long.
+fn means_away(code: &str) -> bool {
+    code.starts_with("08") || matches!(code, "53300" | "57014" | "57P01" | "57P02" | "57P03")
+}

@@ -1,0 +1,162 @@
+//! The one shape of every error that a client sees.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+
+use crate::database;
+
+/// An answer that says what went wrong: `{"error": "<message>"}`.
+///
+/// The message is for the client. What must not leave the house goes into the cause, which the
+/// edge logs once, beside the trace id that the client got.
+#[derive(Clone, Debug)]
+pub struct HttpError {
+    /// The answer's status.
+    pub status: StatusCode,
+    /// What the client reads.
+    pub message: Cow<'static, str>,
+    headers: Option<Box<HeaderMap>>,
+    cause: Option<Cause>,
+}
+
+/// What led to an error; rides on the answer as an extension from the handler to the edge.
+#[derive(Clone, Debug)]
+pub(crate) struct Cause(pub(crate) Arc<dyn Error + Send + Sync>);
+
+impl fmt::Display for Cause {
+    /// The error and all that it came from.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut source = self.0.source();
+        while let Some(error) = source {
+            write!(f, ": {error}")?;
+            source = error.source();
+        }
+        Ok(())
+    }
+}
+
+impl HttpError {
+    /// An error with this status and message.
+    pub fn new(status: StatusCode, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            status,
+            message: message.into(),
+            headers: None,
+            cause: None,
+        }
+    }
+
+    /// 400: the request cannot be understood or breaks a rule.
+    pub fn bad_request(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// 401: nobody known is asking.
+    pub fn unauthorized(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, message)
+            .with_header(axum::http::header::WWW_AUTHENTICATE, BEARER)
+    }
+
+    /// 403: known, but not allowed.
+    pub fn forbidden(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, message)
+    }
+
+    /// 404: no such thing.
+    pub fn not_found(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, message)
+    }
+
+    /// 409: at odds with what is already there.
+    pub fn conflict(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::CONFLICT, message)
+    }
+
+    /// 503: something that this needs is away; trying again later may help.
+    pub fn unavailable(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    }
+
+    /// 500: nobody expected this. The client learns nothing of the source but the trace id in
+    /// the answer's `traceparent`, under which the source is logged.
+    pub fn internal(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL).with_cause(source)
+    }
+
+    /// The same error with another status, for an API whose list of statuses is shorter.
+    #[must_use]
+    pub fn with_status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// Adds a header to the answer.
+    #[must_use]
+    pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.get_or_insert_default().insert(name, value);
+        self
+    }
+
+    /// Keeps what led to this error for the log.
+    #[must_use]
+    pub fn with_cause(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.cause = Some(Cause(Arc::from(source.into())));
+        self
+    }
+}
+
+/// What a client reads where the reason must not be told.
+pub(crate) const INTERNAL: &str = "something went wrong inside; the trace id names it";
+const BEARER: HeaderValue = HeaderValue::from_static("Bearer");
+
+impl fmt::Display for HttpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.status.as_u16(), self.message)
+    }
+}
+
+impl Error for HttpError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause.as_ref().map(|cause| cause.0.as_ref() as _)
+    }
+}
+
+impl From<sqlx::Error> for HttpError {
+    /// 503 where the database is away, 500 for all else.
+    fn from(error: sqlx::Error) -> Self {
+        if database::is_unavailable(&error) {
+            Self::unavailable("the database is not available").with_cause(error)
+        } else {
+            Self::internal(error)
+        }
+    }
+}
+
+/// The body of every error.
+#[derive(serde::Serialize)]
+pub(crate) struct ErrorBody<'a> {
+    pub(crate) error: &'a str,
+}
+
+impl IntoResponse for HttpError {
+    fn into_response(self) -> Response {
+        let body = Json(ErrorBody {
+            error: &self.message,
+        });
+        let mut response = (self.status, body).into_response();
+        if let Some(headers) = self.headers {
+            response.headers_mut().extend(*headers);
+        }
+        if let Some(cause) = self.cause {
+            response.extensions_mut().insert(cause);
+        }
+        response
+    }
+}

@@ -1,0 +1,129 @@
+//! `/healthz`, `/readyz` and `/metrics`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use futures::future::{BoxFuture, join_all};
+use serde::Serialize;
+
+use crate::telemetry;
+
+/// How long one check may take before it counts as failed.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+type Check = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
+
+/// What must hold before this process can do its work, each part under its own name.
+#[derive(Clone, Default)]
+pub struct Readiness(Arc<RwLock<BTreeMap<&'static str, Check>>>);
+
+impl fmt::Debug for Readiness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let checks = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        f.debug_set().entries(checks.keys()).finish()
+    }
+}
+
+impl Readiness {
+    /// Adds a check, or puts it in the place of an earlier one of that name. A failed check says
+    /// why, in words that anyone may read.
+    pub fn add<F, R>(&self, name: &'static str, check: F)
+    where
+        F: Fn() -> R + Send + Sync + 'static,
+        R: Future<Output = Result<(), String>> + Send + 'static,
+    {
+        let check: Check = Arc::new(move || Box::pin(check()));
+        let mut checks = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        checks.insert(name, check);
+    }
+
+    async fn report(&self) -> Report {
+        let checks: Vec<_> = {
+            let checks = self.0.read().unwrap_or_else(PoisonError::into_inner);
+            checks
+                .iter()
+                .map(|(name, check)| (*name, check()))
+                .collect()
+        };
+        let results = join_all(checks.into_iter().map(|(name, check)| async move {
+            let result = tokio::time::timeout(PATIENCE, check).await;
+            (name, result.unwrap_or_else(|_| Err("no answer".to_owned())))
+        }));
+        Report::from(results.await)
+    }
+}
+
+#[derive(Serialize)]
+struct Report {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    ready: bool,
+    checks: BTreeMap<&'static str, CheckReport>,
+}
+
+#[derive(Serialize)]
+struct CheckReport {
+    ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+impl From<Vec<(&'static str, Result<(), String>)>> for Report {
+    fn from(results: Vec<(&'static str, Result<(), String>)>) -> Self {
+        let failed: Vec<String> = results
+            .iter()
+            .filter_map(|(name, result)| Some(format!("{name}: {}", result.as_ref().err()?)))
+            .collect();
+        let checks = results.into_iter().map(|(name, result)| {
+            let ok = result.is_ok();
+            let reason = result.err();
+            (name, CheckReport { ok, reason })
+        });
+        Self {
+            ready: failed.is_empty(),
+            error: (!failed.is_empty()).then(|| format!("not ready: {}", failed.join("; "))),
+            checks: checks.collect(),
+        }
+    }
+}
+
+/// The routes that operators and their machines ask. One process has them once, however many
+/// services it holds.
+pub fn router(readiness: Readiness) -> Router {
+    Router::new()
+        .route("/healthz", get(show_health))
+        .route("/readyz", get(show_readiness))
+        .route("/metrics", get(show_metrics))
+        .with_state(readiness)
+}
+
+async fn show_health() -> Json<serde_json::Value> {
+    Json(serde_json::json!({ "alive": true }))
+}
+
+async fn show_readiness(State(readiness): State<Readiness>) -> Response {
+    let report = readiness.report().await;
+    let status = if report.ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    (status, Json(report)).into_response()
+}
+
+async fn show_metrics() -> Response {
+    let content_type = "text/plain; version=0.0.4; charset=utf-8";
+    (
+        [(header::CONTENT_TYPE, content_type)],
+        telemetry::render_metrics(),
+    )
+        .into_response()
+}

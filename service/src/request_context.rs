@@ -1,0 +1,86 @@
+//! What is known of a request beside its contents.
+
+use std::convert::Infallible;
+use std::sync::{Arc, OnceLock};
+
+use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
+use schemas::{Context, OrgId, Traceparent};
+use uuid::Uuid;
+
+/// The request's trace and its name, and, once known, whose request it is. Cheap to clone; all
+/// clones are the same request.
+#[derive(Clone, Debug)]
+pub struct RequestContext(Arc<Known>);
+
+#[derive(Debug)]
+struct Known {
+    traceparent: Traceparent,
+    correlation_id: Uuid,
+    org: OnceLock<OrgId>,
+}
+
+impl RequestContext {
+    /// Goes on with the trace that the headers name, or begins one.
+    pub fn from_headers(headers: &HeaderMap) -> Self {
+        let correlation_id = Uuid::new_v4();
+        let (_, span) = correlation_id.as_u64_pair();
+        let traceparent = headers
+            .get("traceparent")
+            .and_then(|value| Traceparent::parse(value.to_str().ok()?))
+            .map_or_else(
+                || Traceparent::from_parts(Uuid::new_v4().as_u128(), span),
+                |incoming| incoming.with_span(span),
+            );
+        Self(Arc::new(Known {
+            traceparent,
+            correlation_id,
+            org: OnceLock::new(),
+        }))
+    }
+
+    /// The trace, under this request's own span.
+    pub fn traceparent(&self) -> &Traceparent {
+        &self.0.traceparent
+    }
+
+    /// The name of this request, common to all that follows from it.
+    pub fn correlation_id(&self) -> Uuid {
+        self.0.correlation_id
+    }
+
+    /// What stands on the events that this request leads to.
+    pub fn context(&self) -> Context {
+        let request = self.0.correlation_id.to_string();
+        Context {
+            correlation_id: Some(request.clone()),
+            causation_id: Some(request),
+            traceparent: Some(self.0.traceparent.clone()),
+        }
+    }
+
+    /// Says whose request it is, for the log line.
+    pub fn identify(&self, org: &OrgId) {
+        // A request has one caller: a second call can only say the same.
+        let _ = self.0.org.set(org.clone());
+    }
+
+    /// Whose request it is, once known.
+    pub fn org(&self) -> Option<&OrgId> {
+        self.0.org.get()
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for RequestContext {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        if let Some(context) = parts.extensions.get::<Self>() {
+            return Ok(context.clone());
+        }
+        let context = Self::from_headers(&parts.headers);
+        parts.extensions.insert(context.clone());
+        Ok(context)
+    }
+}

@@ -1,0 +1,147 @@
+//! Settings, parsed whole at start-up from arguments and environment variables.
+//!
+//! Every program flattens the structs that it needs into its own `clap::Parser`.
+
+mod secret;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+pub use secret::Secret;
+
+/// A setting that this program cannot do without.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("{variable} is not set: {purpose}")]
+pub struct MissingSetting {
+    /// The variable.
+    pub variable: &'static str,
+    /// What it is for.
+    pub purpose: &'static str,
+}
+
+/// What every program has.
+#[derive(Clone, Debug, Args)]
+pub struct CommonSettings {
+    /// The folder of secrets, outbox and private servers: `WAYPOST_HOME`, `.waypost`.
+    #[arg(long, env = "WAYPOST_HOME", default_value = ".waypost", global = true)]
+    pub home: PathBuf,
+    /// What is logged, such as `info,projector=debug`: `WAYPOST_LOG`, `info`.
+    #[arg(long, env = "WAYPOST_LOG", default_value = "info", global = true)]
+    pub log: String,
+    /// How log lines look: `WAYPOST_LOG_FORMAT`, `auto`.
+    #[arg(
+        long,
+        env = "WAYPOST_LOG_FORMAT",
+        default_value = "auto",
+        global = true
+    )]
+    pub log_format: LogFormat,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Text on a terminal, JSON elsewhere.
+    Auto,
+    /// Text for people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Where a service listens.
+#[derive(Clone, Debug, Args)]
+pub struct HttpSettings {
+    /// The address to listen at: `WAYPOST_ADDR`, `127.0.0.1:8080`.
+    #[arg(long, env = "WAYPOST_ADDR", default_value = "127.0.0.1:8080")]
+    pub addr: SocketAddr,
+    /// How long requests under way may take to end at shutdown: `WAYPOST_SHUTDOWN_SECONDS`, 10.
+    #[arg(long, env = "WAYPOST_SHUTDOWN_SECONDS", default_value = "10", value_parser = seconds)]
+    pub shutdown: Duration,
+}
+
+/// Where Postgres is and how it is used.
+#[derive(Clone, Debug, Args)]
+pub struct DatabaseSettings {
+    /// Postgres, as the role that writes: `DATABASE_URL`, none.
+    #[arg(
+        id = "database_url",
+        long,
+        env = "DATABASE_URL",
+        hide_env_values = true
+    )]
+    pub url: Option<Secret<String>>,
+    /// Postgres, as a role that can only read: `WAYPOST_READ_DATABASE_URL`, by default
+    /// `DATABASE_URL` in read-only transactions.
+    #[arg(
+        id = "read_database_url",
+        long,
+        env = "WAYPOST_READ_DATABASE_URL",
+        hide_env_values = true
+    )]
+    pub read_url: Option<Secret<String>>,
+    /// Connections that may write, for one process: `WAYPOST_DATABASE_CONNECTIONS`, 12.
+    #[arg(
+        id = "database_connections",
+        long,
+        env = "WAYPOST_DATABASE_CONNECTIONS",
+        default_value_t = 12
+    )]
+    pub connections: u32,
+    /// Connections that only read, for one process: `WAYPOST_READ_DATABASE_CONNECTIONS`, 16.
+    #[arg(
+        id = "read_database_connections",
+        long,
+        env = "WAYPOST_READ_DATABASE_CONNECTIONS",
+        default_value_t = 16
+    )]
+    pub read_connections: u32,
+    /// How long to wait for a connection: `WAYPOST_DATABASE_ACQUIRE_SECONDS`, 2.
+    #[arg(
+        id = "database_acquire_seconds",
+        long,
+        env = "WAYPOST_DATABASE_ACQUIRE_SECONDS",
+        default_value = "2",
+        value_parser = seconds
+    )]
+    pub acquire_timeout: Duration,
+    /// How long a statement may take: `WAYPOST_DATABASE_STATEMENT_SECONDS`, 10. What takes longer
+    /// by its nature (an export, a rebuild) says so in its own transaction.
+    #[arg(
+        id = "database_statement_seconds",
+        long,
+        env = "WAYPOST_DATABASE_STATEMENT_SECONDS",
+        default_value = "10",
+        value_parser = seconds
+    )]
+    pub statement_timeout: Duration,
+}
+
+impl DatabaseSettings {
+    /// The address of Postgres, or what is missing.
+    pub fn required_url(&self) -> Result<&Secret<String>, MissingSetting> {
+        given(self.url.as_ref()).ok_or(MissingSetting {
+            variable: "DATABASE_URL",
+            purpose: "the address of Postgres, such as postgres://user:password@host/waypost",
+        })
+    }
+
+    /// The address of Postgres for the role that can only read, where one is named.
+    pub fn read_url(&self) -> Option<&Secret<String>> {
+        given(self.read_url.as_ref())
+    }
+}
+
+/// A variable that is set to nothing counts as not set, as in many a compose file.
+fn given(setting: Option<&Secret<String>>) -> Option<&Secret<String>> {
+    setting.filter(|value| !value.expose().is_empty())
+}
+
+/// Reads a duration in seconds, with a fraction where need be.
+pub fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds")?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
