@@ -1,1 +1,33 @@
-//! Placeholder.
+//! A private NATS server and a private Postgres under a home folder.
+//!
+//! `waypost up`, the tests and the bench start their servers here. Both listen on
+//! 127.0.0.1 alone, on ports of their own that are kept in `ports.json`, behind passwords
+//! that lie in `secrets/`. What a killed run left behind is recognised and stopped; a
+//! server that belongs to anyone else is never touched.
+//!
+//! ```text
+//! .waypost/
+//!   ports.json       the ports that were picked at the first start
+//!   secrets/         passwords, readable by the owner alone
+//!   bin/nats-server  put there by scripts/prepare where the system has none that is new enough
+//!   nats/            nats.conf, nats.log, lock, data/
+//!   postgres/        postgres.log, lock, data/   (a link to /var/lib/waypost/… where root runs it
+//!                    and the postgres account cannot enter the home)
+//! ```
+//!
+//! Processes are told apart through `/proc`, so this works on Linux only.
+
+mod error;
+mod home;
+mod nats;
+mod ports;
+mod postgres;
+mod processes;
+mod server;
+mod servers;
+
+pub use error::Error;
+pub use home::{TemporaryHome, Urls};
+pub use nats::{LocalNats, NatsOptions, SyncInterval};
+pub use postgres::{LocalPostgres, PostgresOptions};
+pub use servers::Servers;

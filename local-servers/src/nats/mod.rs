@@ -1,0 +1,168 @@
+mod config;
+mod probe;
+mod program;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+pub use config::{NatsOptions, SyncInterval};
+
+use crate::home::{self, Lock};
+use crate::server::Server;
+use crate::{Error, ports, processes};
+
+const NAME: &str = "NATS server";
+const USER: &str = "waypost";
+const PORT: &str = "nats";
+const MONITOR_PORT: &str = "nats-monitor";
+const PASSWORD: &str = "nats-password";
+/// Recovering a log of many million events takes a while.
+const START_LIMIT: Duration = Duration::from_mins(2);
+const STOP_LIMIT: Duration = Duration::from_mins(1);
+const ATTEMPTS: usize = 5;
+
+/// A private NATS server with JetStream, stopped at the latest when dropped.
+#[derive(Debug)]
+pub struct LocalNats {
+    server: Server,
+    program: PathBuf,
+    home: PathBuf,
+    folder: PathBuf,
+    options: NatsOptions,
+    password: String,
+    port: u16,
+    monitor_port: Option<u16>,
+    _lock: Lock,
+}
+
+impl LocalNats {
+    /// Starts the home's NATS server and waits until it answers.
+    pub async fn start(home: &Path, options: NatsOptions) -> Result<Self, Error> {
+        let home = home::open(home)?;
+        let folder = home.join("nats");
+        std::fs::create_dir_all(&folder).map_err(Error::file("create", &folder))?;
+        let lock = Lock::take(NAME, &folder)?;
+        let program = program::find(&home).await?;
+        let config = folder.join(config::FILE);
+        let leftovers = || processes::started_with("-c", &config);
+        processes::end_leftovers(NAME, leftovers, Signal::TERM, STOP_LIMIT).await?;
+
+        let mut nats = Self {
+            server: Server::new(NAME, Signal::TERM, folder.join("nats.log")),
+            program,
+            password: home::secret(&home, PASSWORD)?.value,
+            home,
+            folder,
+            options,
+            port: 0,
+            monitor_port: None,
+            _lock: lock,
+        };
+        nats.start_on_a_free_port().await?;
+        Ok(nats)
+    }
+
+    /// Where to connect, with user and password (which the client crate has to be told apart:
+    /// it does not read them from an address).
+    pub fn url(&self) -> String {
+        url(&self.password, self.port)
+    }
+
+    /// Where the server tells about itself over HTTP, if [`NatsOptions::monitor`] is set.
+    pub fn monitor_url(&self) -> Option<String> {
+        self.monitor_port
+            .map(|port| format!("http://127.0.0.1:{port}"))
+    }
+
+    /// The process, while it runs.
+    pub fn pid(&self) -> Option<u32> {
+        self.server
+            .pid()
+            .map(|pid| pid.as_raw_nonzero().get().cast_unsigned())
+    }
+
+    /// Ends the server; it writes out what it holds. [`restart`](Self::restart) brings it back.
+    pub async fn stop(&mut self) -> Result<(), Error> {
+        self.server.stop(STOP_LIMIT).await
+    }
+
+    /// Ends the server at once, as a crash would (SIGKILL).
+    pub fn kill(&mut self) {
+        self.server.kill();
+    }
+
+    /// Brings the server back, on the same port and data; stops it first if it runs.
+    pub async fn restart(&mut self) -> Result<(), Error> {
+        self.stop().await?;
+        self.run().await
+    }
+
+    /// Holds the server still (SIGSTOP): connections stay open and nothing answers.
+    pub fn pause(&self) {
+        self.server.signal(Signal::STOP);
+    }
+
+    /// Lets a paused server go on (SIGCONT).
+    pub fn resume(&self) {
+        self.server.signal(Signal::CONT);
+    }
+
+    /// Waits until the server ends by itself, which it should not; then it can be
+    /// [`restart`](Self::restart)ed. Safe to drop at any time.
+    pub async fn exited(&mut self) -> ExitStatus {
+        self.server.exited().await
+    }
+
+    /// Another process may take a port between our look and the server's; then a new one is picked.
+    async fn start_on_a_free_port(&mut self) -> Result<(), Error> {
+        let mut attempt = 1;
+        loop {
+            self.port = ports::claim(&self.home, PORT)?;
+            if self.options.monitor {
+                self.monitor_port = Some(ports::claim(&self.home, MONITOR_PORT)?);
+            }
+            match self.run().await {
+                Err(Error::Exited { .. }) if attempt < ATTEMPTS && self.lost_a_port() => {
+                    attempt += 1;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn lost_a_port(&self) -> bool {
+        !ports::is_free(self.port) || self.monitor_port.is_some_and(|port| !ports::is_free(port))
+    }
+
+    async fn run(&mut self) -> Result<(), Error> {
+        let path = config::write(
+            &self.folder,
+            &self.options,
+            self.port,
+            self.monitor_port,
+            &self.password,
+        )?;
+        let mut command = Command::new(&self.program);
+        command.arg("-c").arg(&path).current_dir(&self.folder);
+        self.server.spawn(command)?;
+        let (port, password) = (self.port, &self.password);
+        self.server
+            .until_ready(START_LIMIT, async || {
+                probe::answers(port, USER, password).await
+            })
+            .await
+    }
+}
+
+/// The address at the last start, if there was one.
+pub(crate) fn remembered_url(home: &Path) -> Option<String> {
+    let password = home::known_secret(home, PASSWORD).ok()??;
+    Some(url(&password, ports::remembered(home, PORT)?))
+}
+
+fn url(password: &str, port: u16) -> String {
+    format!("nats://{USER}:{password}@127.0.0.1:{port}")
+}

@@ -1,0 +1,148 @@
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder};
+use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use super::account::Account;
+use super::programs::Programs;
+use super::{DATABASE, OWNER, READER};
+use crate::Error;
+
+/// Nobody gets in without a password, and nobody from outside at all.
+const ACCESS: &str = "\
+# Written when the data was made.
+host all all 127.0.0.1/32 scram-sha-256
+";
+
+/// The passwords of the two roles.
+#[derive(Debug)]
+pub(super) struct Passwords {
+    pub(super) owner: String,
+    pub(super) reader: String,
+}
+
+/// Makes the data folder: whole, or none at all if we are interrupted.
+pub(super) async fn create(
+    data: &Path,
+    programs: &Programs,
+    account: &Account,
+    passwords: &Passwords,
+) -> Result<(), Error> {
+    let draft = data.with_extension("draft");
+    if draft.exists() {
+        fs::remove_dir_all(&draft).map_err(Error::file("remove", &draft))?;
+    }
+    DirBuilder::new()
+        .mode(0o700)
+        .create(&draft)
+        .map_err(Error::file("create", &draft))?;
+    account.give(&draft)?;
+
+    let mut initdb = account.command(&programs.initdb);
+    initdb
+        .arg("-D")
+        .arg(&draft)
+        .args(["--username", OWNER, "--auth", "trust", "--encoding", "UTF8"])
+        .args(["--locale", "C.UTF-8", "--no-instructions"]);
+    run(initdb, "").await?;
+
+    let access = draft.join("pg_hba.conf");
+    fs::write(&access, ACCESS).map_err(Error::file("write", &access))?;
+    tell(
+        &draft,
+        programs,
+        account,
+        &format!("CREATE DATABASE {DATABASE};\n"),
+    )
+    .await?;
+    set_passwords(&draft, programs, account, passwords).await?;
+    fs::rename(&draft, data).map_err(Error::file("name", data))
+}
+
+/// Makes the passwords known to the server's data, which must not be in use.
+pub(super) async fn set_passwords(
+    data: &Path,
+    programs: &Programs,
+    account: &Account,
+    passwords: &Passwords,
+) -> Result<(), Error> {
+    let Passwords { owner, reader } = passwords;
+    let statements = format!(
+        "DO $$ BEGIN CREATE ROLE {READER} LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;\n\
+         GRANT pg_read_all_data TO {READER};\n\
+         ALTER ROLE {READER} SET default_transaction_read_only = on;\n\
+         ALTER ROLE {READER} PASSWORD '{reader}';\n\
+         ALTER ROLE {OWNER} PASSWORD '{owner}';\n"
+    );
+    tell(data, programs, account, &statements).await
+}
+
+/// Runs statements, one a line, without a server: nobody else can look in meanwhile.
+async fn tell(
+    data: &Path,
+    programs: &Programs,
+    account: &Account,
+    statements: &str,
+) -> Result<(), Error> {
+    let mut single = account.command(&programs.postgres);
+    single
+        .arg("--single")
+        .arg("-D")
+        .arg(data)
+        .args([
+            "-c",
+            "log_min_messages=error",
+            "-c",
+            "log_min_error_statement=panic",
+        ])
+        .arg(DEFAULT_DATABASE);
+    let output = run(single, statements).await?;
+    // A refused statement is printed and does not show in the exit status.
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if said.contains("ERROR:") || said.contains("FATAL:") {
+        return Err(Error::Failed {
+            program: "postgres --single".to_owned(),
+            output: said,
+        });
+    }
+    Ok(())
+}
+
+const DEFAULT_DATABASE: &str = "postgres";
+
+async fn run(mut command: Command, input: &str) -> Result<Output, Error> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let input = input.to_owned();
+    command
+        .env_remove("PGDATA")
+        .env("LC_ALL", "C.UTF-8")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let name = program.clone();
+    let finished = tokio::task::spawn_blocking(move || {
+        let mut child = command.spawn()?;
+        if let Some(mut pipe) = child.stdin.take() {
+            pipe.write_all(input.as_bytes())?;
+        }
+        child.wait_with_output()
+    });
+    let output = finished
+        .await
+        .map_err(std::io::Error::other)
+        .flatten()
+        .map_err(Error::spawn(name))?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    let name = Path::new(&program)
+        .file_name()
+        .and_then(OsStr::to_str)
+        .unwrap_or_default();
+    Err(Error::Failed {
+        program: name.to_owned(),
+        output: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+    })
+}
