@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::connection;
+
 /// When acknowledged events are on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
@@ -40,7 +42,7 @@ const SERVER_DEFAULT: Duration = Duration::from_mins(2);
 /// Asks the server through its system account.
 pub(crate) async fn read(system_url: &str) -> Durability {
     let answer = async {
-        let client = async_nats::connect(system_url).await.ok()?;
+        let client = connection::open(system_url).await.ok()?;
         let message = client
             .request("$SYS.REQ.SERVER.PING.VARZ", "".into())
             .await

@@ -3,6 +3,9 @@
 /// Why the log cannot be used at all.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// The address makes no sense.
+    #[error("NATS_URL is not a list of addresses such as nats://host:4222: {0}")]
+    Address(String),
     /// No server answers.
     #[error("cannot reach NATS: {0}")]
     Connect(#[source] async_nats::ConnectError),

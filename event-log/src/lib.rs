@@ -9,6 +9,7 @@
 //! lost acknowledgement is recognised by its event id.
 
 mod append;
+mod connection;
 mod durability;
 mod envelope;
 mod error;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_nats::Client;
 use async_nats::connection::State;
 use async_nats::jetstream::{self, kv};
-use async_nats::{Client, ConnectOptions};
 use schemas::{AggregateType, Log, OrgId, StreamId};
 
 use crate::append::Appender;
@@ -13,7 +13,7 @@ use crate::streams::Streams;
 use crate::subject::{SYSTEM_ORG, Subjects};
 use crate::{
     AppendError, Commit, Durability, Error, Keyring, LogSettings, Position, PositionError, Vault,
-    durability,
+    connection, durability,
 };
 
 /// The event log. Clones are cheap and share one connection.
@@ -39,7 +39,7 @@ struct Shared {
 impl EventLog {
     /// Connects, makes what streams are missing and checks those that are there.
     pub async fn connect(settings: &LogSettings, keyring: Keyring) -> Result<Self, Error> {
-        let client = connect_client(settings).await?;
+        let client = connection::open(&settings.nats_url).await?;
         let mut context = jetstream::new(client.clone());
         context.set_timeout(Duration::from_secs(5));
         let subjects = Subjects::new(&settings.log_prefix, keyring.clone());
@@ -158,26 +158,6 @@ impl EventLog {
     pub(crate) fn streams(&self) -> &Streams {
         &self.shared.streams
     }
-}
-
-async fn connect_client(settings: &LogSettings) -> Result<Client, Error> {
-    let servers: Vec<_> = settings.nats_url.split(',').map(str::trim).collect();
-    ConnectOptions::new()
-        .name("waypost")
-        // A server that is back is found within a moment, so that everything heals by itself.
-        .reconnect_delay_callback(|attempts| {
-            Duration::from_millis(if attempts < 3 { 20 } else { 250 })
-        })
-        .connection_timeout(Duration::from_secs(3))
-        .ping_interval(Duration::from_secs(5))
-        .request_timeout(Some(Duration::from_secs(2)))
-        .subscription_capacity(1024 * 64)
-        .client_capacity(4096)
-        // Subjects are built from checked tokens in one place.
-        .skip_subject_validation(true)
-        .connect(servers)
-        .await
-        .map_err(Error::Connect)
 }
 
 async fn bucket(

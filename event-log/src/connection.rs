@@ -1,0 +1,43 @@
+//! The connection to NATS.
+
+use std::time::Duration;
+
+use async_nats::{Client, ConnectOptions, ServerAddr};
+use percent_encoding::percent_decode_str;
+
+use crate::Error;
+
+/// Connects to one of the servers of a comma-separated list and holds the connection for ever.
+pub(crate) async fn open(urls: &str) -> Result<Client, Error> {
+    let servers: Result<Vec<ServerAddr>, _> = urls.split(',').map(|u| u.trim().parse()).collect();
+    let servers = servers.map_err(|error| Error::Address(error.to_string()))?;
+    let options = match servers.iter().find(|server| server.has_user_pass()) {
+        Some(server) => ConnectOptions::with_user_and_password(
+            decoded(server.username()),
+            decoded(server.password()),
+        ),
+        None => ConnectOptions::new(),
+    };
+    options
+        .name("waypost")
+        // A server that is back is found within a moment, so that everything heals by itself.
+        .reconnect_delay_callback(|attempts| {
+            Duration::from_millis(if attempts < 3 { 20 } else { 250 })
+        })
+        .connection_timeout(Duration::from_secs(3))
+        .ping_interval(Duration::from_secs(5))
+        .request_timeout(Some(Duration::from_secs(2)))
+        .subscription_capacity(64 * 1024)
+        .client_capacity(4096)
+        // Subjects are built from checked tokens in one place.
+        .skip_subject_validation(true)
+        .connect(servers)
+        .await
+        .map_err(Error::Connect)
+}
+
+fn decoded(part: Option<&str>) -> String {
+    percent_decode_str(part.unwrap_or_default())
+        .decode_utf8_lossy()
+        .into_owned()
+}

@@ -1,0 +1,68 @@
+//! Reading one organization's part of the log page by page: no consumer stands behind it, so a
+//! reader may take its time between pages and costs the server nothing meanwhile.
+
+use async_nats::jetstream::stream::RawMessageErrorKind;
+use schemas::{AggregateType, Log, OrgId};
+use serde_json::json;
+
+use crate::read::decode;
+use crate::{EventLog, Item, ReadError};
+
+/// About how many bytes of events one page holds; always at least one event.
+const PAGE_BYTES: usize = 256 * 1024;
+
+/// Some events of one organization, in order.
+#[derive(Debug)]
+pub struct Page {
+    /// The events; none where nothing more stood in the log.
+    pub items: Vec<Item>,
+    /// Where to go on from: the sequence of the last of them.
+    pub through: u64,
+    /// Whether nothing more of the organization stood in the log behind them.
+    pub complete: bool,
+}
+
+impl EventLog {
+    /// The events of one organization behind the sequence `after`, at most `limit` (up to 1,000);
+    /// only those of one kind of aggregate where `only` names it.
+    pub async fn page(
+        &self,
+        log: Log,
+        org: &OrgId,
+        only: Option<AggregateType>,
+        after: u64,
+        limit: usize,
+    ) -> Result<Page, ReadError> {
+        let subject = self.subjects().of_organization(log, org, only);
+        let query = json!({
+            "seq": after + 1, "next_by_subj": subject, "batch": limit, "max_bytes": PAGE_BYTES,
+        });
+        let found = self.reader(log).get_many(&query).await?;
+        let through = found.last().map_or(after, |last| last.sequence);
+        let full = found.len() >= limit || found.iter().map(|s| s.size()).sum::<usize>() >= PAGE_BYTES / 2;
+        let complete = !full && !self.any_after(log, &subject, through).await?;
+        let items = found.iter().map(|stored| match decode(stored) {
+            Ok(event) => Item::Event(event),
+            Err(error) => Item::Undecodable {
+                sequence: stored.sequence,
+                subject: stored.subject.to_string(),
+                reason: error.to_string(),
+            },
+        });
+        Ok(Page {
+            items: items.collect(),
+            through,
+            complete,
+        })
+    }
+
+    /// Asks the stream's leader: a copy that lags must not make a reader believe it has seen all.
+    async fn any_after(&self, log: Log, subject: &str, after: u64) -> Result<bool, ReadError> {
+        let stream = &self.streams().get(log).stream;
+        match stream.get_first_raw_message_by_subject(subject, after + 1).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(false),
+            Err(error) => Err(ReadError::Unavailable(error.to_string())),
+        }
+    }
+}
