@@ -50,7 +50,7 @@ CREATE TABLE totals (
     parent text   COLLATE "C" NOT NULL DEFAULT '',
     -- The state that is counted, where the list can be filtered by one, else empty.
     state  text   COLLATE "C" NOT NULL DEFAULT '',
-    count  bigint NOT NULL CHECK (count >= 0),
+    count  bigint NOT NULL,
     PRIMARY KEY (org_id, kind, parent, state)
 ) WITH (fillfactor = 50); -- counters are rewritten in place, batch after batch
 
