@@ -39,8 +39,7 @@ impl EventLog {
         });
         let found = self.reader(log).get_many(&query).await?;
         let through = found.last().map_or(after, |last| last.sequence);
-        let full = found.len() >= limit || found.iter().map(|s| s.size()).sum::<usize>() >= PAGE_BYTES / 2;
-        let complete = !full && !self.any_after(log, &subject, through).await?;
+        let complete = found.len() < limit && !self.any_after(log, &subject, through).await?;
         let items = found.iter().map(|stored| match decode(stored) {
             Ok(event) => Item::Event(event),
             Err(error) => Item::Undecodable {
@@ -59,7 +58,10 @@ impl EventLog {
     /// Asks the stream's leader: a copy that lags must not make a reader believe it has seen all.
     async fn any_after(&self, log: Log, subject: &str, after: u64) -> Result<bool, ReadError> {
         let stream = &self.streams().get(log).stream;
-        match stream.get_first_raw_message_by_subject(subject, after + 1).await {
+        match stream
+            .get_first_raw_message_by_subject(subject, after + 1)
+            .await
+        {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(false),
             Err(error) => Err(ReadError::Unavailable(error.to_string())),

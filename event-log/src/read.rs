@@ -87,7 +87,10 @@ impl StreamReader {
     }
 
     /// Collects a batched get's answers up to the empty message that ends them.
-    async fn get_many(&self, query: &serde_json::Value) -> Result<Vec<Stored>, ReadError> {
+    pub(crate) async fn get_many(
+        &self,
+        query: &serde_json::Value,
+    ) -> Result<Vec<Stored>, ReadError> {
         let failed = |error: String| ReadError::Unavailable(error);
         let inbox = self.client.new_inbox();
         let subscribed = self.client.subscribe(inbox.clone()).await;
@@ -141,7 +144,7 @@ fn read_message(message: Message) -> Result<Option<Stored>, ReadError> {
     }))
 }
 
-fn decode(stored: &Stored) -> Result<Recorded, ReadError> {
+pub(crate) fn decode(stored: &Stored) -> Result<Recorded, ReadError> {
     let Stored {
         subject,
         sequence,
@@ -157,7 +160,7 @@ fn decode(stored: &Stored) -> Result<Recorded, ReadError> {
 }
 
 impl EventLog {
-    fn reader(&self, log: Log) -> StreamReader {
+    pub(crate) fn reader(&self, log: Log) -> StreamReader {
         StreamReader::new(self.client().clone(), self.streams().get(log))
     }
 

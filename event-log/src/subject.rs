@@ -1,7 +1,7 @@
 //! Subjects: the one place where they are built and read.
 
 use async_nats::Subject;
-use schemas::{AggregateType, Log, StreamId};
+use schemas::{AggregateType, Log, OrgId, StreamId};
 
 use crate::Keyring;
 
@@ -45,6 +45,20 @@ impl Subjects {
         format!("{}.*.{}.*", self.root(kind.log()), kind.token())
     }
 
+    /// Every subject of one organization, or those of one kind of its aggregates.
+    pub(crate) fn of_organization(
+        &self,
+        log: Log,
+        org: &OrgId,
+        only: Option<AggregateType>,
+    ) -> String {
+        let (root, org) = (self.root(log), self.token(org.as_str()));
+        match only {
+            Some(kind) => format!("{root}.{org}.{}.*", kind.token()),
+            None => format!("{root}.{org}.>"),
+        }
+    }
+
     /// The subject of one aggregate's stream.
     pub(crate) fn of(&self, stream: &StreamId) -> Subject {
         let root = self.root(stream.aggregate.log());
@@ -77,8 +91,6 @@ pub(crate) fn kind_of(subject: &str) -> Option<AggregateType> {
 
 #[cfg(test)]
 mod tests {
-    use schemas::OrgId;
-
     use super::*;
 
     fn subject(id: &str) -> String {
