@@ -10,7 +10,7 @@ use schemas::{AggregateType, Log, OrgId, StreamId};
 
 use crate::append::Appender;
 use crate::streams::Streams;
-use crate::subject::{SYSTEM_ORG, Subjects};
+use crate::subject::{SYSTEM_ORG, Subjects, kind_of};
 use crate::{
     AppendError, Commit, Durability, Error, Keyring, LogSettings, Position, PositionError, Vault,
     connection, durability,
@@ -122,6 +122,17 @@ impl EventLog {
             aggregate: AggregateType::Claim,
             id,
         }
+    }
+
+    /// The subject that an aggregate's events stand under: what names it where an event cannot
+    /// be decoded.
+    pub fn subject_of(&self, stream: &StreamId) -> String {
+        self.subjects().of(stream).to_string()
+    }
+
+    /// The kind of aggregate that a subject belongs to.
+    pub fn kind_of(subject: &str) -> Option<AggregateType> {
+        kind_of(subject)
     }
 
     /// A key-value bucket for what is no fact: leases and checkpoints.

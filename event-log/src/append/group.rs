@@ -20,10 +20,8 @@ use super::wire::{Answer, BATCH_BYTES, BATCH_MESSAGES, read_answer};
 use crate::read::StreamReader;
 use crate::streams::LogStream;
 
-/// From this many messages on, a batch is cheaper than as many single publishes.
-const BATCH_WORTH: usize = 24;
-/// Single publishes under way at once.
-const MAX_SINGLES: usize = 48;
+/// With this many commits on their way, batches are cheaper than single publishes.
+const BATCH_WORTH: usize = 20;
 /// Batches under way at once: while the server flushes one, the next is on its way.
 const MAX_BATCHES: usize = 2;
 /// How long an acknowledgement is awaited before asking what became of it.
@@ -36,7 +34,9 @@ pub(super) struct Group {
     sender: Sender,
     queue: VecDeque<Pending>,
     under_way: JoinSet<Done>,
-    singles: usize,
+    /// Commits sent and not yet settled.
+    in_flight: usize,
+    /// Batches among them.
     batches: usize,
 }
 
@@ -47,14 +47,10 @@ struct Sender {
     reader: StreamReader,
 }
 
-enum Kind {
-    Single,
-    Batch,
-}
-
 /// A single or a batch that has ended, with the members that must go again.
 struct Done {
-    kind: Kind,
+    commits: usize,
+    batch: bool,
     again: Vec<Pending>,
 }
 
@@ -65,7 +61,7 @@ impl Group {
             sender: Sender { client, reader },
             queue: VecDeque::new(),
             under_way: JoinSet::new(),
-            singles: 0,
+            in_flight: 0,
             batches: 0,
         }
     }
@@ -90,41 +86,49 @@ impl Group {
     fn ended(&mut self, done: Result<Done, tokio::task::JoinError>) {
         // A task that panicked has dropped its members' replies, so their callers know.
         let Ok(done) = done else { return };
-        match done.kind {
-            Kind::Single => self.singles -= 1,
-            Kind::Batch => self.batches -= 1,
-        }
+        self.in_flight -= done.commits;
+        self.batches -= usize::from(done.batch);
         for pending in done.again.into_iter().rev() {
             self.queue.push_front(pending);
         }
     }
 
     fn dispatch(&mut self) {
-        loop {
-            let Some(front) = self.queue.front() else {
-                return;
-            };
+        while let Some(front) = self.queue.front() {
             let alone = front.prepared.messages.len() == 1;
-            let many = self.queue.len() + self.singles >= BATCH_WORTH;
-            if (many || !alone)
-                && self.batches < MAX_BATCHES
-                && (self.batches == 0 || self.queue.len() >= BATCH_WORTH)
-            {
-                let members = self.take_batch();
-                self.batches += 1;
-                self.under_way
-                    .spawn(self.sender.clone().send_batch(members));
-            } else if alone && !many && self.singles < MAX_SINGLES {
-                let Some(single) = self.queue.pop_front() else {
-                    return;
-                };
-                self.singles += 1;
-                self.under_way
-                    .spawn(self.sender.clone().send_single(single));
+            if alone && self.in_flight + self.queue.len() < BATCH_WORTH {
+                self.send_one();
+            } else if self.batches < MAX_BATCHES && self.gathered() {
+                self.send_many();
             } else {
                 return;
             }
         }
+    }
+
+    /// Whether enough wait for the next batch: a fair share of all that is on its way, so that
+    /// callers who come back from one batch fill the next instead of going out in driblets.
+    fn gathered(&self) -> bool {
+        let waiting = self.queue.len();
+        let all = self.in_flight + waiting;
+        self.in_flight == 0 || waiting >= BATCH_MESSAGES || waiting * 5 >= all * 2
+    }
+
+    fn send_one(&mut self) {
+        let Some(single) = self.queue.pop_front() else {
+            return;
+        };
+        self.in_flight += 1;
+        self.under_way
+            .spawn(self.sender.clone().send_single(single));
+    }
+
+    fn send_many(&mut self) {
+        let members = self.take_batch();
+        self.batches += 1;
+        self.in_flight += members.len();
+        self.under_way
+            .spawn(self.sender.clone().send_batch(members));
     }
 
     /// Takes commits from the front as far as one batch reaches. Two that touch one aggregate do
@@ -168,7 +172,8 @@ impl Sender {
         let answer = request.await;
         let again = self.settle(vec![pending], answer).await;
         Done {
-            kind: Kind::Single,
+            commits: 1,
+            batch: false,
             again,
         }
     }
@@ -176,13 +181,15 @@ impl Sender {
     async fn send_batch(self, members: Vec<Pending>) -> Done {
         let started = Instant::now();
         let messages: usize = members.iter().map(|m| m.prepared.messages.len()).sum();
+        let commits = members.len();
         let answer = self.publish_batch(&members, messages).await;
         let size = u32::try_from(messages).unwrap_or(u32::MAX);
         metrics::histogram!("waypost_log_batch_messages").record(size);
         metrics::histogram!("waypost_log_batch_seconds").record(started.elapsed().as_secs_f64());
         let again = self.settle(members, answer).await;
         Done {
-            kind: Kind::Batch,
+            commits,
+            batch: true,
             again,
         }
     }
