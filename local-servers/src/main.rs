@@ -3,6 +3,7 @@
 mod cli;
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -52,7 +53,8 @@ async fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_target(false)
-        .with_max_level(tracing::Level::INFO)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_env_filter("info,sqlx=warn")
         .init();
     let outcome = match Arguments::parse().command {
         Action::With { home, command } => cli::with::with(home, command).await,

@@ -8,7 +8,7 @@ const OLDEST: (u32, u32) = (2, 12);
 const FILE: &str = "nats-server";
 
 /// The first `nats-server` that is new enough: the one `WAYPOST_NATS_SERVER` names, the
-/// home's own, that of the checkout we stand in, or one on the PATH.
+/// home's own, that of the checkout we stand in or were built in, or one on the PATH.
 pub(super) async fn find(home: &Path) -> Result<PathBuf, Error> {
     let mut looked = Vec::new();
     for candidate in candidates(home) {
@@ -38,8 +38,9 @@ fn candidates(home: &Path) -> Vec<PathBuf> {
         return vec![named.into()];
     }
     let mut places = vec![home.join("bin")];
-    if let Ok(here) = std::env::current_dir() {
-        places.extend(here.ancestors().map(|folder| folder.join(".waypost/bin")));
+    let here = [std::env::current_dir(), std::env::current_exe()];
+    for place in here.iter().flatten() {
+        places.extend(place.ancestors().map(|folder| folder.join(".waypost/bin")));
     }
     if let Some(path) = std::env::var_os("PATH") {
         places.extend(std::env::split_paths(&path));

@@ -1,0 +1,39 @@
+# Every target first makes sure that what it needs is there; see scripts/prepare.
+
+target := $(or $(CARGO_TARGET_DIR),target)
+
+# Queries are checked against .sqlx while building, never against a database in use.
+export SQLX_OFFLINE ?= true
+
+.PHONY: help
+help: ## Say what can be made
+	@sed -nE 's/^([a-z]+):.*## (.*)$$/make \1\t\2/p' Makefile | expand -t 14
+
+.PHONY: run
+run: ## Build Waypost and run it at http://127.0.0.1:8080 until Ctrl-C
+	@scripts/prepare --use-given
+	@cargo build --release --package waypost
+	@exec env WAYPOST_ALLOW_PRIVATE_TARGETS=$${WAYPOST_ALLOW_PRIVATE_TARGETS:-1} $(target)/release/waypost up
+
+.PHONY: test
+test: ## Run all tests, with servers of their own
+	@scripts/prepare
+	@cargo build --workspace --all-targets
+	@exec $(target)/debug/local-servers with -- cargo test --workspace --no-fail-fast
+
+.PHONY: bench
+bench: ## Measure Waypost against the ceilings of this machine
+	@scripts/prepare
+	@cargo build --release --package bench
+	@exec $(target)/release/bench
+
+.PHONY: lint
+lint: ## Check format and lints, as the tests' runner does
+	@cargo fmt --all --check
+	@cargo clippy --workspace --all-targets -- --deny warnings
+
+.PHONY: sqlx
+sqlx: ## Renew .sqlx, by which queries are checked without a database (PACKAGES="…" for some only)
+	@scripts/prepare
+	@cargo build --quiet --package local-servers
+	@env -u NATS_URL -u DATABASE_URL $(target)/debug/local-servers with -- scripts/describe-queries $(PACKAGES)
