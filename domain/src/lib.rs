@@ -1,1 +1,21 @@
-//! Placeholder.
+//! What Waypost decides, as pure functions: a command and the past in, events or a refusal out.
+//!
+//! One module for each aggregate. Nothing here waits, reads a clock or draws random bytes; ids,
+//! times and hashes come in as arguments, so that HTTP, the workflow runner and the operator's
+//! commands decide alike and every decision can be tested by example.
+
+mod field;
+mod object;
+mod text;
+
+pub mod account;
+pub mod key;
+pub mod organization;
+pub mod record;
+pub mod secret;
+pub mod target;
+pub mod template;
+pub mod webhook;
+pub mod workflow;
+
+pub use field::{FieldError, Invalid};

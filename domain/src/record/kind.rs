@@ -1,0 +1,116 @@
+//! The kinds of record and what each is made of.
+
+use chrono::{DateTime, Utc};
+use schemas::record::Deleted;
+use schemas::{AggregateType, Event, RecordId};
+
+use super::contact::ContactFields;
+use super::decide::Change;
+use super::value::Given;
+use crate::FieldError;
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $token:literal {
+        fields: $fields:ident, aggregate: $aggregate:ident,
+        created: $created:ident, updated: $updated:ident, deleted: $deleted:ident $(,)?
+    }),+ $(,)?) => {
+        /// A kind of record.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Kind { $($(#[$doc])* $kind),+ }
+
+        impl Kind {
+            /// Every kind.
+            pub const ALL: &[Self] = &[$(Self::$kind),+];
+
+            /// The kind by its name in addresses and commands, such as `contacts`.
+            pub fn parse(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|kind| kind.name() == name)
+            }
+
+            /// Its name in addresses and commands.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$kind => $token),+ }
+            }
+
+            /// Its kind of aggregate in the log.
+            pub const fn aggregate(self) -> AggregateType {
+                match self { $(Self::$kind => AggregateType::$aggregate),+ }
+            }
+
+            /// The names of its own fields; `id`, `createdAt` and `updatedAt` are common to all.
+            pub const fn field_names(self) -> &'static [&'static str] {
+                match self { $(Self::$kind => $fields::NAMES),+ }
+            }
+
+            /// Whether the record stands after its last event.
+            pub fn stands(self, last: Option<&Event>) -> bool {
+                match self {
+                    $(Self::$kind => {
+                        matches!(last, Some(Event::$created(_) | Event::$updated(_)))
+                    })+
+                }
+            }
+
+            /// The event that says that the record is gone.
+            pub(super) fn deleted(self, id: RecordId) -> Event {
+                match self { $(Self::$kind => Event::$deleted(Deleted { id })),+ }
+            }
+        }
+
+        /// The own fields of a record of some kind.
+        #[derive(Clone, Debug, PartialEq)]
+        pub(super) enum Fields { $($kind($fields)),+ }
+
+        impl Fields {
+            pub(super) fn new(kind: Kind) -> Self {
+                match kind { $(Kind::$kind => Self::$kind($fields::default())),+ }
+            }
+
+            pub(super) fn kind(&self) -> Kind {
+                match self { $(Self::$kind(_) => Kind::$kind),+ }
+            }
+
+            pub(super) fn set(
+                &mut self,
+                name: &str,
+                given: Given<'_>,
+            ) -> Option<Result<(), FieldError>> {
+                match self { $(Self::$kind(fields) => fields.set(name, given)),+ }
+            }
+
+            pub(super) fn check(&self) -> Result<(), FieldError> {
+                match self { $(Self::$kind(fields) => fields.check()),+ }
+            }
+
+            /// The event that makes the record what the fields say; `None` if it is that already.
+            pub(super) fn write(
+                self,
+                id: RecordId,
+                created_at: Option<DateTime<Utc>>,
+                last: Option<&Event>,
+                now: DateTime<Utc>,
+            ) -> Option<(Change, Event)> {
+                match self {
+                    $(Self::$kind(fields) => match last {
+                        Some(Event::$created(old) | Event::$updated(old)) => {
+                            let new = fields.complete(id, created_at.unwrap_or(old.created_at));
+                            (*old != new).then(|| (Change::Updated, Event::$updated(new)))
+                        }
+                        _ => {
+                            let new = fields.complete(id, created_at.unwrap_or(now));
+                            Some((Change::Created, Event::$created(new)))
+                        }
+                    }),+
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// People at companies.
+    Contacts = "contacts" {
+        fields: ContactFields, aggregate: Contact,
+        created: ContactCreated, updated: ContactUpdated, deleted: ContactDeleted,
+    },
+}

@@ -1,0 +1,72 @@
+//! Rules for text from outside.
+
+use chrono::{DateTime, Datelike as _, Utc};
+
+use crate::FieldError;
+
+/// Takes a name for people: trimmed, not blank, at most `max` characters, on one line.
+pub(crate) fn name(field: &str, given: &str, max: usize) -> Result<String, FieldError> {
+    let name = given.trim();
+    if name.is_empty() {
+        return Err(FieldError::new(field, "must not be empty"));
+    }
+    if name.chars().any(char::is_control) {
+        return Err(FieldError::new(field, "must not have control characters"));
+    }
+    bounded(field, name, max)?;
+    Ok(name.to_owned())
+}
+
+/// Takes an id of the caller's choice as it is: 1 to 128 characters, none of them a control
+/// character (ids travel in headers and addresses).
+pub(crate) fn id(field: &str, given: &str) -> Result<(), FieldError> {
+    if given.is_empty() {
+        return Err(FieldError::new(field, "must not be empty"));
+    }
+    if given.chars().any(char::is_control) {
+        return Err(FieldError::new(field, "must not have control characters"));
+    }
+    bounded(field, given, 128)
+}
+
+/// Refuses text of more than `max` characters.
+pub(crate) fn bounded(field: &str, given: &str, max: usize) -> Result<(), FieldError> {
+    // No character is shorter than a byte, so most text need not be counted.
+    if given.len() > max && given.chars().count() > max {
+        return Err(FieldError::new(
+            field,
+            format!("must have at most {max} characters"),
+        ));
+    }
+    Ok(())
+}
+
+/// What is said where [`rfc3339`] reads nothing.
+pub(crate) const NOT_A_TIME: &str = "must be an RFC 3339 time such as 2026-11-21T09:30:00Z";
+
+/// Reads a time, cut to the microseconds that the read models can keep, so that log and read
+/// model say the same.
+pub(crate) fn rfc3339(given: &str) -> Option<DateTime<Utc>> {
+    let time = DateTime::parse_from_rfc3339(given).ok()?.to_utc();
+    // An offset can push a time out of the years that RFC 3339 can write.
+    let writable = (1..=9_999).contains(&time.year());
+    DateTime::from_timestamp_micros(time.timestamp_micros()).filter(|_| writable)
+}
+
+/// As much of foreign text as belongs in an error message.
+pub(crate) fn shown(given: &str) -> String {
+    given.chars().take(64).collect()
+}
+
+/// What a JSON value is, for error messages.
+pub(crate) fn json_type(value: &serde_json::Value) -> &'static str {
+    use serde_json::Value;
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}

@@ -1,0 +1,14 @@
+//! Webhook endpoints: where they listen and which events they get.
+
+mod address;
+mod decide;
+mod pattern;
+mod request;
+
+pub use address::check_url;
+pub use decide::{Endpoint, change, create, delete};
+pub use pattern::{check_pattern, matches};
+pub use request::{ChangeRequest, Request};
+
+#[cfg(test)]
+mod tests;

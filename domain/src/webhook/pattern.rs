@@ -1,0 +1,146 @@
+//! Which events are meant: `*`, `run.*`, `sos.triggered`, `custom.*`.
+
+/// Every public type that is Waypost's own; `custom.<name>` are the user's.
+const TYPES: &[&str] = &[
+    "workflow.saved",
+    "workflow.triggered",
+    "run.started",
+    "run.step_started",
+    "run.step_succeeded",
+    "run.step_failed",
+    "run.waiting",
+    "run.succeeded",
+    "run.failed",
+    "run.cancelled",
+    "company.created",
+    "company.updated",
+    "company.deleted",
+    "deal.created",
+    "deal.updated",
+    "deal.deleted",
+    "contact.created",
+    "contact.updated",
+    "contact.deleted",
+    "order.created",
+    "order.updated",
+    "order.deleted",
+    "lead.created",
+    "lead.updated",
+    "lead.deleted",
+    "client.created",
+    "client.updated",
+    "client.deleted",
+    "location.updated",
+    "place.entered",
+    "place.left",
+    "sos.triggered",
+    "sos.acknowledged",
+    "sos.resolved",
+    "circle.member_joined",
+    "circle.member_left",
+    "key.created",
+    "key.revoked",
+    "webhook.created",
+    "webhook.updated",
+    "webhook.disabled",
+    "webhook.deleted",
+];
+
+const CUSTOM: &str = "custom.";
+const MAX_PATTERN: usize = 128;
+
+/// Judges a pattern. One that no event can ever match is a slip of the pen and refused.
+pub fn check_pattern(pattern: &str) -> Result<(), String> {
+    let known =
+        || TYPES.iter().any(|event_type| matches(pattern, event_type)) || is_custom(pattern);
+    if pattern.len() <= MAX_PATTERN && known() {
+        return Ok(());
+    }
+    Err(
+        "must be *, a type such as run.succeeded, or all of a kind such as run.* or custom.*"
+            .to_owned(),
+    )
+}
+
+fn is_custom(pattern: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    pattern.strip_prefix(CUSTOM).is_some_and(|name| {
+        let name = name.strip_suffix(".*").unwrap_or(name);
+        name == "*"
+            || name
+                .split('.')
+                .all(|part| !part.is_empty() && part.bytes().all(plain))
+    })
+}
+
+/// Whether an event of this type is meant: `*` means all, `run.*` all that begin with `run.`.
+pub fn matches(pattern: &str, event_type: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some("") => true,
+        Some(start) if start.ends_with('.') => {
+            event_type.len() > start.len() && event_type.starts_with(start)
+        }
+        Some(_) => false,
+        None => pattern == event_type,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schemas::{CATALOG, Visibility};
+
+    use super::*;
+
+    #[test]
+    fn a_pattern_means_one_type_or_all_of_a_kind() {
+        assert!(matches("*", "run.started"));
+        assert!(matches("run.*", "run.started"));
+        assert!(matches("run.started", "run.started"));
+        assert!(matches("custom.order.*", "custom.order.paid"));
+        assert!(!matches("run.*", "runner.started"));
+        assert!(!matches("run.*", "run."));
+        assert!(!matches("run.start*", "run.started"));
+        assert!(!matches("run.started", "run.started_twice"));
+    }
+
+    #[test]
+    fn patterns_that_can_never_match_are_refused() {
+        for right in [
+            "*",
+            "run.*",
+            "sos.triggered",
+            "custom.*",
+            "custom.a_b",
+            "custom.a.*",
+        ] {
+            assert_eq!(check_pattern(right), Ok(()), "{right}");
+        }
+        for wrong in [
+            "",
+            "run",
+            "run.",
+            "*.started",
+            "run.strated",
+            "runs.*",
+            "**",
+            "custom.",
+            "custom.a b",
+            "custom..a",
+            "custom.*.*.",
+            "organization.created",
+            "run.started ",
+        ] {
+            assert!(check_pattern(wrong).is_err(), "{wrong} was taken");
+        }
+    }
+
+    #[test]
+    fn every_public_type_of_the_catalogue_can_be_asked_for() {
+        let public = CATALOG
+            .iter()
+            .filter(|entry| entry.visibility == Visibility::Public);
+        for entry in public {
+            assert_eq!(check_pattern(entry.name), Ok(()), "{}", entry.name);
+        }
+    }
+}

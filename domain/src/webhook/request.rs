@@ -1,0 +1,124 @@
+//! What is asked of an endpoint.
+
+use schemas::webhook::Status;
+use serde_json::Value;
+
+use super::address::check_public_url;
+use super::pattern::check_pattern;
+use crate::object::{Errors, Object};
+use crate::{Invalid, text};
+
+const MAX_PATTERNS: usize = 100;
+const MAX_DESCRIPTION: usize = 500;
+const STATUSES: &[(&str, Status)] = &[("ENABLED", Status::Enabled), ("DISABLED", Status::Disabled)];
+
+/// A new endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Where it listens.
+    pub url: String,
+    /// Which events it gets.
+    pub events: Vec<String>,
+    /// What its owner says of it.
+    pub description: Option<String>,
+}
+
+/// A change of an endpoint; what is absent stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChangeRequest {
+    /// Where it listens from now on.
+    pub url: Option<String>,
+    /// Which events it gets from now on.
+    pub events: Option<Vec<String>>,
+    /// What its owner says of it from now on; within, `None` takes the description away.
+    pub description: Option<Option<String>>,
+    /// Whether it gets anything from now on.
+    pub status: Option<Status>,
+}
+
+impl Request {
+    /// Reads a request from a JSON body.
+    pub fn parse(body: Value, private_allowed: bool) -> Result<Self, Invalid> {
+        let errors = Errors::default();
+        let request = Object::open("", body, &errors).and_then(|mut object| {
+            let url = object.required_string("url");
+            let url = url.and_then(|url| checked_url(&object, url, private_allowed));
+            let events = events(&mut object);
+            let description = description(&mut object);
+            object.finish();
+            Some(Self {
+                url: url?,
+                events: events?,
+                description,
+            })
+        });
+        errors.settle(request)
+    }
+}
+
+impl ChangeRequest {
+    /// Reads a request from a JSON body.
+    pub fn parse(body: Value, private_allowed: bool) -> Result<Self, Invalid> {
+        let errors = Errors::default();
+        let request = Object::open("", body, &errors).map(|mut object| {
+            let url = object.string("url");
+            let url = url.and_then(|url| checked_url(&object, url, private_allowed));
+            let events = if object.has("events") {
+                events(&mut object)
+            } else {
+                None
+            };
+            let description = object.has("description").then(|| description(&mut object));
+            let status = object.word("status", STATUSES);
+            object.finish();
+            Self {
+                url,
+                events,
+                description,
+                status,
+            }
+        });
+        errors.settle(request)
+    }
+}
+
+fn checked_url(object: &Object<'_>, url: String, private_allowed: bool) -> Option<String> {
+    match check_public_url(&url, private_allowed) {
+        Ok(()) => Some(url),
+        Err(reason) => {
+            object.error("url", reason);
+            None
+        }
+    }
+}
+
+/// Absent means all, and is written as what it means.
+fn events(object: &mut Object<'_>) -> Option<Vec<String>> {
+    if object.take_absent("events") {
+        return Some(vec!["*".to_owned()]);
+    }
+    let patterns = object.strings("events", MAX_PATTERNS)?;
+    if patterns.is_empty() {
+        object.error(
+            "events",
+            "must name at least one; without the field it gets all",
+        );
+    }
+    for (nth, pattern) in patterns.iter().enumerate() {
+        if let Err(reason) = check_pattern(pattern) {
+            object.error(&format!("events[{nth}]"), reason);
+        }
+    }
+    Some(patterns)
+}
+
+fn description(object: &mut Object<'_>) -> Option<String> {
+    let description = object.string("description")?;
+    let judged = text::bounded("description", &description, MAX_DESCRIPTION);
+    if let Err(error) = judged {
+        object.errors().take_in(error);
+    } else if description.contains('\0') {
+        object.error("description", "must not have NUL characters");
+    }
+    Some(description).filter(|description| !description.is_empty())
+}

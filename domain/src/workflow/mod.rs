@@ -1,0 +1,17 @@
+//! Workflows: what a definition may be, how it is saved, when it can be triggered.
+
+mod definition;
+mod graph;
+mod http;
+mod notify;
+mod save;
+mod step;
+mod templates;
+mod trigger;
+
+pub use definition::{DEFAULT_TIMEOUT_SECONDS, parse, parse_id};
+pub use save::{Saving, save};
+pub use trigger::{NotTriggerable, Summary, TriggeredBy, payload};
+
+#[cfg(test)]
+mod tests;

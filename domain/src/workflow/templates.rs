@@ -1,0 +1,75 @@
+//! Judges the templates in a definition.
+
+use std::collections::{BTreeSet, HashSet};
+
+use schemas::workflow::{Action, Http, Step};
+use serde_json::Value;
+
+use crate::object::{Errors, Object};
+use crate::template::{self, References};
+
+/// Judges a string that may be a template.
+pub(super) fn check(object: &Object<'_>, name: &str, text: &str) {
+    report(object, name, template::check(text));
+}
+
+/// Judges every string of a value.
+pub(super) fn check_within(object: &Object<'_>, name: &str, value: &Value) {
+    report(object, name, template::check_tree(value));
+}
+
+fn report(object: &Object<'_>, name: &str, judged: Result<References, template::Error>) {
+    if let Err(error) = judged {
+        let mut error = error.at(&object.place_of(name));
+        let place = std::mem::take(&mut error.place);
+        object.errors().add(place, error.to_string());
+    }
+}
+
+/// Judges whether the outputs that steps name can be there: `before(nth)` are the ids of the steps
+/// on the ways to a step.
+pub(super) fn check_references<'s>(
+    steps: &'s [Step],
+    before: impl Fn(usize) -> HashSet<&'s str>,
+    errors: &Errors,
+) {
+    for (nth, step) in steps.iter().enumerate() {
+        let named = named_steps(step);
+        if named.is_empty() {
+            continue;
+        }
+        let before = before(nth);
+        for id in named.iter().filter(|id| !before.contains(id.as_str())) {
+            let reason = format!("names steps.{id}, but no step of that id comes before it");
+            errors.add(format!("steps[{nth}]"), reason);
+        }
+    }
+}
+
+/// The steps whose output a step names; its templates have been judged before.
+fn named_steps(step: &Step) -> BTreeSet<String> {
+    match &step.action {
+        Action::Trigger => BTreeSet::new(),
+        Action::Notify(notify) => {
+            let values = notify.data.values();
+            values
+                .flat_map(|value| of(template::check_tree(value)))
+                .collect()
+        }
+        Action::Http(Http {
+            url, headers, body, ..
+        }) => {
+            let texts = headers.values().chain([url]);
+            let texts = texts.flat_map(|text| of(template::check(text)));
+            texts
+                .chain(body.iter().flat_map(|body| of(template::check_tree(body))))
+                .collect()
+        }
+    }
+}
+
+fn of(judged: Result<References, template::Error>) -> BTreeSet<String> {
+    judged
+        .map(|references| references.steps)
+        .unwrap_or_default()
+}
