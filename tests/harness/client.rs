@@ -1,0 +1,169 @@
+//! An HTTP client that speaks for one API key, or for nobody.
+
+use std::time::Duration;
+
+use reqwest::header::{AUTHORIZATION, HeaderMap};
+use reqwest::{Method, StatusCode};
+use serde_json::Value;
+
+/// A client of one address.
+#[derive(Clone, Debug)]
+pub struct Client {
+    http: reqwest::Client,
+    base: String,
+    key: Option<String>,
+}
+
+/// A whole answer.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+impl Client {
+    /// A client that sends no key.
+    pub fn new(base: &str) -> Self {
+        // A second provider is no fault: every test of the process asks for the same one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .timeout(Duration::from_secs(30))
+            .build()
+            .expect("an HTTP client");
+        Self {
+            http,
+            base: base.to_owned(),
+            key: None,
+        }
+    }
+
+    /// The same client with a key.
+    #[must_use]
+    pub fn with_key(&self, key: &str) -> Self {
+        Self {
+            key: Some(key.to_owned()),
+            ..self.clone()
+        }
+    }
+
+    /// The address it speaks to.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// A request to be completed by the test.
+    pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        let request = self.http.request(method, format!("{}{path}", self.base));
+        match &self.key {
+            Some(key) => request.header(AUTHORIZATION, format!("Bearer {key}")),
+            None => request,
+        }
+    }
+
+    /// GET.
+    pub async fn get(&self, path: &str) -> Answer {
+        Answer::to(self.request(Method::GET, path)).await
+    }
+
+    /// POST of JSON.
+    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+        Answer::to(json(self.request(Method::POST, path), body)).await
+    }
+
+    /// PUT of JSON.
+    pub async fn put(&self, path: &str, body: &Value) -> Answer {
+        Answer::to(json(self.request(Method::PUT, path), body)).await
+    }
+
+    /// PATCH of JSON.
+    pub async fn patch(&self, path: &str, body: &Value) -> Answer {
+        Answer::to(json(self.request(Method::PATCH, path), body)).await
+    }
+
+    /// DELETE.
+    pub async fn delete(&self, path: &str) -> Answer {
+        Answer::to(self.request(Method::DELETE, path)).await
+    }
+}
+
+fn json(request: reqwest::RequestBuilder, body: &Value) -> reqwest::RequestBuilder {
+    request
+        .header("content-type", "application/json")
+        .body(body.to_string())
+}
+
+impl Answer {
+    /// Sends a request that must be answered.
+    pub async fn to(request: reqwest::RequestBuilder) -> Self {
+        Self::or_error(request).await.expect("an answer")
+    }
+
+    /// Sends a request whose connection may fail.
+    pub async fn or_error(request: reqwest::RequestBuilder) -> Result<Self, reqwest::Error> {
+        let response = request.send().await?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        Ok(Self {
+            status,
+            headers,
+            body: response.bytes().await?.to_vec(),
+        })
+    }
+
+    /// The body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|_| {
+            panic!(
+                "{} is no JSON: {}",
+                self.status,
+                String::from_utf8_lossy(&self.body)
+            )
+        })
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8(self.body.clone()).expect("UTF-8")
+    }
+
+    /// A header's value.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// Asserts an error's status and shape and gives its message.
+    #[track_caller]
+    pub fn error(&self, status: u16) -> String {
+        assert_eq!(
+            self.status.as_u16(),
+            status,
+            "{}",
+            String::from_utf8_lossy(&self.body)
+        );
+        let body = self.json();
+        let fields = body.as_object().expect("an object");
+        assert_eq!(fields.len(), 1, "an error has one field: {body}");
+        fields["error"].as_str().expect("a message").to_owned()
+    }
+
+    /// Asserts a status and gives the JSON body.
+    #[track_caller]
+    pub fn ok(&self, status: u16) -> Value {
+        assert_eq!(
+            self.status.as_u16(),
+            status,
+            "{}",
+            String::from_utf8_lossy(&self.body)
+        );
+        if self.body.is_empty() {
+            Value::Null
+        } else {
+            self.json()
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! What tests from outside stand on: a running system, organizations of their own in it, and
+//! clients that know only HTTP.
+#![expect(
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    reason = "a test that cannot be set up has failed"
+)]
+
+mod client;
+mod organization;
+mod processes;
+mod proxy;
+mod receiver;
+mod socket;
+mod system;
+mod wait;
+
+pub use client::{Answer, Client};
+pub use organization::Organization;
+pub use processes::{Program, programs};
+pub use receiver::{Received, Receiver};
+pub use socket::Socket;
+pub use system::{Shape, System};
+pub use wait::{eventually, eventually_within};

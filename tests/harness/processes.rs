@@ -1,0 +1,124 @@
+//! Our programs as child processes.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Where the built programs lie: beside the folder of this test's own binary.
+pub fn programs() -> PathBuf {
+    let test = std::env::current_exe().expect("this program's path");
+    test.ancestors()
+        .nth(2)
+        .expect("the target folder")
+        .to_owned()
+}
+
+/// A program of ours that runs, killed when dropped.
+#[derive(Debug)]
+pub struct Program {
+    name: String,
+    arguments: Vec<String>,
+    environment: Vec<(String, String)>,
+    log: PathBuf,
+    child: Child,
+}
+
+impl Program {
+    /// Starts a built program; what it says goes to `<logs>/<name>.log`.
+    pub fn start(
+        name: &str,
+        arguments: &[&str],
+        environment: &[(String, String)],
+        logs: &Path,
+    ) -> Self {
+        let log = logs.join(format!("{name}.log"));
+        let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
+        let child = spawn(name, &arguments, environment, &log);
+        Self {
+            name: name.to_owned(),
+            arguments,
+            environment: environment.to_vec(),
+            log,
+            child,
+        }
+    }
+
+    /// Kills it as a crash would (SIGKILL).
+    pub fn kill(&mut self) {
+        // It may have ended by itself; either way it is gone.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Asks it to end (SIGTERM) and waits until it has.
+    pub fn stop(&mut self) -> std::process::ExitStatus {
+        self.signal(Signal::TERM);
+        self.child.wait().expect("an exit status")
+    }
+
+    /// Starts it again as it was started first.
+    pub fn restart(&mut self) {
+        self.kill();
+        self.child = spawn(&self.name, &self.arguments, &self.environment, &self.log);
+    }
+
+    /// Holds it still (SIGSTOP).
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on (SIGCONT).
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// The program's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A variable of its environment.
+    pub fn setting(&self, name: &str) -> Option<&str> {
+        let found = self
+            .environment
+            .iter()
+            .rev()
+            .find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// What it has said so far.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).expect("a running program");
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn spawn(name: &str, arguments: &[String], environment: &[(String, String)], log: &Path) -> Child {
+    let log = File::options()
+        .create(true)
+        .append(true)
+        .open(log)
+        .expect("a log file");
+    let program = programs().join(name);
+    Command::new(&program)
+        .args(arguments)
+        .envs(environment.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().expect("a second handle"))
+        .stderr(log)
+        .spawn()
+        .unwrap_or_else(|error| panic!("cannot start {}: {error}", program.display()))
+}

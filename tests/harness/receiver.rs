@@ -1,0 +1,149 @@
+//! A real HTTP receiver for webhooks and HTTP steps.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use serde_json::Value;
+
+use crate::eventually;
+
+/// A request that arrived.
+#[derive(Clone, Debug)]
+pub struct Received {
+    /// When.
+    pub at: Instant,
+    /// Its path.
+    pub path: String,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body, byte for byte.
+    pub body: Bytes,
+}
+
+impl Received {
+    /// A header's value, or nothing.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+    }
+
+    /// The body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).expect("JSON")
+    }
+}
+
+type Reply = Box<dyn Fn(&Received) -> (StatusCode, HeaderMap, String) + Send + Sync>;
+
+struct Inner {
+    received: Mutex<Vec<Received>>,
+    reply: Mutex<(Reply, Duration)>,
+}
+
+/// Listens until dropped.
+pub struct Receiver {
+    addr: SocketAddr,
+    inner: Arc<Inner>,
+    server: tokio::task::JoinHandle<()>,
+}
+
+impl Receiver {
+    /// A receiver that answers 200 to everything.
+    pub async fn start() -> Self {
+        let reply: Reply = Box::new(|_| (StatusCode::OK, HeaderMap::new(), "{\"ok\":true}".into()));
+        let inner = Arc::new(Inner {
+            received: Mutex::default(),
+            reply: Mutex::new((reply, Duration::ZERO)),
+        });
+        let router = axum::Router::new()
+            .fallback(receive)
+            .with_state(inner.clone());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("a port");
+        let addr = listener.local_addr().expect("an address");
+        let server = tokio::spawn(async move {
+            axum::serve(listener, router).await.expect("serving");
+        });
+        Self {
+            addr,
+            inner,
+            server,
+        }
+    }
+
+    /// The address of a path here.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.addr)
+    }
+
+    /// Answers from now on as `reply` says.
+    pub fn reply(
+        &self,
+        reply: impl Fn(&Received) -> (StatusCode, HeaderMap, String) + Send + Sync + 'static,
+    ) {
+        self.inner.reply.lock().expect("a lock").0 = Box::new(reply);
+    }
+
+    /// Answers from now on with one status.
+    pub fn status(&self, status: u16) {
+        let status = StatusCode::from_u16(status).expect("a status");
+        self.reply(move |_| (status, HeaderMap::new(), String::new()));
+    }
+
+    /// Takes this long to answer from now on.
+    pub fn delay(&self, delay: Duration) {
+        self.inner.reply.lock().expect("a lock").1 = delay;
+    }
+
+    /// All that arrived so far.
+    pub fn received(&self) -> Vec<Received> {
+        self.inner.received.lock().expect("a lock").clone()
+    }
+
+    /// Waits until `count` requests that `wanted` takes have arrived, and gives them.
+    pub async fn wait_for(
+        &self,
+        count: usize,
+        wanted: impl Fn(&Received) -> bool,
+    ) -> Vec<Received> {
+        eventually("requests at the receiver", async || {
+            let found: Vec<_> = self.received().into_iter().filter(|r| wanted(r)).collect();
+            (found.len() >= count).then_some(found)
+        })
+        .await
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+async fn receive(
+    State(inner): State<Arc<Inner>>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> (StatusCode, HeaderMap, String) {
+    let received = Received {
+        at: Instant::now(),
+        path: uri.path().to_owned(),
+        headers,
+        body,
+    };
+    let (answer, delay) = {
+        let reply = inner.reply.lock().expect("a lock");
+        ((reply.0)(&received), reply.1)
+    };
+    inner.received.lock().expect("a lock").push(received);
+    tokio::time::sleep(delay).await;
+    answer
+}
