@@ -6,47 +6,65 @@
 -- What is counted in a second counts until the end of that second + span: never more than the
 -- quota in any span, and at most one second stricter than that.
 
--- One row for each counter: locked first, so that the checks of one counter follow each other.
+-- One row for each counter. The second under way is kept here, so that a check writes one row.
 CREATE TABLE limit_windows (
-    counter text   COLLATE "C" PRIMARY KEY,
-    -- The sum of the counter's seconds, kept so that no check has to add them up.
-    total   bigint NOT NULL CHECK (total >= 0),
-    -- The first second that still counts; null where none does.
-    oldest  bigint,
-    -- The last second in which anything was counted.
-    newest  bigint NOT NULL,
-    -- From this second on nothing counts any more and the counter can be swept away.
-    ends    bigint NOT NULL
+    counter  text   COLLATE "C" PRIMARY KEY,
+    -- All that counts now, this second included; kept so that no check has to add it up.
+    total    bigint NOT NULL CHECK (total >= 0),
+    -- The last second in which a check was decided (of a fixed window: its first second).
+    second   bigint NOT NULL,
+    -- What was counted in that second.
+    used     bigint NOT NULL,
+    -- The first second in limit_seconds that still counts; null where none does.
+    oldest   bigint,
+    -- From this second on nothing counts any more, and the counter can be swept away.
+    ends     bigint NOT NULL,
+    -- Of the last call of admit: the counter's place in it, and how many checks were admitted.
+    place    bigint NOT NULL,
+    admitted bigint NOT NULL
 ) WITH (fillfactor = 50); -- rewritten by every check: room for new versions on the same page
 
--- The use in each second; rows go as they stop counting. The primary key serves every access.
+-- The use in each earlier second; rows go as they stop counting. The primary key serves every
+-- access.
 CREATE TABLE limit_seconds (
     counter text   COLLATE "C" NOT NULL,
     second  bigint NOT NULL,
     used    bigint NOT NULL,
     PRIMARY KEY (counter, second)
-) WITH (fillfactor = 50);
+);
 
--- The first second that still counts at `now_second`. A fixed window begins at whole multiples of
--- its span and keeps one row, at its beginning.
+-- The second under which `now_second` is counted: a fixed window is counted as a whole, and begins
+-- at whole multiples of its span.
+CREATE FUNCTION limit_bucket(now_second bigint, span bigint, fixed boolean) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN fixed THEN now_second - now_second % span ELSE now_second END
+$$;
+
+-- The first second that still counts at `now_second`.
 CREATE FUNCTION limit_horizon(now_second bigint, span bigint, fixed boolean) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN fixed THEN now_second - now_second % span ELSE now_second - span END
 $$;
 
--- The second from which what was counted in `second` no longer counts.
+-- The second from which what was counted under `second` no longer counts.
 CREATE FUNCTION limit_frees(second bigint, span bigint, fixed boolean) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN fixed THEN second + span ELSE second + span + 1 END
 $$;
 
+-- How many checks that cost `cost` each fit into what is left.
+CREATE FUNCTION limit_admits(checks bigint, cost bigint, remaining bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT least(checks, greatest(0, remaining / cost))
+$$;
+
 -- Decides about everything that waits in one process. The arrays run side by side; a counter
--- stands in them once, with `checks` checks that cost `cost` each: a check is admitted whole or not
--- at all. `moment` is given by tests only.
+-- stands in them once, with `checks` checks that cost `costs` each: a check is admitted whole or
+-- not at all. `moment` is given by tests only.
 --
--- Answers for each place: how many of the checks were admitted (the first ones), the counter's use
--- after that, when it begins to shrink, from which second on the first refused check would be
--- admitted if nothing else were counted, and the time of the decision.
+-- Answers for each place: how many of its checks were admitted, the counter's use after that, when
+-- it begins to shrink, from when on the first refused check would be admitted if nothing else were
+-- counted, and the time of the decision.
 CREATE FUNCTION admit(
     counters text[],
     quotas   bigint[],
@@ -66,112 +84,133 @@ CREATE FUNCTION admit(
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-    now_exact  double precision;
-    now_second bigint;
+    -- Read once: a counter whose row has gone on to a later second is counted under that one.
+    now_exact  CONSTANT double precision := extract(epoch FROM coalesce(moment, clock_timestamp()));
+    now_second CONSTANT bigint := floor(now_exact);
+    waiting    bigint[] := ARRAY(SELECT generate_subscripts(counters, 1));
+    answered   bigint := 0;
+    row        record;
 BEGIN
-    -- Makes and locks the counters' rows. The order keeps processes out of deadlock, and the
-    -- statements that follow see what the lock's last holder wrote.
-    INSERT INTO limit_windows AS held (counter, total, newest, ends)
-    SELECT asked.counter, 0, 0, 0
-      FROM (SELECT DISTINCT unnest(counters) COLLATE "C" AS counter) AS asked
-     ORDER BY asked.counter
-        ON CONFLICT (counter) DO UPDATE SET total = held.total WHERE false;
-    -- Read after the locks were granted, so that a counter's time does not run backwards.
-    now_exact := extract(epoch FROM coalesce(moment, clock_timestamp()));
-    now_second := floor(now_exact);
+    LOOP
+        -- Counters whose row stands in the present second: made, locked, decided and written in
+        -- one go. The order keeps processes out of deadlock. The others are locked, and only that.
+        FOR row IN
+            INSERT INTO limit_windows AS held (counter, total, second, used, ends, place, admitted)
+            SELECT asked.counter, asked.admitted * asked.cost, asked.second, asked.admitted * asked.cost,
+                   limit_frees(asked.second, asked.span, asked.fixed), asked.place, asked.admitted
+              FROM (SELECT counters[i] COLLATE "C" AS counter, costs[i] AS cost, i AS place,
+                           spans[i] AS span, fixed[i] AS fixed,
+                           limit_admits(checks[i], costs[i], quotas[i]) AS admitted,
+                           limit_bucket(now_second, spans[i], fixed[i]) AS second
+                      FROM unnest(waiting) AS i) AS asked
+             ORDER BY asked.counter
+                ON CONFLICT (counter) DO UPDATE
+               SET place = excluded.place,
+                   admitted = limit_admits(checks[excluded.place], costs[excluded.place],
+                                           quotas[excluded.place] - held.total),
+                   total = held.total + costs[excluded.place]
+                           * limit_admits(checks[excluded.place], costs[excluded.place],
+                                          quotas[excluded.place] - held.total),
+                   used = held.used + costs[excluded.place]
+                          * limit_admits(checks[excluded.place], costs[excluded.place],
+                                         quotas[excluded.place] - held.total)
+             WHERE held.second >= excluded.second
+            RETURNING held.*
+        LOOP
+            place := row.place;
+            admitted := row.admitted;
+            used := row.total;
+            eases_at := limit_frees(coalesce(row.oldest, row.second), spans[place], fixed[place]);
+            retry_at := NULL;
+            decided := now_exact;
+            IF admitted < checks[place] THEN
+                retry_at := limit_frees(coalesce((
+                    SELECT spending.second
+                      FROM (SELECT spent.second, sum(spent.used) OVER (ORDER BY spent.second) AS freed
+                              FROM limit_seconds AS spent WHERE spent.counter = counters[place]) AS spending
+                     WHERE spending.freed >= row.total + costs[place] - quotas[place]
+                     ORDER BY spending.second
+                     LIMIT 1
+                ), row.second), spans[place], fixed[place]);
+            END IF;
+            answered := answered + 1;
+            RETURN NEXT;
+        END LOOP;
+        EXIT WHEN answered = cardinality(counters);
 
-    WITH stale AS MATERIALIZED (
-        SELECT held.counter, limit_horizon(now_second, asked.span, asked.fixed) AS horizon
-          FROM unnest(counters, spans, fixed) AS asked (counter, span, fixed)
-          JOIN limit_windows AS held ON held.counter = asked.counter
-         WHERE held.oldest < limit_horizon(now_second, asked.span, asked.fixed)
-    ), gone AS (
-        DELETE FROM limit_seconds AS spent
-         USING stale
-         WHERE spent.counter = stale.counter AND spent.second < stale.horizon
-        RETURNING spent.counter, spent.used
-    ), freed AS (
-        SELECT gone.counter, sum(gone.used)::bigint AS used FROM gone GROUP BY gone.counter
-    )
-    UPDATE limit_windows AS held
-       SET total = held.total - coalesce(freed.used, 0),
-           oldest = (SELECT min(spent.second) FROM limit_seconds AS spent
-                      WHERE spent.counter = stale.counter AND spent.second >= stale.horizon)
-      FROM stale LEFT JOIN freed ON freed.counter = stale.counter
-     WHERE held.counter = stale.counter;
-
-    RETURN QUERY
-    WITH asked AS MATERIALIZED (
-        SELECT asked.*,
-               held.total,
-               held.oldest,
-               least(asked.checks, greatest(0, (asked.quota - held.total) / asked.cost)) AS admitted,
-               CASE WHEN asked.fixed THEN now_second - now_second % asked.span ELSE now_second END AS second
-          FROM unnest(counters, quotas, costs, checks, spans, fixed) WITH ORDINALITY
-               AS asked (counter, quota, cost, checks, span, fixed, place)
-          JOIN limit_windows AS held ON held.counter = asked.counter
-    ), noted AS (
-        INSERT INTO limit_seconds AS spent (counter, second, used)
-        SELECT asked.counter, asked.second, asked.admitted * asked.cost
-          FROM asked WHERE asked.admitted > 0
-            ON CONFLICT (counter, second) DO UPDATE SET used = spent.used + excluded.used
-    ), summed AS (
+        -- Those of an earlier second go on to the present one, once a second at most: what no
+        -- longer counts is taken off, and the second that has ended is put to the earlier ones.
+        waiting := ARRAY(
+            SELECT i FROM unnest(waiting) AS i
+              JOIN limit_windows AS held ON held.counter = counters[i]
+             WHERE held.second < limit_bucket(now_second, spans[i], fixed[i]));
+        WITH behind AS MATERIALIZED (
+            SELECT held.counter, held.second, held.used, held.oldest,
+                   spans[i] AS span, fixed[i] AS fixed,
+                   limit_bucket(now_second, spans[i], fixed[i]) AS present,
+                   limit_horizon(now_second, spans[i], fixed[i]) AS horizon
+              FROM unnest(waiting) AS i
+              JOIN limit_windows AS held ON held.counter = counters[i]
+        ), gone AS (
+            DELETE FROM limit_seconds AS spent USING behind
+             WHERE behind.oldest < behind.horizon
+               AND spent.counter = behind.counter AND spent.second < behind.horizon
+            RETURNING spent.counter, spent.used
+        ), freed AS (
+            SELECT gone.counter, sum(gone.used)::bigint AS used FROM gone GROUP BY gone.counter
+        ), kept AS (
+            INSERT INTO limit_seconds AS spent (counter, second, used)
+            SELECT behind.counter, behind.second, behind.used
+              FROM behind WHERE behind.used > 0 AND behind.second >= behind.horizon
+                ON CONFLICT (counter, second) DO UPDATE SET used = spent.used + excluded.used
+            RETURNING spent.counter, spent.second
+        )
         UPDATE limit_windows AS held
-           SET total = asked.total + asked.admitted * asked.cost,
-               oldest = coalesce(asked.oldest, asked.second),
-               newest = now_second,
-               ends = limit_frees(asked.second, asked.span, asked.fixed)
-          FROM asked
-         WHERE held.counter = asked.counter AND asked.admitted > 0
-    )
-    SELECT asked.place,
-           asked.admitted,
-           asked.total + asked.admitted * asked.cost,
-           limit_frees(coalesce(asked.oldest, asked.second), asked.span, asked.fixed),
-           CASE WHEN asked.admitted < asked.checks THEN limit_frees(coalesce((
-               SELECT spending.second
-                 FROM (SELECT spent.second, sum(spent.used) OVER (ORDER BY spent.second) AS freed
-                         FROM limit_seconds AS spent WHERE spent.counter = asked.counter) AS spending
-                WHERE spending.freed >= asked.total + (asked.admitted + 1) * asked.cost - asked.quota
-                ORDER BY spending.second
-                LIMIT 1
-           ), asked.second), asked.span, asked.fixed) END,
-           now_exact
-      FROM asked;
+           SET total = held.total - coalesce(freed.used, 0)
+                       - CASE WHEN kept.second IS NULL THEN held.used ELSE 0 END,
+               second = behind.present,
+               used = 0,
+               oldest = CASE WHEN behind.oldest >= behind.horizon THEN behind.oldest
+                        ELSE coalesce((SELECT min(spent.second) FROM limit_seconds AS spent
+                                        WHERE spent.counter = behind.counter
+                                          AND spent.second >= behind.horizon), kept.second) END,
+               ends = limit_frees(behind.present, behind.span, behind.fixed)
+          FROM behind
+          LEFT JOIN freed ON freed.counter = behind.counter
+          LEFT JOIN kept ON kept.counter = behind.counter
+         WHERE held.counter = behind.counter;
+    END LOOP;
 END
 $$;
 
--- Adds what was admitted while this database was away, each use in the second in which it
+-- Adds what was admitted while this database was away, each use under the second in which it
 -- happened; what has stopped counting since is left out.
 CREATE FUNCTION count_back(
     counters text[],
     seconds  bigint[],
-    used     bigint[],
+    uses     bigint[],
     spans    bigint[],
     fixed    boolean[],
     moment   timestamptz DEFAULT NULL
 ) RETURNS void
 LANGUAGE plpgsql AS $$
-#variable_conflict use_column
 DECLARE
-    now_second bigint;
+    now_second CONSTANT bigint := floor(extract(epoch FROM coalesce(moment, clock_timestamp())));
 BEGIN
-    -- The same locks in the same order as above.
-    INSERT INTO limit_windows AS held (counter, total, newest, ends)
-    SELECT asked.counter, 0, 0, 0
+    -- Makes and locks the rows, in the order of admit.
+    INSERT INTO limit_windows AS held (counter, total, second, used, ends, place, admitted)
+    SELECT asked.counter, 0, 0, 0, 0, 0, 0
       FROM (SELECT DISTINCT unnest(counters) COLLATE "C" AS counter) AS asked
      ORDER BY asked.counter
         ON CONFLICT (counter) DO UPDATE SET total = held.total WHERE false;
-    now_second := floor(extract(epoch FROM coalesce(moment, clock_timestamp())));
 
     WITH late AS MATERIALIZED (
-        SELECT late.counter,
-               CASE WHEN late.fixed THEN late.second - late.second % late.span ELSE late.second END AS second,
-               sum(late.used)::bigint AS used,
-               max(late.span) AS span,
-               bool_or(late.fixed) AS fixed
-          FROM unnest(counters, seconds, used, spans, fixed) AS late (counter, second, used, span, fixed)
-         WHERE late.second >= limit_horizon(now_second, late.span, late.fixed)
+        SELECT counters[i] AS counter,
+               limit_bucket(seconds[i], spans[i], fixed[i]) AS second,
+               sum(uses[i])::bigint AS used,
+               max(limit_frees(limit_bucket(seconds[i], spans[i], fixed[i]), spans[i], fixed[i])) AS frees
+          FROM generate_subscripts(counters, 1) AS i
+         WHERE seconds[i] >= limit_horizon(now_second, spans[i], fixed[i])
          GROUP BY 1, 2
     ), noted AS (
         INSERT INTO limit_seconds AS spent (counter, second, used)
@@ -181,13 +220,9 @@ BEGIN
     UPDATE limit_windows AS held
        SET total = held.total + added.used,
            oldest = least(held.oldest, added.oldest),
-           newest = greatest(held.newest, added.newest),
            ends = greatest(held.ends, added.ends)
-      FROM (SELECT late.counter,
-                   sum(late.used)::bigint AS used,
-                   min(late.second) AS oldest,
-                   max(late.second) AS newest,
-                   max(limit_frees(late.second, late.span, late.fixed)) AS ends
+      FROM (SELECT late.counter, sum(late.used)::bigint AS used,
+                   min(late.second) AS oldest, max(late.frees) AS ends
               FROM late GROUP BY late.counter) AS added
      WHERE held.counter = added.counter;
 END
@@ -201,8 +236,8 @@ LANGUAGE sql AS $$
          WHERE held.counter IN (
                SELECT idle.counter FROM limit_windows AS idle
                 WHERE idle.ends < extract(epoch FROM clock_timestamp())
-                  FOR UPDATE SKIP LOCKED
-                LIMIT at_most)
+                LIMIT at_most
+                  FOR UPDATE SKIP LOCKED)
         RETURNING held.counter
     ), gone AS (
         DELETE FROM limit_seconds AS spent USING ended WHERE spent.counter = ended.counter

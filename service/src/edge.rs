@@ -40,6 +40,7 @@ async fn observe(mut request: Request, next: Next) -> Response {
         .instrument(span);
     let answer = answered.await.unwrap_or_else(|_| panicked());
     let mut response = in_one_shape(answer, &method, route.is_some()).await;
+    context.put_answer_headers(response.headers_mut());
     if let Ok(traceparent) = HeaderValue::from_str(context.traceparent().as_str()) {
         response.headers_mut().insert("traceparent", traceparent);
     }

@@ -1,11 +1,11 @@
 //! What is known of a request beside its contents.
 
 use std::convert::Infallible;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use axum::extract::FromRequestParts;
-use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use schemas::{Context, OrgId, Traceparent};
 use uuid::Uuid;
 
@@ -19,6 +19,7 @@ struct Known {
     traceparent: Traceparent,
     correlation_id: Uuid,
     org: OnceLock<OrgId>,
+    answer_headers: Mutex<Vec<(HeaderName, HeaderValue)>>,
 }
 
 impl RequestContext {
@@ -37,6 +38,7 @@ impl RequestContext {
             traceparent,
             correlation_id,
             org: OnceLock::new(),
+            answer_headers: Mutex::default(),
         }))
     }
 
@@ -69,6 +71,22 @@ impl RequestContext {
     /// Whose request it is, once known.
     pub fn org(&self) -> Option<&OrgId> {
         self.0.org.get()
+    }
+
+    /// Puts a header on the answer, whatever it will be: an error of a later extractor, a panic.
+    pub fn answer_with(&self, name: HeaderName, value: HeaderValue) {
+        self.answer_headers().push((name, value));
+    }
+
+    pub(crate) fn put_answer_headers(&self, headers: &mut HeaderMap) {
+        for (name, value) in self.answer_headers().drain(..) {
+            headers.insert(name, value);
+        }
+    }
+
+    fn answer_headers(&self) -> std::sync::MutexGuard<'_, Vec<(HeaderName, HeaderValue)>> {
+        let headers = self.0.answer_headers.lock();
+        headers.unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,7 +4,7 @@
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{DefaultBodyLimit, Query};
-use axum::http::{HeaderMap, Method, Request, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use bytes::Bytes;
@@ -206,6 +206,24 @@ async fn the_trace_goes_on_under_a_span_of_its_own() {
         .unwrap();
     let (_, _, body) = send(broken).await;
     assert!(Traceparent::parse(&body).is_some());
+}
+
+#[tokio::test]
+async fn a_header_for_the_answer_is_on_it_whatever_it_is() {
+    let promise = |context: RequestContext| async move {
+        context.answer_with(
+            HeaderName::from_static("ratelimit"),
+            HeaderValue::from_static("r=1"),
+        );
+        HttpError::not_found("no such thing")
+    };
+    let router = edge(Router::new().route("/promise", get(promise)));
+    let ask = request(Method::GET, "/promise")
+        .body(Body::empty())
+        .unwrap();
+    let response = router.oneshot(ask).await.unwrap();
+    assert_eq!(response.status(), StatusCode::NOT_FOUND);
+    assert_eq!(response.headers()["ratelimit"], "r=1");
 }
 
 #[tokio::test]
