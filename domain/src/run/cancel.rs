@@ -1,0 +1,31 @@
+//! Calling a run off.
+
+use schemas::{Event, run::Cancelled};
+
+use super::{Run, State};
+
+/// Why a run cannot be called off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotCancellable {
+    /// It ended well.
+    #[error("the run has succeeded")]
+    Succeeded,
+    /// It ended in failure.
+    #[error("the run has failed")]
+    Failed,
+}
+
+/// Calls a run off; no event where it has been already.
+pub fn cancel(run: &Run) -> Result<Option<Event>, NotCancellable> {
+    match run.state {
+        State::Succeeded => Err(NotCancellable::Succeeded),
+        State::Failed => Err(NotCancellable::Failed),
+        State::Cancelled => Ok(None),
+        State::Queued | State::Running | State::Waiting => {
+            Ok(Some(Event::RunCancelled(Cancelled {
+                run_id: run.id.clone(),
+                workflow_id: run.workflow_id.clone(),
+            })))
+        }
+    }
+}

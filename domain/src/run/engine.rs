@@ -1,0 +1,160 @@
+//! What happens next in a run.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use schemas::{StepId, workflow};
+
+use super::graph::{Graph, Standing};
+use super::{Run, State, StepState};
+
+/// What happens next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Next<'g> {
+    /// The run is to be taken up: record that, then ask again.
+    Start,
+    /// There is something to do or to wait for.
+    Work(Work<'g>),
+    /// The run is to end: record that.
+    End(End),
+    /// The run has ended.
+    Ended,
+}
+
+/// What a run is to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Work<'g> {
+    /// Attempts to begin now: record that, then carry them out.
+    pub begin: Vec<Attempt<'g>>,
+    /// Attempts that have begun and whose outcome is not recorded. The run's owner carries them
+    /// out, again if need be: a former owner may have died over them.
+    pub open: Vec<Attempt<'g>>,
+    /// The waiting step that goes on first.
+    pub waiting: Option<Waiting>,
+    /// When the run fails if it has not ended.
+    pub deadline: DateTime<Utc>,
+}
+
+impl Work<'_> {
+    /// Whether nothing can be done before a time.
+    pub fn only_waits(&self) -> bool {
+        self.begin.is_empty() && self.open.is_empty()
+    }
+
+    /// When to ask again though nothing has happened.
+    pub fn wake_at(&self) -> DateTime<Utc> {
+        let waiting = self.waiting.as_ref().map(|waiting| waiting.until);
+        waiting.map_or(self.deadline, |until| until.min(self.deadline))
+    }
+}
+
+/// An attempt at a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Attempt<'g> {
+    /// The step.
+    pub step: &'g workflow::Step,
+    /// The attempt's number, from 1.
+    pub number: u32,
+}
+
+/// A step that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The step.
+    pub step: StepId,
+    /// When it goes on.
+    pub until: DateTime<Utc>,
+}
+
+/// How a run ends by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Every step that could run has succeeded.
+    Succeeded,
+    /// A step failed for good, time ran out, or nothing could begin.
+    Failed(String),
+}
+
+/// Decides from a run's events, its definition and the time; nothing else counts.
+pub fn next<'g>(run: &Run, graph: &'g Graph, now: DateTime<Utc>) -> Next<'g> {
+    let started_at = match (run.state, run.started_at) {
+        (State::Succeeded | State::Failed | State::Cancelled, _) => return Next::Ended,
+        (_, None) => return Next::Start,
+        (_, Some(started_at)) => started_at,
+    };
+    let deadline = deadline(started_at, graph);
+    let standing = graph.standing(run);
+    if let Some(failed) = failed_step(run, graph, &standing) {
+        return Next::End(End::Failed(failed));
+    }
+    if deadline <= now {
+        let seconds = graph.definition().timeout_seconds;
+        let reason = format!("the run did not end within its {seconds} seconds");
+        return Next::End(End::Failed(reason));
+    }
+    let work = work(run, graph, &standing, now, deadline);
+    if !work.only_waits() || work.waiting.is_some() {
+        return Next::Work(work);
+    }
+    Next::End(if run.steps.is_empty() {
+        End::Failed("the workflow has no TRIGGER step".to_owned())
+    } else {
+        End::Succeeded
+    })
+}
+
+fn deadline(started_at: DateTime<Utc>, graph: &Graph) -> DateTime<Utc> {
+    let seconds = i64::try_from(graph.definition().timeout_seconds).ok();
+    let timeout = seconds.and_then(TimeDelta::try_seconds);
+    timeout
+        .and_then(|timeout| started_at.checked_add_signed(timeout))
+        .unwrap_or(DateTime::<Utc>::MAX_UTC)
+}
+
+fn failed_step(run: &Run, graph: &Graph, standing: &Standing) -> Option<String> {
+    let mut places = standing.places();
+    let place = places.find(|place| standing.of(*place) == Some(StepState::Failed))?;
+    let id = &graph.step(place).id;
+    let error = run.steps.get(id).and_then(|step| step.error.as_deref());
+    Some(format!("step {id}: {}", error.unwrap_or("failed")))
+}
+
+fn work<'g>(
+    run: &Run,
+    graph: &'g Graph,
+    standing: &Standing,
+    now: DateTime<Utc>,
+    deadline: DateTime<Utc>,
+) -> Work<'g> {
+    let attempt = |place: usize, further: u32| {
+        let step = graph.step(place);
+        let last = run.steps.get(&step.id).map_or(0, |step| step.attempt);
+        let number = last.saturating_add(further);
+        Attempt { step, number }
+    };
+    let mut work = Work {
+        begin: Vec::new(),
+        open: Vec::new(),
+        waiting: None,
+        deadline,
+    };
+    for place in standing.places() {
+        match standing.of(place) {
+            Some(StepState::Running) => work.open.push(attempt(place, 0)),
+            Some(StepState::Waiting(until)) if until <= now => work.begin.push(attempt(place, 1)),
+            Some(StepState::Waiting(until)) => {
+                if work
+                    .waiting
+                    .as_ref()
+                    .is_none_or(|first| until < first.until)
+                {
+                    let step = graph.step(place).id.clone();
+                    work.waiting = Some(Waiting { step, until });
+                }
+            }
+            Some(StepState::Succeeded | StepState::Failed) | None => {}
+        }
+    }
+    let ready = graph.ready(standing);
+    work.begin
+        .extend(ready.into_iter().map(|place| attempt(place, 1)));
+    work
+}

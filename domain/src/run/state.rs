@@ -1,0 +1,165 @@
+//! The fold of a run's events.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use schemas::workflow::Triggered;
+use schemas::{Event, Recorded, RunId, StepId, WorkflowId};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum State {
+    /// Asked for, not taken up yet.
+    Queued,
+    /// Under way.
+    Running,
+    /// Under way, but every open step waits for a time.
+    Waiting,
+    /// Ended well.
+    Succeeded,
+    /// Ended in failure.
+    Failed,
+    /// Called off.
+    Cancelled,
+}
+
+impl State {
+    /// Whether nothing more will happen.
+    pub const fn is_end(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed | Self::Cancelled)
+    }
+}
+
+/// Where a step that has begun stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepState {
+    /// An attempt has begun and its outcome is not recorded.
+    Running,
+    /// The last attempt failed; the next begins at this time.
+    Waiting(DateTime<Utc>),
+    /// Ended well.
+    Succeeded,
+    /// Failed for good.
+    Failed,
+}
+
+/// A step that has begun.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// Where it stands.
+    pub state: StepState,
+    /// The number of its last attempt.
+    pub attempt: u32,
+    /// What later steps see.
+    pub output: Value,
+    /// Why its last attempt failed, where it did.
+    pub error: Option<String>,
+}
+
+/// A run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// Its id.
+    pub id: RunId,
+    /// Its workflow.
+    pub workflow_id: WorkflowId,
+    /// The definition that it follows.
+    pub workflow_version: u32,
+    /// What it began with.
+    pub trigger_payload: Map<String, Value>,
+    /// Where it stands.
+    pub state: State,
+    /// When it was taken up.
+    pub started_at: Option<DateTime<Utc>>,
+    /// The steps that have begun.
+    pub steps: HashMap<StepId, Step>,
+}
+
+/// Why events are no run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotARun {
+    /// There is nothing.
+    #[error("the run has no events")]
+    Empty,
+    /// It does not begin as every run begins.
+    #[error("the run's first event is not its trigger")]
+    NoTrigger,
+}
+
+impl Run {
+    /// A run that was asked for.
+    pub fn triggered(triggered: &Triggered) -> Self {
+        Self {
+            id: triggered.run_id.clone(),
+            workflow_id: triggered.workflow_id.clone(),
+            workflow_version: triggered.workflow_version,
+            trigger_payload: triggered.trigger_payload.clone(),
+            state: State::Queued,
+            started_at: None,
+            steps: HashMap::new(),
+        }
+    }
+
+    /// A run from all its events.
+    pub fn fold(events: &[Recorded]) -> Result<Self, NotARun> {
+        let (first, rest) = events.split_first().ok_or(NotARun::Empty)?;
+        let Event::WorkflowTriggered(triggered) = &first.event else {
+            return Err(NotARun::NoTrigger);
+        };
+        let mut run = Self::triggered(triggered);
+        for recorded in rest {
+            run.apply(&recorded.event, recorded.time);
+        }
+        Ok(run)
+    }
+
+    /// Takes in one more event, which happened at `at`. What comes after a run's end changes
+    /// nothing, nor does what its NOTIFY steps have said.
+    pub fn apply(&mut self, event: &Event, at: DateTime<Utc>) {
+        if self.state.is_end() {
+            return;
+        }
+        match event {
+            Event::RunStarted(_) => {
+                self.state = State::Running;
+                self.started_at.get_or_insert(at);
+            }
+            Event::RunStepStarted(event) => {
+                self.state = State::Running;
+                let step = self.step(&event.step_id);
+                step.state = StepState::Running;
+                step.attempt = event.attempt;
+            }
+            Event::RunStepSucceeded(event) => {
+                let step = self.step(&event.step_id);
+                step.state = StepState::Succeeded;
+                step.attempt = event.attempt;
+                step.output = event.output.clone();
+                step.error = None;
+            }
+            Event::RunStepFailed(event) => {
+                let step = self.step(&event.step_id);
+                step.state = event.retry_at.map_or(StepState::Failed, StepState::Waiting);
+                step.attempt = event.attempt;
+                step.error = Some(event.error.clone());
+            }
+            Event::RunWaiting(_) => self.state = State::Waiting,
+            Event::RunSucceeded(_) => self.state = State::Succeeded,
+            Event::RunFailed(_) => self.state = State::Failed,
+            Event::RunCancelled(_) => self.state = State::Cancelled,
+            _ => {}
+        }
+    }
+
+    fn step(&mut self, id: &StepId) -> &mut Step {
+        self.steps.entry(id.clone()).or_insert_with(|| Step {
+            state: StepState::Running,
+            attempt: 0,
+            output: Value::Null,
+            error: None,
+        })
+    }
+}

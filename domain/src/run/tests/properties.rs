@@ -1,0 +1,201 @@
+//! Whatever the graph, the outcomes and the moments of death: every run ends, and as it must.
+
+use std::collections::HashMap;
+
+use chrono::TimeDelta;
+use proptest::prelude::*;
+use schemas::workflow::{Join, Step};
+use schemas::{Event, StepId};
+
+use super::given::{
+    History, TIMEOUT_SECONDS, at, begun, ended, failed, graph, http, started, succeeded, trigger,
+    waits,
+};
+use crate::run::{End, Graph, Next, Run, State, next, retry_at};
+
+/// How an attempt goes: it succeeds, fails, or its outcome is lost with the process.
+#[derive(Clone, Copy, Debug)]
+enum Outcome {
+    Succeeds,
+    Fails,
+    FailsForGood,
+    IsLost,
+    TakesTooLong,
+}
+
+fn outcomes() -> impl Strategy<Value = Vec<Outcome>> {
+    let outcome = prop_oneof![
+        12 => Just(Outcome::Succeeds),
+        4 => Just(Outcome::Fails),
+        1 => Just(Outcome::FailsForGood),
+        3 => Just(Outcome::IsLost),
+        1 => Just(Outcome::TakesTooLong),
+    ];
+    prop::collection::vec(outcome, 1..40)
+}
+
+/// Any graph: with circles, with steps that nothing leads to, with ways that lead nowhere.
+fn graphs() -> impl Strategy<Value = Graph> {
+    let ways = prop::collection::vec(prop::collection::vec(0_usize..9, 0..4), 1..9);
+    let joins = prop::collection::vec(any::<bool>(), 9);
+    (ways, joins).prop_map(|(ways, joins)| {
+        let name = |place: usize| format!("s{place}");
+        let steps = ways.iter().enumerate().map(|(place, targets)| {
+            let next: Vec<String> = targets.iter().copied().map(name).collect();
+            let next: Vec<&str> = next.iter().map(String::as_str).collect();
+            let id = name(place);
+            let mut step: Step = if place == 0 {
+                trigger(&next)
+            } else {
+                http(&id, &next)
+            };
+            step.id = StepId::new(id);
+            step.join = if joins[place] { Join::All } else { Join::Any };
+            step
+        });
+        graph(steps.collect())
+    })
+}
+
+/// Plays an owner that records as the runner does; deaths are attempts begun again.
+fn play(graph: &Graph, outcomes: &[Outcome]) -> History {
+    let mut history = History::triggered();
+    let mut outcomes = outcomes.iter().copied().cycle();
+    let mut now = at(0);
+    for _ in 0..10_000 {
+        let (run, moment) = (history.run.clone(), now);
+        match next(&run, graph, moment) {
+            Next::Ended => return history,
+            Next::Start => history.push(started(), now),
+            Next::End(end) => history.push(ended(&end), now),
+            Next::Work(work) if work.only_waits() => {
+                if let (Some(waiting), true) = (&work.waiting, run.state != State::Waiting) {
+                    history.push(waits(waiting.step.as_str(), waiting.until), now);
+                }
+                now = work.wake_at();
+            }
+            Next::Work(work) => {
+                let begin = work.begin.iter();
+                begin.for_each(|b| history.push(begun(b.step.id.as_str(), b.number), now));
+                let under_way = work.open.iter().chain(&work.begin);
+                for attempt in under_way {
+                    let id = attempt.step.id.as_str();
+                    let retry = super::given::retry(3);
+                    now += TimeDelta::milliseconds(10);
+                    match outcomes.next().unwrap_or(Outcome::Succeeds) {
+                        Outcome::Succeeds => history.push(succeeded(id, attempt.number), now),
+                        Outcome::Fails => {
+                            let again = retry_at(&retry, attempt.number, now, 0.5, None);
+                            history.push(failed(id, attempt.number, again), now);
+                        }
+                        Outcome::FailsForGood => {
+                            history.push(failed(id, attempt.number, None), now);
+                        }
+                        Outcome::IsLost => now += TimeDelta::seconds(5),
+                        Outcome::TakesTooLong => {
+                            now += TimeDelta::seconds(i64::try_from(TIMEOUT_SECONDS).unwrap());
+                        }
+                    }
+                }
+            }
+        }
+    }
+    panic!("the run does not end: {:?}", history.run);
+}
+
+fn count(history: &History, counts: impl Fn(&Event) -> bool) -> usize {
+    history
+        .events
+        .iter()
+        .filter(|(event, _)| counts(event))
+        .count()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn every_run_starts_once_and_ends_once(graph in graphs(), outcomes in outcomes()) {
+        let history = play(&graph, &outcomes);
+        prop_assert_eq!(count(&history, |e| matches!(e, Event::RunStarted(_))), 1);
+        let ends = |e: &Event| matches!(e, Event::RunSucceeded(_) | Event::RunFailed(_));
+        prop_assert_eq!(count(&history, ends), 1);
+        prop_assert!(history.run.state.is_end());
+    }
+
+    #[test]
+    fn no_step_succeeds_twice_or_skips_an_attempt(graph in graphs(), outcomes in outcomes()) {
+        let history = play(&graph, &outcomes);
+        let mut begun: HashMap<StepId, u32> = HashMap::new();
+        let mut done: HashMap<StepId, u32> = HashMap::new();
+        for (event, _) in &history.events {
+            match event {
+                Event::RunStepStarted(event) => {
+                    prop_assert!(!done.contains_key(&event.step_id), "begun after its success");
+                    let last = begun.insert(event.step_id.clone(), event.attempt);
+                    prop_assert_eq!(event.attempt, last.unwrap_or(0) + 1);
+                    prop_assert!(event.attempt <= 3);
+                }
+                Event::RunStepSucceeded(event) => {
+                    prop_assert_eq!(done.insert(event.step_id.clone(), event.attempt), None);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn a_step_begins_only_behind_a_success(graph in graphs(), outcomes in outcomes()) {
+        let history = play(&graph, &outcomes);
+        let mut done: Vec<&StepId> = Vec::new();
+        for (event, _) in &history.events {
+            match event {
+                Event::RunStepStarted(event) if event.step_id.as_str() != "s0" => {
+                    let steps = &graph.definition().steps;
+                    let led_to = |step: &&Step| step.next.contains(&event.step_id);
+                    prop_assert!(steps.iter().filter(led_to).any(|step| done.contains(&&step.id)));
+                }
+                Event::RunStepSucceeded(event) => done.push(&event.step_id),
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_that_succeeds_has_left_nothing_undone(graph in graphs(), outcomes in outcomes()) {
+        let history = play(&graph, &outcomes);
+        let succeeded = history.run.state == State::Succeeded;
+        let steps = &graph.definition().steps;
+        for step in steps.iter().filter(|step| succeeded && history.run.steps.contains_key(&step.id)) {
+            for follower in step.next.iter().filter(|id| steps.iter().any(|s| s.id == **id)) {
+                prop_assert!(history.run.steps.contains_key(follower), "{} never ran", follower);
+            }
+        }
+    }
+
+    /// A process may die behind any event: who takes over decides as the dead would have.
+    #[test]
+    fn any_prefix_of_the_events_decides_the_same(graph in graphs(), outcomes in outcomes()) {
+        let history = play(&graph, &outcomes);
+        let Some((Event::WorkflowTriggered(triggered), _)) = history.events.first() else {
+            panic!("no trigger");
+        };
+        let mut kept = Run::triggered(triggered);
+        for cut in 1..history.events.len() {
+            let mut fresh = Run::triggered(triggered);
+            history.events[1..cut].iter().for_each(|(event, at)| fresh.apply(event, *at));
+            let now = history.events[cut].1;
+            prop_assert_eq!(next(&kept, &graph, now), next(&fresh, &graph, now));
+            let (event, at) = &history.events[cut];
+            kept.apply(event, *at);
+        }
+        prop_assert_eq!(kept, history.run);
+    }
+
+    #[test]
+    fn a_run_that_goes_well_succeeds(graph in graphs()) {
+        let history = play(&graph, &[Outcome::Succeeds, Outcome::IsLost]);
+        let end = history.events.last().map(|(event, _)| event.clone());
+        prop_assert_eq!(end, Some(ended(&End::Succeeded)));
+    }
+}

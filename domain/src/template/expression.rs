@@ -1,0 +1,64 @@
+//! One expression, compiled.
+
+use minijinja::machinery::parse_expr;
+use minijinja::{Error as JinjaError, ErrorKind};
+use serde_json::Value as Json;
+
+use super::filters::ENVIRONMENT;
+use super::scope::Open;
+use super::value::{to_json, to_text};
+use super::{Error, References, guard};
+
+/// An expression that has been judged and compiled, with guards around what could grow.
+#[derive(Debug)]
+pub(super) struct Expression {
+    source: String,
+    program: minijinja::Expression<'static, 'static>,
+    references: References,
+}
+
+impl Expression {
+    pub(super) fn parse(source: &str) -> Result<Self, Error> {
+        let failed = |error: &JinjaError| Error::of(source, &reason(error));
+        let parsed = parse_expr(source).map_err(|error| failed(&error))?;
+        let guarded = guard::guard(source, &parsed).map_err(|reason| Error::of(source, &reason))?;
+        let program = ENVIRONMENT.compile_expression_owned(guarded.source);
+        Ok(Self {
+            source: source.trim().to_owned(),
+            program: program.map_err(|error| failed(&error))?,
+            references: guarded.references,
+        })
+    }
+
+    pub(super) fn references(&self) -> &References {
+        &self.references
+    }
+
+    /// Its value, of whatever type it has.
+    pub(super) fn value(&self, names: &Open) -> Result<Json, Error> {
+        let value = self.program.eval(names.names.clone());
+        let json = value.and_then(|value| to_json(&value, &names.budget));
+        json.map_err(|error| self.failed(&error))
+    }
+
+    /// Its value within text.
+    pub(super) fn text(&self, names: &Open) -> Result<String, Error> {
+        let value = self.program.eval(names.names.clone());
+        let text = value.and_then(|value| to_text(&value, &names.budget));
+        text.map_err(|error| self.failed(&error))
+    }
+
+    fn failed(&self, error: &JinjaError) -> Error {
+        Error::of(&self.source, &reason(error))
+    }
+}
+
+fn reason(error: &JinjaError) -> String {
+    match (error.kind(), error.detail()) {
+        (ErrorKind::UndefinedError, _) => "this names something that is not there".to_owned(),
+        (ErrorKind::OutOfFuel, None) => "takes too many steps".to_owned(),
+        (ErrorKind::InvalidOperation | ErrorKind::OutOfFuel, Some(detail)) => detail.to_owned(),
+        (kind, Some(detail)) => format!("{kind}: {detail}"),
+        (kind, None) => kind.to_string(),
+    }
+}

@@ -1,0 +1,128 @@
+//! Templates: strings of a workflow's definition that hold `MiniJinja` expressions.
+//!
+//! A string with `{{ … }}` is a template. One that is a single `{{ … }}` keeps its value's type;
+//! in all others values are written into the text, strings as they are and everything else as
+//! JSON. Only expressions are supported (with filters, tests and `a if b else c`), no `{% … %}`
+//! statements: what cannot repeat or remember cannot run away.
+//!
+//! Names: `trigger`, `steps.<id>.output`, `run.id` and `secrets.<NAME>`. A secret may only be
+//! inserted as it is or joined to other text, so that wherever its value turns up again it can be
+//! recognised and left out ([`Scrub`]).
+
+mod error;
+mod expression;
+mod filters;
+mod guard;
+mod scan;
+mod scope;
+mod scrub;
+mod tree;
+mod value;
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+pub use error::Error;
+pub use scope::{Scope, Secrets};
+pub use scrub::{MASK, Scrub};
+pub use tree::Tree;
+
+use expression::Expression;
+use scan::Piece;
+use value::Budget;
+
+/// What a template needs to be rendered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct References {
+    /// Steps whose output it names.
+    pub steps: BTreeSet<String>,
+    /// Secrets that it names.
+    pub secrets: BTreeSet<String>,
+}
+
+impl References {
+    fn add(&mut self, other: &Self) {
+        self.steps.extend(other.steps.iter().cloned());
+        self.secrets.extend(other.secrets.iter().cloned());
+    }
+}
+
+/// Whether a string is a template at all.
+pub fn is_template(source: &str) -> bool {
+    source.contains("{{")
+}
+
+/// Judges a string of a definition before it is saved: it must parse and may only use names that
+/// exist. Says what it refers to.
+pub fn check(source: &str) -> Result<References, Error> {
+    Template::parse(source).map(|template| template.references)
+}
+
+/// As [`check`], for every string of a JSON value; errors name the place within it.
+pub fn check_tree(value: &Value) -> Result<References, Error> {
+    Tree::parse(value).map(|tree| tree.references())
+}
+
+/// A string, ready to be rendered again and again.
+#[derive(Debug)]
+pub struct Template {
+    parts: Vec<Part>,
+    references: References,
+}
+
+#[derive(Debug)]
+enum Part {
+    Text(String),
+    Expression(Expression),
+}
+
+impl Template {
+    /// Reads a string; one without `{{` is text and nothing else.
+    pub fn parse(source: &str) -> Result<Self, Error> {
+        let mut references = References::default();
+        let mut parts = Vec::new();
+        for piece in scan::pieces(source)? {
+            parts.push(match piece {
+                Piece::Text(text) => Part::Text(text.to_owned()),
+                Piece::Expression(source) => {
+                    let expression = Expression::parse(source)?;
+                    references.add(expression.references());
+                    Part::Expression(expression)
+                }
+            });
+        }
+        Ok(Self { parts, references })
+    }
+
+    /// What it refers to.
+    pub fn references(&self) -> &References {
+        &self.references
+    }
+
+    /// Its value within a run.
+    pub fn render(&self, scope: &Scope, secrets: Secrets<'_>) -> Result<Value, Error> {
+        self.render_with(&scope.open(secrets))
+    }
+
+    fn render_with(&self, names: &scope::Open) -> Result<Value, Error> {
+        match self.parts.as_slice() {
+            [] => Ok(Value::String(String::new())),
+            [Part::Text(text)] => Ok(Value::String(text.clone())),
+            [Part::Expression(only)] => only.value(names),
+            parts => parts
+                .iter()
+                .try_fold(String::new(), |mut text, part| {
+                    match part {
+                        Part::Text(piece) => text.push_str(piece),
+                        Part::Expression(expression) => text.push_str(&expression.text(names)?),
+                    }
+                    Ok(text)
+                })
+                .map(Value::String),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
