@@ -12,6 +12,7 @@ pub mod account;
 pub mod key;
 pub mod organization;
 pub mod record;
+pub mod run;
 pub mod secret;
 pub mod target;
 pub mod template;
