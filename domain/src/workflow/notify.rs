@@ -41,7 +41,7 @@ fn data(object: &mut Object<'_>) -> Option<Map<String, Value>> {
     }
     let data = object.object("data")?;
     for (name, value) in &data {
-        templates::check_within(object, &format!("data.{}", crate::text::shown(name)), value);
+        templates::check_published(object, &format!("data.{}", crate::text::shown(name)), value);
     }
     Some(data)
 }

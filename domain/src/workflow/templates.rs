@@ -18,6 +18,19 @@ pub(super) fn check_within(object: &Object<'_>, name: &str, value: &Value) {
     report(object, name, template::check_tree(value));
 }
 
+/// As [`check_within`], for what is written into an event that anyone who may read the feed sees.
+pub(super) fn check_published(object: &Object<'_>, name: &str, value: &Value) {
+    match template::check_tree(value) {
+        Ok(references) => {
+            for secret in &references.secrets {
+                let reason = format!("names secrets.{secret}, which an event must not show");
+                object.error(name, reason);
+            }
+        }
+        Err(error) => report(object, name, Err(error)),
+    }
+}
+
 fn report(object: &Object<'_>, name: &str, judged: Result<References, template::Error>) {
     if let Err(error) = judged {
         let mut error = error.at(&object.place_of(name));

@@ -198,6 +198,10 @@ fn templates_are_judged_where_they_stand() {
             "steps[2].data.a: ",
         ),
         (
+            with_step(2, |step| step["data"] = json!({"a": "{{ secrets.KEY }}"})),
+            "steps[2].data.a: names secrets.KEY, which an event must not show",
+        ),
+        (
             with_step(1, |step| step["url"] = json!("file:///{{ trigger.id }}")),
             "steps[1].url: must begin with",
         ),
