@@ -24,7 +24,7 @@ test: ## Run all tests, with servers of their own
 .PHONY: bench
 bench: ## Measure Waypost against the ceilings of this machine
 	@scripts/prepare
-	@cargo build --release --package bench
+	@cargo build --release --package bench --package waypost --package command-api
 	@exec $(target)/release/bench
 
 .PHONY: lint

@@ -43,7 +43,7 @@ impl EventLog {
         let mut context = jetstream::new(client.clone());
         context.set_timeout(Duration::from_secs(5));
         let subjects = Subjects::new(&settings.log_prefix, keyring.clone());
-        let streams = Streams::prepare(&context, settings, &subjects).await?;
+        let streams = Box::pin(Streams::prepare(&context, settings, &subjects)).await?;
         let durability = match &settings.nats_system_url {
             Some(url) => durability::read(url).await,
             None => Durability::Unknown,

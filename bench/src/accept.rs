@@ -1,0 +1,169 @@
+//! Triggers accepted per second: each authenticated, limited, decided and flushed to disk.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::load::{self, Connection};
+use crate::report::Report;
+use crate::system::System;
+use crate::{ceiling, plain};
+
+/// Keys that share the load, as many tenants would.
+const KEYS: usize = 1_000;
+const WORKFLOW: &str = "bench";
+const BODY: &str = r#"{"email":"ada@example.com","name":"Ada","score":81,"source":"web form"}"#;
+
+type Requests = Arc<Vec<Vec<u8>>>;
+
+/// Measures accepting against publishing bare, against a plain handler, and without guards.
+pub(crate) async fn measure(system: &System, time: Duration, rounds: usize, report: &mut Report) {
+    let keys = prepare(system).await;
+    let path = format!("/api/v1/workflows/{WORKFLOW}/trigger");
+    let of = |keys: &[String]| -> Requests {
+        Arc::new(
+            keys.iter()
+                .map(|key| load::post(&path, key, BODY))
+                .collect(),
+        )
+    };
+    let (many, hot) = (of(&keys), of(&keys[..1]));
+    let ours = system.addr();
+    accepted(ours, 64, Duration::from_secs(1), &many).await;
+
+    lone(ours, &many, time, report).await;
+    for (connections, aim) in [(64, "1.0, at least 0.7"), (256, "2.0, at least 1.4")] {
+        let mut pairs = Vec::new();
+        for _ in 0..rounds {
+            let bare = ceiling::publishes(system.servers.nats_url(), connections, time).await;
+            pairs.push((accepted(ours, connections, time, &many).await, bare));
+        }
+        let what = format!("triggers, {connections} connections, over bare acknowledged publishes");
+        report.rate(&what, &pairs, aim);
+    }
+
+    plain::prepare(system.servers.database_url(), &keys, WORKFLOW).await;
+    let handler = system.spawn_self("--plain").await;
+    against(
+        ours,
+        handler.addr,
+        64,
+        (&many, "1,000 keys, over a plain handler", "2"),
+        time,
+        rounds,
+        report,
+    )
+    .await;
+    against(
+        ours,
+        handler.addr,
+        64,
+        (&hot, "one hot key, over a plain handler", "3"),
+        time,
+        rounds,
+        report,
+    )
+    .await;
+    drop(handler);
+
+    let unguarded = system.spawn_self("--unguarded").await;
+    for connections in [64, 256] {
+        let what = "over the same without authentication and limits";
+        against(
+            ours,
+            unguarded.addr,
+            connections,
+            (&many, what, "0.8"),
+            time,
+            rounds,
+            report,
+        )
+        .await;
+    }
+}
+
+async fn against(
+    ours: SocketAddr,
+    other: SocketAddr,
+    connections: usize,
+    (requests, what, aim): (&Requests, &str, &str),
+    time: Duration,
+    rounds: usize,
+    report: &mut Report,
+) {
+    let mut pairs = Vec::new();
+    for _ in 0..rounds {
+        let theirs = accepted(other, connections, time, requests).await;
+        pairs.push((accepted(ours, connections, time, requests).await, theirs));
+    }
+    report.rate(
+        &format!("triggers, {connections} connections, {what}"),
+        &pairs,
+        aim,
+    );
+}
+
+async fn accepted(
+    addr: SocketAddr,
+    connections: usize,
+    time: Duration,
+    requests: &Requests,
+) -> f64 {
+    let outcome = load::run(addr, connections, time, "202", requests.clone()).await;
+    assert_eq!(outcome.other, 0, "{addr} answered otherwise than 202");
+    outcome.rate()
+}
+
+async fn lone(addr: SocketAddr, requests: &Requests, time: Duration, report: &mut Report) {
+    let outcome = load::run(addr, 1, time, "202", requests.clone()).await;
+    report.time(
+        "a lone trigger on an idle system, p50",
+        outcome.percentile(50),
+        "under 3 ms",
+    );
+    report.time(
+        "a lone trigger on an idle system, p99",
+        outcome.percentile(99),
+        "",
+    );
+}
+
+/// A workflow to trigger and the keys that trigger it.
+async fn prepare(system: &System) -> Vec<String> {
+    let (org, admin) = system.organization().await;
+    let definition = json!({
+        "name": "Bench",
+        "status": "ACTIVE",
+        "steps": [{ "id": "start", "type": "TRIGGER" }],
+    });
+    put_workflow(system, &org, WORKFLOW, &definition).await;
+    let mut connection = Connection::open(system.addr()).await;
+    let mut keys = Vec::with_capacity(KEYS);
+    let body = json!({
+        "name": "bench", "scopes": ["workflows:trigger"], "rateLimit": 1_000_000_000,
+    });
+    let create = load::post("/api/v1/keys", &admin, &body.to_string());
+    for _ in 0..KEYS {
+        let answer = connection.send_for_body(&create).await;
+        keys.push(answer["key"].as_str().expect("a key").to_owned());
+    }
+    keys
+}
+
+/// Saves a workflow by the operator's command line.
+pub(crate) async fn put_workflow(
+    system: &System,
+    org: &str,
+    id: &str,
+    definition: &serde_json::Value,
+) {
+    let file = std::env::temp_dir().join(format!("waypost-bench-{}.json", std::process::id()));
+    std::fs::write(&file, definition.to_string()).expect("a file");
+    let name = file.display().to_string();
+    system
+        .waypost(&["workflow", "put", "--org", org, "--id", id, &name])
+        .await;
+    std::fs::remove_file(&file).expect("the file goes");
+}

@@ -1,0 +1,57 @@
+//! The ceiling of accepting: a bare client's acknowledged publishes.
+
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::{self, stream};
+use async_nats::{ConnectOptions, ServerAddr};
+
+/// The bytes of a small event.
+const PAYLOAD: usize = 200;
+
+/// Acknowledged publishes per second to a stream of its own on the same server.
+pub(crate) async fn publishes(nats_url: &str, connections: usize, time: Duration) -> f64 {
+    let server: ServerAddr = nats_url.parse().expect("an address");
+    let user = server.username().unwrap_or_default().to_owned();
+    let password = server.password().unwrap_or_default().to_owned();
+    let client = ConnectOptions::with_user_and_password(user, password)
+        .connect(server)
+        .await;
+    let context = jetstream::new(client.expect("NATS"));
+    let config = stream::Config {
+        name: "BARE".to_owned(),
+        subjects: vec!["bare.>".to_owned()],
+        ..stream::Config::default()
+    };
+    context
+        .get_or_create_stream(config)
+        .await
+        .expect("a stream");
+    let started = Instant::now();
+    let end = started + time;
+    let workers: Vec<_> = (0..connections)
+        .map(|_| {
+            let context = context.clone();
+            tokio::spawn(async move {
+                let payload = vec![b'x'; PAYLOAD];
+                let mut published = 0_u32;
+                while Instant::now() < end {
+                    let subject = format!("bare.run.{}", uuid::Uuid::now_v7());
+                    let ack = context.publish(subject, payload.clone().into()).await;
+                    ack.expect("a publish").await.expect("an acknowledgement");
+                    published += 1;
+                }
+                published
+            })
+        })
+        .collect();
+    let mut published = 0;
+    for worker in workers {
+        published += worker.await.expect("a worker");
+    }
+    let rate = f64::from(published) / started.elapsed().as_secs_f64();
+    context
+        .delete_stream("BARE")
+        .await
+        .expect("the stream goes");
+    rate
+}

@@ -1,0 +1,158 @@
+//! A load of HTTP requests over connections that stay open. The client writes prepared bytes and
+//! reads no more of an answer than it must, so that it takes little of the machine it measures.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// What a load led to.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// Requests answered as wanted.
+    pub(crate) answered: u64,
+    /// Other answers.
+    pub(crate) other: u64,
+    /// The time it took.
+    pub(crate) elapsed: Duration,
+    /// Each answer's time, sorted.
+    pub(crate) latencies: Vec<Duration>,
+}
+
+impl Outcome {
+    /// Wanted answers per second.
+    pub(crate) fn rate(&self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "counts of a bench are small")]
+        let answered = self.answered as f64;
+        answered / self.elapsed.as_secs_f64()
+    }
+
+    /// The latency that `percent` of the answers did not exceed.
+    pub(crate) fn percentile(&self, percent: usize) -> Duration {
+        let place = self.latencies.len().saturating_sub(1) * percent / 100;
+        self.latencies.get(place).copied().unwrap_or_default()
+    }
+}
+
+/// Sends `requests` in turn over `connections` until `time` is over.
+pub(crate) async fn run(
+    addr: SocketAddr,
+    connections: usize,
+    time: Duration,
+    status: &'static str,
+    requests: Arc<Vec<Vec<u8>>>,
+) -> Outcome {
+    let started = Instant::now();
+    let end = started + time;
+    let workers: Vec<_> = (0..connections)
+        .map(|worker| {
+            let requests = requests.clone();
+            tokio::spawn(
+                async move { work(addr, worker, connections, end, status, &requests).await },
+            )
+        })
+        .collect();
+    let mut outcome = Outcome::default();
+    for worker in workers {
+        let part = worker.await.expect("a worker");
+        outcome.answered += part.answered;
+        outcome.other += part.other;
+        outcome.latencies.extend(part.latencies);
+    }
+    outcome.elapsed = started.elapsed();
+    outcome.latencies.sort_unstable();
+    outcome
+}
+
+async fn work(
+    addr: SocketAddr,
+    worker: usize,
+    step: usize,
+    end: Instant,
+    status: &str,
+    requests: &[Vec<u8>],
+) -> Outcome {
+    let mut connection = Connection::open(addr).await;
+    let mut outcome = Outcome::default();
+    let mut next = worker;
+    while Instant::now() < end {
+        let sent = Instant::now();
+        let answer = connection.send(&requests[next % requests.len()]).await;
+        outcome.latencies.push(sent.elapsed());
+        if answer.starts_with(status) {
+            outcome.answered += 1;
+        } else {
+            outcome.other += 1;
+        }
+        next += step;
+    }
+    outcome
+}
+
+/// A connection that stays open.
+pub(crate) struct Connection {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl Connection {
+    pub(crate) async fn open(addr: SocketAddr) -> Self {
+        let stream = TcpStream::connect(addr).await.expect("a connection");
+        stream.set_nodelay(true).expect("no delay");
+        Self {
+            stream,
+            buffer: Vec::with_capacity(4096),
+        }
+    }
+
+    /// Sends a request and gives the answer's head, from the status on.
+    pub(crate) async fn send(&mut self, request: &[u8]) -> String {
+        self.stream.write_all(request).await.expect("sending");
+        self.buffer.clear();
+        loop {
+            let read = self
+                .stream
+                .read_buf(&mut self.buffer)
+                .await
+                .expect("an answer");
+            assert!(read > 0, "the server closed the connection");
+            if let Some(head) = self.whole_answer() {
+                return head;
+            }
+        }
+    }
+
+    /// Sends a request that must succeed and gives its JSON answer.
+    pub(crate) async fn send_for_body(&mut self, request: &[u8]) -> serde_json::Value {
+        let head = self.send(request).await;
+        assert!(head.starts_with('2'), "{head}");
+        let end = self.buffer.windows(4).position(|four| four == b"\r\n\r\n");
+        serde_json::from_slice(&self.buffer[end.expect("a head") + 4..]).expect("JSON")
+    }
+
+    fn whole_answer(&self) -> Option<String> {
+        let end = self
+            .buffer
+            .windows(4)
+            .position(|four| four == b"\r\n\r\n")?;
+        let head = std::str::from_utf8(&self.buffer[..end]).expect("an ASCII head");
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: "))
+            .map_or(0, |length| length.parse().expect("a length"));
+        let whole = self.buffer.len() >= end + 4 + length;
+        whole.then(|| head.strip_prefix("HTTP/1.1 ").unwrap_or(head).to_owned())
+    }
+}
+
+/// The bytes of a JSON POST.
+pub(crate) fn post(path: &str, key: &str, body: &str) -> Vec<u8> {
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {key}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}

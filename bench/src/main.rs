@@ -1,0 +1,88 @@
+//! Waypost against its ceilings: every figure stands beside what the machine could do at best in
+//! the same run, since a figure alone says more about the machine than about us.
+#![expect(
+    clippy::expect_used,
+    reason = "a bench that cannot be set up has nothing to say"
+)]
+
+mod accept;
+mod ceiling;
+mod export;
+mod load;
+mod plain;
+mod report;
+mod system;
+mod unguarded;
+mod webhook;
+
+use std::time::Duration;
+
+use clap::Parser;
+
+use report::Report;
+use system::System;
+
+/// The variable that tells a child of the bench where to listen in its role.
+const ROLE_ADDR: &str = "BENCH_ROLE_ADDR";
+
+/// Measure Waypost against the ceilings of this machine.
+#[derive(Debug, Parser)]
+#[command(after_help = "Example:\n  bench --seconds 10 --only accept")]
+struct Options {
+    /// How long each measurement runs.
+    #[arg(long, default_value_t = 4)]
+    seconds: u64,
+    /// Rounds of each pair; the median ratio is printed.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Only this part.
+    #[arg(long, value_enum)]
+    only: Option<Part>,
+    /// Runs as the plain handler that the bench compares with.
+    #[arg(long, hide = true)]
+    plain: bool,
+    /// Runs as a trigger without guards.
+    #[arg(long, hide = true)]
+    unguarded: bool,
+}
+
+/// A part of the bench.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// Triggers accepted per second.
+    Accept,
+    /// From a trigger's acceptance to its webhook's arrival.
+    Webhook,
+    /// Rows of an export per second.
+    Export,
+}
+
+#[tokio::main]
+async fn main() {
+    let options = Options::parse();
+    if let Ok(addr) = std::env::var(ROLE_ADDR) {
+        let addr = addr.parse().expect("an address");
+        if options.plain {
+            plain::serve(addr).await;
+        } else if options.unguarded {
+            unguarded::serve(addr).await;
+        }
+        return;
+    }
+    let wanted = |part| options.only.is_none_or(|only| only == part);
+    let time = Duration::from_secs(options.seconds);
+    let mut report = Report::default();
+    if wanted(Part::Accept) {
+        let system = System::start(&["command-api"]).await;
+        accept::measure(&system, time, options.rounds, &mut report).await;
+    }
+    if wanted(Part::Webhook) {
+        let system = System::start(&["waypost"]).await;
+        webhook::measure(&system, time, &mut report).await;
+    }
+    if wanted(Part::Export) {
+        let system = System::start(&["waypost"]).await;
+        export::measure(&system, options.rounds, &mut report).await;
+    }
+    report.print();
+}

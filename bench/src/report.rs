@@ -1,0 +1,51 @@
+//! What was measured, as a table.
+
+use std::time::Duration;
+
+/// Rows of figures, printed at the end.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    rows: Vec<[String; 5]>,
+}
+
+impl Report {
+    /// Ours against something, both per second; the ratios are those of each round.
+    pub(crate) fn rate(&mut self, what: &str, pairs: &[(f64, f64)], aim: &str) {
+        let ours = median(pairs.iter().map(|pair| pair.0));
+        let other = median(pairs.iter().map(|pair| pair.1));
+        let ratio = median(pairs.iter().map(|pair| pair.0 / pair.1));
+        let row = [
+            format!("{ours:.0}/s"),
+            format!("{other:.0}/s"),
+            format!("{ratio:.2}"),
+        ];
+        self.push(what, row, aim);
+    }
+
+    /// A time of ours alone.
+    pub(crate) fn time(&mut self, what: &str, time: Duration, aim: &str) {
+        let milliseconds = format!("{:.2} ms", time.as_secs_f64() * 1000.0);
+        self.push(what, [milliseconds, String::new(), String::new()], aim);
+    }
+
+    fn push(&mut self, what: &str, [ours, other, ratio]: [String; 3], aim: &str) {
+        eprintln!("{what}: {ours} {other} {ratio}");
+        self.rows
+            .push([what.to_owned(), ours, other, ratio, aim.to_owned()]);
+    }
+
+    /// Prints a Markdown table.
+    pub(crate) fn print(&self) {
+        println!("| What | Waypost | Against | Ratio | Aim |\n|---|---|---|---|---|");
+        for row in &self.rows {
+            println!("| {} |", row.join(" | "));
+        }
+    }
+}
+
+/// The middle value.
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}

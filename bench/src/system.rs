@@ -1,0 +1,145 @@
+//! Servers and programs under measure, as processes of their own.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use local_servers::{Servers, TemporaryHome, Urls};
+use serde_json::Value;
+use tokio::net::TcpStream;
+
+use crate::load::Connection;
+
+/// Private servers, and Waypost's programs on them.
+pub(crate) struct System {
+    programs: Vec<Process>,
+    pub(crate) servers: Servers,
+    home: TemporaryHome,
+}
+
+/// A child process, killed when dropped.
+pub(crate) struct Process {
+    pub(crate) addr: SocketAddr,
+    child: Child,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl System {
+    /// Starts servers and the named programs, the one that is measured first.
+    pub(crate) async fn start(programs: &[&str]) -> Self {
+        let home = TemporaryHome::new().expect("a folder");
+        let servers = Servers::start(home.path(), Urls::default())
+            .await
+            .expect("servers");
+        let mut system = Self {
+            programs: Vec::new(),
+            servers,
+            home,
+        };
+        system.waypost(&["migrate"]).await;
+        for program in programs {
+            let arguments: &[&str] = if *program == "waypost" { &["up"] } else { &[] };
+            let process = system.spawn(program, "WAYPOST_ADDR", arguments);
+            until_ready(process.addr).await;
+            system.programs.push(process);
+        }
+        system
+    }
+
+    /// Where the measured program listens.
+    pub(crate) fn addr(&self) -> SocketAddr {
+        self.programs[0].addr
+    }
+
+    /// Starts this bench again in another role.
+    pub(crate) async fn spawn_self(&self, role: &str) -> Process {
+        let process = self.spawn("bench", crate::ROLE_ADDR, &[role]);
+        let end = Instant::now() + Duration::from_secs(20);
+        while TcpStream::connect(process.addr).await.is_err() {
+            assert!(Instant::now() < end, "{role} does not listen");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        process
+    }
+
+    fn spawn(&self, program: &str, addr_variable: &str, arguments: &[&str]) -> Process {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let addr = listener.local_addr().expect("an address");
+        drop(listener);
+        let child = self
+            .command(program)
+            .args(arguments)
+            .env(addr_variable, addr.to_string())
+            .spawn();
+        Process {
+            addr,
+            child: child.expect("a program"),
+        }
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(folder().join(program));
+        command
+            .env("WAYPOST_HOME", self.home.path())
+            .env("NATS_URL", self.servers.nats_url())
+            .env("DATABASE_URL", self.servers.database_url())
+            .env("WAYPOST_ALLOW_PRIVATE_TARGETS", "1")
+            .env("WAYPOST_LOG", "warn")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        command
+    }
+
+    /// Runs the operator's command line.
+    pub(crate) async fn waypost(&self, arguments: &[&str]) -> Value {
+        let mut command = self.command("waypost");
+        command.args(arguments).stdout(Stdio::piped());
+        let output = tokio::process::Command::from(command)
+            .output()
+            .await
+            .expect("waypost");
+        assert!(output.status.success(), "waypost {arguments:?} failed");
+        serde_json::from_slice(&output.stdout).expect("one JSON object")
+    }
+
+    /// An organization and a key of it that may do everything.
+    pub(crate) async fn organization(&self) -> (String, String) {
+        let org = self.waypost(&["org", "create", "--name", "Bench"]).await;
+        let org = org["orgId"].as_str().expect("orgId").to_owned();
+        let create = [
+            "key", "create", "--org", &org, "--name", "bench", "--scope", "admin",
+        ];
+        let key = self
+            .waypost(&[&create[..], &["--rate-limit", "1000000000"]].concat())
+            .await;
+        (org, key["key"].as_str().expect("key").to_owned())
+    }
+}
+
+fn folder() -> PathBuf {
+    let this = std::env::current_exe().expect("this program's path");
+    this.parent().expect("a folder").to_owned()
+}
+
+async fn until_ready(addr: SocketAddr) {
+    let request = b"GET /readyz HTTP/1.1\r\nhost: bench\r\n\r\n";
+    let end = Instant::now() + Duration::from_secs(30);
+    loop {
+        assert!(Instant::now() < end, "{addr} does not become ready");
+        if TcpStream::connect(addr).await.is_ok() {
+            let head = Connection::open(addr).await.send(request).await;
+            if head.starts_with("200") {
+                return;
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
