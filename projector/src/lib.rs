@@ -1,1 +1,127 @@
-//! Placeholder.
+//! Events become read models.
+//!
+//! Each projection folds the events of its aggregates into its own tables, thousands of events
+//! in one transaction that also moves its position: an event counts once however often it comes.
+//! One projector of each log is active, others stand by. See [`run`].
+
+mod batch;
+mod catch_up;
+mod checkpoint;
+mod connect;
+mod dead_letters;
+mod error;
+mod feed;
+mod leadership;
+mod list;
+mod projection;
+mod reader;
+mod retry;
+mod settings;
+mod status;
+
+use std::time::Duration;
+
+use event_log::EventLog;
+use schemas::Log;
+use service::health::Readiness;
+use sqlx::PgPool;
+use sqlx::migrate::MigrateError;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::connect::Connector;
+use crate::feed::Feed;
+use crate::status::Status;
+
+pub use checkpoint::{CHANNEL, log_name};
+pub use dead_letters::{DeadLetter, dead_letters};
+pub use error::Error;
+pub use list::{ListError, ProjectionPosition, list};
+pub use settings::ProjectorSettings;
+
+/// How often the log is asked where it ends, for the metrics of lag.
+const LAG_EVERY: Duration = Duration::from_secs(1);
+
+/// What the projector works with.
+#[derive(Clone)]
+pub struct Dependencies {
+    /// Where the events come from.
+    pub log: EventLog,
+    /// The database of the read models, as the role that writes.
+    pub pool: PgPool,
+    /// How it works.
+    pub settings: ProjectorSettings,
+    /// Where it says whether it works.
+    pub readiness: Readiness,
+}
+
+/// Keeps the read models up with the log until `shutdown`.
+///
+/// It migrates the database first. A database or log that is away is waited for.
+///
+/// # Errors
+/// Where the database cannot be migrated although it is there.
+pub async fn run(deps: Dependencies, shutdown: CancellationToken) -> Result<(), Error> {
+    let feeds = feeds(&deps);
+    if let Some(migrated) = shutdown.run_until_cancelled(migrate(&deps.pool)).await {
+        migrated?;
+    }
+    let mut tasks = JoinSet::new();
+    for feed in feeds {
+        tasks.spawn(watch_lag(feed.clone(), shutdown.clone()));
+        tasks.spawn(feed.run(shutdown.clone()));
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended?;
+    }
+    Ok(())
+}
+
+fn feeds(deps: &Dependencies) -> Vec<Feed> {
+    let logs = [Log::Events, Log::Locations, Log::Deliveries].into_iter();
+    let feeds: Vec<_> = logs
+        .filter(|log| !projection::all(*log).is_empty())
+        .map(|log| Feed {
+            log,
+            event_log: deps.log.clone(),
+            connector: Connector::new(&deps.pool, deps.settings.takeover),
+            batch: deps.settings.batch,
+            status: Status::new(log),
+        })
+        .collect();
+    let statuses: Vec<_> = feeds.iter().map(|feed| feed.status.clone()).collect();
+    deps.readiness.add("projections", move || {
+        let failed: Vec<_> = statuses.iter().filter_map(|s| s.check().err()).collect();
+        let ready = failed.is_empty().then_some(()).ok_or(failed.join("; "));
+        async { ready }
+    });
+    feeds
+}
+
+/// Waits for a database that is away; several projectors may start at once.
+async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
+    loop {
+        match service::database::migrate(pool).await {
+            Err(MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _))
+                if service::database::is_unavailable(&error) =>
+            {
+                tracing::warn!(%error, "Waiting for the database");
+                sleep(Duration::from_secs(1)).await;
+            }
+            done => return done,
+        }
+    }
+}
+
+async fn watch_lag(feed: Feed, shutdown: CancellationToken) {
+    let watching = async {
+        loop {
+            if let Ok(end) = feed.event_log.end(feed.log).await {
+                feed.status.log_ends_at(end.sequence());
+            }
+            sleep(LAG_EVERY).await;
+        }
+    };
+    shutdown.run_until_cancelled(watching).await;
+}

@@ -1,0 +1,299 @@
+//! One batch in one transaction: rows, what is put aside, and the position.
+
+use std::mem;
+
+use event_log::{EventLog, Item};
+use schemas::{AggregateType, Log, Recorded};
+use sqlx::{Connection as _, PgConnection};
+
+use crate::checkpoint::Step;
+use crate::dead_letters::{self, Aside, Fate, Parked};
+use crate::projection::{ApplyError, Projection};
+
+/// A projection with what it has put aside.
+pub(crate) struct Member {
+    pub(crate) projection: Box<dyn Projection>,
+    pub(crate) parked: Parked,
+}
+
+/// Projections of one log that stand at the same position and move together.
+pub(crate) struct Group {
+    pub(crate) log: Log,
+    pub(crate) epoch: u32,
+    pub(crate) position: u64,
+    pub(crate) members: Vec<Member>,
+}
+
+/// Why a batch was not written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WriteError {
+    /// Another projector has moved a position.
+    #[error("another projector has written in the meantime")]
+    Overtaken,
+    /// The database said no, or nothing.
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
+impl From<ApplyError> for WriteError {
+    fn from(error: ApplyError) -> Self {
+        match error {
+            ApplyError::Database(error) => Self::Database(error),
+            // Whoever blames an event is asked which one before an error gets here.
+            ApplyError::Refused(reason) => Self::Database(sqlx::Error::Protocol(reason)),
+        }
+    }
+}
+
+impl Member {
+    fn name(&self) -> &'static str {
+        self.projection.name()
+    }
+
+    fn concerns(&self, aggregate: AggregateType) -> bool {
+        self.projection.aggregates().contains(&aggregate)
+    }
+
+    /// The events of a batch that this projection folds.
+    fn events<'a>(&self, items: &'a [Item]) -> Vec<&'a Recorded> {
+        let events = items.iter().filter_map(|item| match item {
+            Item::Event(event) if self.concerns(event.stream.aggregate) => Some(event),
+            _ => None,
+        });
+        events.collect()
+    }
+
+    /// Whether all its events of a batch can be tried at once.
+    fn is_plain(&self, items: &[Item]) -> bool {
+        self.parked.is_empty()
+            && !items.iter().any(|item| match item {
+                Item::Event(_) => false,
+                Item::Undecodable { subject, .. } => self.concerns_subject(subject),
+            })
+    }
+
+    fn concerns_subject(&self, subject: &str) -> bool {
+        EventLog::kind_of(subject).is_some_and(|kind| self.concerns(kind))
+    }
+}
+
+impl Group {
+    /// Writes the items that follow the group's position up to `to`, all or none.
+    pub(crate) async fn write(
+        &mut self,
+        session: &mut PgConnection,
+        log: &EventLog,
+        items: &[Item],
+        to: u64,
+    ) -> Result<(), WriteError> {
+        let plain = self.members.iter().all(|member| member.is_plain(items));
+        let written = plain && self.write_plainly(session, items, to).await?;
+        if !written {
+            self.write_carefully(session, log, items, to).await?;
+        }
+        self.position = to;
+        Ok(())
+    }
+
+    /// Every projection gets its events at once. Says `false`, with nothing written, where one
+    /// of the events is to blame for an error.
+    async fn write_plainly(
+        &mut self,
+        session: &mut PgConnection,
+        items: &[Item],
+        to: u64,
+    ) -> Result<bool, WriteError> {
+        let mut transaction = session.begin().await?;
+        self.step(&mut transaction, to).await?;
+        for member in &mut self.members {
+            let events = member.events(items);
+            if events.is_empty() {
+                continue;
+            }
+            match member.projection.apply(&mut transaction, &events).await {
+                Ok(()) => {}
+                Err(error) if error.blames_an_event() => {
+                    transaction.rollback().await?;
+                    return Ok(false);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        transaction.commit().await?;
+        Ok(true)
+    }
+
+    /// Finds the events that cannot be applied and puts them aside with all that waits for them.
+    async fn write_carefully(
+        &mut self,
+        session: &mut PgConnection,
+        log: &EventLog,
+        items: &[Item],
+        to: u64,
+    ) -> Result<(), WriteError> {
+        let mut transaction = session.begin().await?;
+        self.step(&mut transaction, to).await?;
+        let mut parked = Vec::new();
+        for member in &mut self.members {
+            let mut sorting = Sorting {
+                log,
+                parked: member.parked.clone(),
+                aside: Vec::new(),
+            };
+            let events = sorting.sort(member, items);
+            sorting.apply(member, &mut transaction, events).await?;
+            sorting.aside.sort_unstable_by_key(|one| one.sequence);
+            dead_letters::keep(&mut transaction, self.log, member.name(), &sorting.aside).await?;
+            report(member.name(), &sorting.aside);
+            parked.push(sorting.parked);
+        }
+        transaction.commit().await?;
+        for (member, parked) in self.members.iter_mut().zip(parked) {
+            member.parked = parked;
+        }
+        Ok(())
+    }
+
+    /// Takes the step first: whoever is not the active projector any more learns it here.
+    async fn step(&self, rows: &mut PgConnection, to: u64) -> Result<(), WriteError> {
+        let names: Vec<_> = self.members.iter().map(Member::name).collect();
+        let step = Step {
+            log: self.log,
+            epoch: self.epoch,
+            names: &names,
+            from: self.position,
+            to,
+        };
+        if step.take(rows).await? {
+            Ok(())
+        } else {
+            Err(WriteError::Overtaken)
+        }
+    }
+}
+
+/// Parts the events that can be applied from those that cannot.
+struct Sorting<'a> {
+    log: &'a EventLog,
+    parked: Parked,
+    aside: Vec<Aside<'a>>,
+}
+
+impl<'a> Sorting<'a> {
+    /// Puts aside what cannot be read and what waits; gives back the rest.
+    fn sort(&mut self, member: &Member, items: &'a [Item]) -> Vec<&'a Recorded> {
+        let mut events = Vec::new();
+        for item in items {
+            match item {
+                Item::Event(event) => {
+                    let concerned = member.concerns(event.stream.aggregate);
+                    if concerned && !self.waits(event) {
+                        events.push(event);
+                    }
+                }
+                Item::Undecodable {
+                    sequence,
+                    subject,
+                    reason,
+                } => {
+                    if member.concerns_subject(subject) {
+                        self.put_aside(*sequence, subject.clone(), None, reason.clone());
+                    }
+                }
+            }
+        }
+        events
+    }
+
+    /// Applies events as many at a time as succeed together, down to the single ones that do not.
+    async fn apply(
+        &mut self,
+        member: &mut Member,
+        rows: &mut PgConnection,
+        events: Vec<&'a Recorded>,
+    ) -> Result<(), WriteError> {
+        let mut rest = vec![events];
+        while let Some(mut events) = rest.pop() {
+            events.retain(|event| !self.waits(event));
+            if events.is_empty() {
+                continue;
+            }
+            let mut savepoint = rows.begin().await?;
+            let error = match member.projection.apply(&mut savepoint, &events).await {
+                Ok(()) => {
+                    savepoint.commit().await?;
+                    continue;
+                }
+                Err(error) if error.blames_an_event() => error,
+                Err(error) => return Err(error.into()),
+            };
+            savepoint.rollback().await?;
+            if let [event] = events[..] {
+                let subject = self.log.subject_of(&event.stream);
+                self.put_aside(event.sequence, subject, Some(event), error.to_string());
+            } else {
+                let later = events.split_off(events.len() / 2);
+                rest.push(later);
+                rest.push(mem::take(&mut events));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an event has to wait; if so it is put aside.
+    fn waits(&mut self, event: &'a Recorded) -> bool {
+        if self.parked.is_empty() {
+            return false;
+        }
+        let subject = self.log.subject_of(&event.stream);
+        let Some(behind) = self.parked.behind(&subject) else {
+            return false;
+        };
+        // What came before the event that could not be read is not held up by it.
+        if event.sequence < behind {
+            return false;
+        }
+        self.aside.push(Aside {
+            sequence: event.sequence,
+            subject,
+            event: Some(event),
+            fate: Fate::Waits(behind),
+        });
+        true
+    }
+
+    fn put_aside(
+        &mut self,
+        sequence: u64,
+        subject: String,
+        event: Option<&'a Recorded>,
+        reason: String,
+    ) {
+        let fate = match self.parked.behind(&subject) {
+            Some(behind) if behind < sequence => Fate::Waits(behind),
+            _ => {
+                self.parked.park(&subject, sequence);
+                Fate::Refused(reason)
+            }
+        };
+        self.aside.push(Aside {
+            sequence,
+            subject,
+            event,
+            fate,
+        });
+    }
+}
+
+fn report(projection: &'static str, aside: &[Aside<'_>]) {
+    for one in aside {
+        if let Fate::Refused(_) = one.fate {
+            // The reason may quote the event, so it stands only in the table.
+            tracing::error!(
+                projection,
+                sequence = one.sequence,
+                "An event cannot be applied; the later ones of its aggregate wait behind it"
+            );
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Connections of the projector's own: their sessions are set up for its work, and the server
+//! ends them when the projector falls silent.
+
+use std::time::Duration;
+
+use schemas::Log;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions as _, PgConnection, PgPool};
+use tokio::time::timeout;
+
+use crate::checkpoint::log_name;
+
+/// A server that is there takes a connection in far less.
+const CONNECT: Duration = Duration::from_secs(3);
+
+/// Opens connections to the database that a pool belongs to.
+#[derive(Clone, Debug)]
+pub(crate) struct Connector {
+    options: PgConnectOptions,
+    /// How long a session may be silent.
+    pub(crate) takeover: Duration,
+}
+
+impl Connector {
+    pub(crate) fn new(pool: &PgPool, takeover: Duration) -> Self {
+        Self {
+            options: (*pool.connect_options()).clone(),
+            takeover,
+        }
+    }
+
+    /// The name under which the server lists the writers of a log.
+    pub(crate) fn writer_name(log: Log) -> String {
+        format!("waypost projector {} writer", log_name(log))
+    }
+
+    /// A session that writes rows.
+    pub(crate) async fn writer(&self, log: Log) -> Result<PgConnection, sqlx::Error> {
+        let takeover = self.takeover.as_millis().to_string();
+        let options = self.options.clone().options([
+            // Rows and position are lost together or not at all, and the log has it all: a crash
+            // of the server costs a moment's replay, where a flush for each batch costs time.
+            ("synchronous_commit", "off"),
+            // A projector that stopped in a transaction must not hold its rows against another.
+            ("idle_in_transaction_session_timeout", takeover.as_str()),
+            ("lock_timeout", "5s"),
+            ("statement_timeout", "60s"),
+            // Every statement finds rows by their keys, thousands at a time. Planning anew for
+            // each batch costs more than it brings, and a table that has just grown from nothing
+            // must not be read from end to end because its statistics are old.
+            ("plan_cache_mode", "force_generic_plan"),
+            ("enable_seqscan", "off"),
+            ("enable_hashjoin", "off"),
+            ("enable_mergejoin", "off"),
+        ]);
+        open(options.application_name(&Self::writer_name(log))).await
+    }
+
+    /// A session that holds the lock of the active projector. The server ends it, and so frees
+    /// the lock, when nothing was heard for the time of a takeover: also of a process that was
+    /// stopped, whose connection stays open.
+    pub(crate) async fn holder(&self, log: Log) -> Result<PgConnection, sqlx::Error> {
+        let takeover = self.takeover.as_millis().to_string();
+        let options = self
+            .options
+            .clone()
+            .options([("idle_session_timeout", takeover.as_str())]);
+        let name = format!("waypost projector {}", log_name(log));
+        open(options.application_name(&name)).await
+    }
+}
+
+async fn open(options: PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
+    timeout(CONNECT, options.connect())
+        .await
+        .unwrap_or(Err(sqlx::Error::PoolTimedOut))
+}

@@ -1,0 +1,73 @@
+//! Why a projector stops, or a feed does not go on for now.
+
+use event_log::{ReadError, TailError};
+
+use crate::batch::WriteError;
+use crate::reader::ReaderError;
+
+/// Why a projector cannot work at all.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The tables cannot be brought to the layout that this program needs.
+    #[error("the database cannot be migrated: {0}")]
+    Migrate(#[from] sqlx::migrate::MigrateError),
+    /// A part of the projector has panicked.
+    #[error("a part of the projector has ended: {0}")]
+    Ended(#[from] tokio::task::JoinError),
+}
+
+/// Why a feed does not go on; it is tried again after a while whatever the reason.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FeedError {
+    #[error("the database does not answer as it should")]
+    Database(#[from] sqlx::Error),
+    #[error(transparent)]
+    Write(WriteError),
+    #[error("the event log does not answer")]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Hole(TailError),
+    #[error("reading ahead has ended")]
+    Reader,
+    #[error("another projector may be active")]
+    LeadershipLost,
+    #[error(
+        "{name} was built from another epoch of the log ({built}, now {now}): the log was \
+         restored, so the projection has to be rebuilt"
+    )]
+    OtherEpoch { name: String, built: i64, now: u32 },
+    #[error("{name} stands at {position}, behind the log's end {end}: it has to be rebuilt")]
+    BehindTheEnd {
+        name: String,
+        position: u64,
+        end: u64,
+    },
+}
+
+impl FeedError {
+    /// Whether it stays until an operator does something.
+    pub(crate) fn is_grave(&self) -> bool {
+        matches!(
+            self,
+            Self::Hole(_) | Self::OtherEpoch { .. } | Self::BehindTheEnd { .. }
+        )
+    }
+}
+
+impl From<WriteError> for FeedError {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Database(error) => Self::Database(error),
+            error @ WriteError::Overtaken => Self::Write(error),
+        }
+    }
+}
+
+impl From<ReaderError> for FeedError {
+    fn from(error: ReaderError) -> Self {
+        match error {
+            ReaderError::Tail(error) => Self::Hole(error),
+            ReaderError::Ended => Self::Reader,
+        }
+    }
+}

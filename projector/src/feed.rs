@@ -1,0 +1,159 @@
+//! One log's projections, kept up with the log by whichever projector is active.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use event_log::EventLog;
+use schemas::Log;
+use sqlx::PgConnection;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::batch::{Group, Member};
+use crate::catch_up;
+use crate::checkpoint;
+use crate::connect::Connector;
+use crate::dead_letters;
+use crate::error::FeedError;
+use crate::leadership::Leadership;
+use crate::projection;
+use crate::reader::Reader;
+use crate::retry::retry;
+use crate::status::Status;
+
+const BACKOFF: Duration = Duration::from_millis(50);
+const BACKOFF_MAX: Duration = Duration::from_secs(1);
+
+/// What every part of a feed needs.
+#[derive(Clone)]
+pub(crate) struct Feed {
+    pub(crate) log: Log,
+    pub(crate) event_log: EventLog,
+    pub(crate) connector: Connector,
+    pub(crate) batch: usize,
+    pub(crate) status: Status,
+}
+
+impl Feed {
+    /// Works or stands by until `shutdown`; whatever fails is tried again.
+    pub(crate) async fn run(self, shutdown: CancellationToken) {
+        let work = async {
+            loop {
+                let error = match Leadership::acquire(&self.connector, self.log, &self.status).await
+                {
+                    Ok(leadership) => self.stay_active(&leadership).await,
+                    Err(error) => error.into(),
+                };
+                self.status.failed(&error);
+                sleep(BACKOFF).await;
+            }
+        };
+        shutdown.run_until_cancelled(work).await;
+    }
+
+    /// Works for as long as this projector is the active one.
+    async fn stay_active(&self, leadership: &Leadership) -> FeedError {
+        let work = async {
+            let mut backoff = BACKOFF;
+            loop {
+                let started = Instant::now();
+                let error = self.work().await;
+                self.status.failed(&error);
+                if started.elapsed() > BACKOFF_MAX {
+                    backoff = BACKOFF;
+                }
+                sleep(backoff).await;
+                backoff = (backoff * 2).min(BACKOFF_MAX);
+            }
+        };
+        tokio::select! {
+            () = leadership.lost() => FeedError::LeadershipLost,
+            error = work => error,
+        }
+    }
+
+    async fn work(&self) -> FeedError {
+        match self.follow().await {
+            Ok(never) => match never {},
+            Err(error) => error,
+        }
+    }
+
+    async fn follow(&self) -> Result<std::convert::Infallible, FeedError> {
+        let mut session = self.connector.writer(self.log).await?;
+        let mut groups = self.groups(&mut session).await?;
+        for group in &mut groups {
+            for member in &mut group.members {
+                retry(member, &mut session, &self.event_log, self.log).await?;
+            }
+            self.status.stands_at(group);
+        }
+        // The furthest go on; those behind them, such as a new projection, catch up on their own.
+        let Some(mut live) = groups.pop() else {
+            return Err(FeedError::Reader);
+        };
+        let mut reader = Reader::open(&self.event_log, self.log, live.position).await?;
+        self.status.connected();
+        let (moved, position) = watch::channel(live.position);
+        let mut behind = JoinSet::new();
+        for group in groups {
+            behind.spawn(catch_up::catch_up(self.clone(), group, position.clone()));
+        }
+        loop {
+            tokio::select! {
+                Some(caught_up) = behind.join_next() => {
+                    let mut group = caught_up.map_err(|_| FeedError::Reader)?;
+                    catch_up::reach(self, &mut group, &mut session, live.position).await?;
+                    live.members.append(&mut group.members);
+                }
+                batch = reader.next(self.batch) => {
+                    let batch = batch?;
+                    self.write(&mut live, &mut session, &batch.items, batch.last_sequence).await?;
+                    moved.send_replace(live.position);
+                }
+            }
+        }
+    }
+
+    /// Writes a batch and tells of it.
+    pub(crate) async fn write(
+        &self,
+        group: &mut Group,
+        session: &mut PgConnection,
+        items: &[event_log::Item],
+        to: u64,
+    ) -> Result<(), FeedError> {
+        let started = Instant::now();
+        group.write(session, &self.event_log, items, to).await?;
+        self.status.wrote(group, items.len(), started.elapsed());
+        Ok(())
+    }
+
+    /// The log's projections by their positions, the furthest last.
+    pub(crate) async fn groups(&self, session: &mut PgConnection) -> Result<Vec<Group>, FeedError> {
+        let end = self.event_log.end(self.log).await?;
+        let projections = projection::all(self.log);
+        let names: Vec<_> = projections.iter().map(|one| one.name()).collect();
+        checkpoint::ensure(session, self.log, end.epoch(), &names).await?;
+        let positions = checkpoint::all(&mut *session).await?;
+        let mut groups: BTreeMap<u64, Group> = BTreeMap::new();
+        for projection in projections {
+            let name = projection.name();
+            let Some(checkpoint) = positions.iter().find(|one| one.name == name) else {
+                return Err(FeedError::Database(sqlx::Error::RowNotFound));
+            };
+            checkpoint.fits(end)?;
+            let parked = dead_letters::parked(&mut *session, name).await?;
+            let group = groups.entry(checkpoint.sequence).or_insert_with(|| Group {
+                log: self.log,
+                epoch: end.epoch(),
+                position: checkpoint.sequence,
+                members: Vec::new(),
+            });
+            group.members.push(Member { projection, parked });
+        }
+        Ok(groups.into_values().collect())
+    }
+}

@@ -1,0 +1,98 @@
+//! The projector as a process of its own.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use event_log::{EventLog, Keyring, LogSettings};
+use projector::{Dependencies, ProjectorSettings};
+use service::health::{self, Readiness};
+use service::settings::{CommonSettings, DatabaseSettings, HttpSettings};
+use service::{edge, listen, serve, telemetry, until_signalled};
+use tokio_util::sync::CancellationToken;
+
+/// Keeps the read models up with the event log.
+#[derive(Parser)]
+#[command(version)]
+struct Settings {
+    #[command(flatten)]
+    common: CommonSettings,
+    #[command(flatten)]
+    http: HttpSettings,
+    #[command(flatten)]
+    database: DatabaseSettings,
+    #[command(flatten)]
+    log: LogSettings,
+    #[command(flatten)]
+    projector: ProjectorSettings,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(Settings::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(error, "The projector has ended");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(settings: Settings) -> Result<(), Box<dyn std::error::Error>> {
+    telemetry::init(&settings.common)?;
+    let shutdown = until_signalled()?;
+    let readiness = Readiness::default();
+    let listener = listen(settings.http.addr).await?;
+    let router = edge(health::router(readiness.clone()));
+    let serving = serve(listener, router, shutdown.clone(), settings.http.shutdown);
+    let working = async {
+        let work = work(&settings, readiness, shutdown.clone()).await;
+        shutdown.cancel();
+        work
+    };
+    let (served, worked) = tokio::join!(serving, working);
+    worked?;
+    Ok(served?)
+}
+
+async fn work(
+    settings: &Settings,
+    readiness: Readiness,
+    shutdown: CancellationToken,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let pool = service::database::connect(&settings.database)?;
+    let keyring = Keyring::load(&settings.common.home)?;
+    readiness.add("log", || async { Err("not connected yet".to_owned()) });
+    let connected = shutdown.run_until_cancelled(connect(&settings.log, &keyring));
+    let Some(log) = connected.await else {
+        return Ok(());
+    };
+    let log = log?;
+    readiness.add("log", {
+        let log = log.clone();
+        move || {
+            let connected = log.is_connected();
+            async move { connected.then_some(()).ok_or("not connected".to_owned()) }
+        }
+    });
+    let deps = Dependencies {
+        log,
+        pool,
+        settings: settings.projector.clone(),
+        readiness,
+    };
+    Ok(projector::run(deps, shutdown).await?)
+}
+
+/// Waits for a log that is away.
+async fn connect(settings: &LogSettings, keyring: &Keyring) -> Result<EventLog, event_log::Error> {
+    loop {
+        match EventLog::connect(settings, keyring.clone()).await {
+            Err(error @ event_log::Error::Connect(_)) => {
+                tracing::warn!(%error, "Waiting for the event log");
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            done => return done,
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Webhook deliveries with all their attempts.
+
+use std::borrow::Cow;
+
+use chrono::{DateTime, Utc};
+use futures::future::BoxFuture;
+use indexmap::IndexMap;
+use schemas::delivery::{Attempted, Message, Outcome};
+use schemas::{AggregateType, Event, Recorded};
+use serde::Serialize;
+use sqlx::PgConnection;
+use sqlx::postgres::PgBindIterExt as _;
+
+use super::text::optional;
+use super::totals::Totals;
+use super::{ApplyError, Projection, bigint};
+
+const KIND: &str = "deliveries";
+
+/// The deliveries of every organization.
+pub(super) struct Deliveries;
+
+/// What a batch adds to one delivery.
+struct Progress<'a> {
+    org_id: &'a str,
+    message: &'a Message,
+    began_at: DateTime<Utc>,
+    outcome: &'a Outcome,
+    attempts: Vec<Attempt<'a>>,
+}
+
+/// An attempt as the API shows it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Attempt<'a> {
+    at: DateTime<Utc>,
+    status: Option<u16>,
+    duration_ms: u64,
+    error: Option<Cow<'a, str>>,
+    response: Option<Cow<'a, str>>,
+}
+
+impl Projection for Deliveries {
+    fn name(&self) -> &'static str {
+        KIND
+    }
+
+    fn aggregates(&self) -> &'static [AggregateType] {
+        &[AggregateType::Delivery]
+    }
+
+    fn apply<'a>(
+        &'a mut self,
+        rows: &'a mut PgConnection,
+        events: &'a [&'a Recorded],
+    ) -> BoxFuture<'a, Result<(), ApplyError>> {
+        Box::pin(async move {
+            let progress = fold(events);
+            let mut totals = Totals::default();
+            upsert(rows, &progress, &mut totals).await?;
+            totals.write(rows).await?;
+            Ok(())
+        })
+    }
+}
+
+impl<'a> From<&'a Attempted> for Attempt<'a> {
+    fn from(attempted: &'a Attempted) -> Self {
+        Self {
+            at: attempted.at,
+            status: attempted.status,
+            duration_ms: attempted.duration_ms,
+            error: optional(attempted.error.as_ref()),
+            response: optional(attempted.response.as_ref()),
+        }
+    }
+}
+
+/// The attempts of each delivery in their order; the last one's outcome is the delivery's.
+fn fold<'a>(events: &[&'a Recorded]) -> Vec<Progress<'a>> {
+    let mut deliveries: IndexMap<(&str, &str), Progress<'a>> = IndexMap::new();
+    for recorded in events {
+        let Event::DeliveryAttempted(attempted) = &recorded.event else {
+            continue;
+        };
+        let org_id = recorded.stream.org.as_str();
+        let message = &attempted.message;
+        let progress = deliveries
+            .entry((org_id, message.delivery_id.as_str()))
+            .or_insert_with(|| Progress {
+                org_id,
+                message,
+                began_at: attempted.at,
+                outcome: &attempted.outcome,
+                attempts: Vec::new(),
+            });
+        progress.outcome = &attempted.outcome;
+        progress.attempts.push(Attempt::from(attempted));
+    }
+    deliveries.into_values().collect()
+}
+
+impl Progress<'_> {
+    fn status(&self) -> &'static str {
+        match self.outcome {
+            Outcome::Succeeded => "SUCCEEDED",
+            Outcome::Retrying { .. } => "PENDING",
+            Outcome::Failed => "FAILED",
+        }
+    }
+
+    fn next_attempt_at(&self) -> Option<DateTime<Utc>> {
+        match self.outcome {
+            Outcome::Retrying { next_attempt_at } => Some(*next_attempt_at),
+            Outcome::Succeeded | Outcome::Failed => None,
+        }
+    }
+}
+
+async fn upsert(
+    rows: &mut PgConnection,
+    deliveries: &[Progress<'_>],
+    totals: &mut Totals,
+) -> Result<(), ApplyError> {
+    if deliveries.is_empty() {
+        return Ok(());
+    }
+    let attempts: Result<Vec<String>, _> = deliveries
+        .iter()
+        .map(|delivery| serde_json::to_string(&delivery.attempts))
+        .collect();
+    let attempts = attempts.map_err(|error| ApplyError::Refused(error.to_string()))?;
+    let messages = || deliveries.iter().map(|delivery| delivery.message);
+    // Parts of one statement all see the table as it was before: `before` has the old states.
+    let changes = sqlx::query!(
+        r#"WITH attempted AS MATERIALIZED (
+               SELECT * FROM UNNEST($1::text[], $2::text[], $3::text[], $4::uuid[], $5::bigint[],
+                   $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::timestamptz[])
+               AS a (org_id, delivery_id, webhook_id, event_id, event_sequence, event_type,
+                     status, next_attempt_at, attempts, created_at)
+           ), before AS (
+               SELECT org_id, deliveries.webhook_id, deliveries.status
+               FROM attempted JOIN deliveries USING (org_id, delivery_id)
+           ), written AS (
+               INSERT INTO deliveries (org_id, delivery_id, webhook_id, event_id, event_sequence,
+                   event_type, status, next_attempt_at, attempts, created_at)
+               SELECT org_id, delivery_id, webhook_id, event_id, event_sequence, event_type,
+                   status, next_attempt_at, attempts::jsonb, created_at
+               FROM attempted
+               ON CONFLICT (org_id, delivery_id) DO UPDATE SET
+                   status = excluded.status, next_attempt_at = excluded.next_attempt_at,
+                   attempts = deliveries.attempts || excluded.attempts
+               RETURNING org_id, webhook_id, status
+           ), counted AS (
+               SELECT *, 1 AS change FROM written
+               UNION ALL
+               SELECT *, -1 FROM before
+           )
+           SELECT org_id AS "org_id!", webhook_id AS "webhook_id!", status AS "status!",
+                  sum(change) AS "change!"
+           FROM counted GROUP BY org_id, webhook_id, status"#,
+        deliveries
+            .iter()
+            .map(|delivery| delivery.org_id)
+            .bind_iter() as _,
+        messages()
+            .map(|message| message.delivery_id.as_str())
+            .bind_iter() as _,
+        messages()
+            .map(|message| message.webhook_id.as_str())
+            .bind_iter() as _,
+        messages().map(|message| message.event_id.0).bind_iter() as _,
+        messages()
+            .map(|message| bigint(message.event_sequence))
+            .bind_iter() as _,
+        messages()
+            .map(|message| message.event_type.as_str())
+            .bind_iter() as _,
+        deliveries.iter().map(Progress::status).bind_iter() as _,
+        deliveries.iter().map(Progress::next_attempt_at).bind_iter() as _,
+        attempts.iter().map(String::as_str).bind_iter() as _,
+        deliveries
+            .iter()
+            .map(|delivery| delivery.began_at)
+            .bind_iter() as _,
+    )
+    .fetch_all(rows)
+    .await?;
+    for row in changes {
+        totals.add_within(&row.org_id, KIND, &row.webhook_id, &row.status, row.change);
+    }
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! The projections: each folds the events of its aggregates into its own tables.
+
+mod api_keys;
+mod contacts;
+mod deliveries;
+mod organizations;
+mod runs;
+mod text;
+mod totals;
+mod webhooks;
+mod workflows;
+
+use futures::future::BoxFuture;
+use schemas::{AggregateType, Log, Recorded};
+use sqlx::PgConnection;
+
+/// Folds events into rows.
+pub(crate) trait Projection: Send + Sync {
+    /// Its name, which its position is kept under: it must last.
+    fn name(&self) -> &'static str;
+
+    /// The aggregates whose events it is given; all of one log.
+    fn aggregates(&self) -> &'static [AggregateType];
+
+    /// Folds events, in the order of the log, within the transaction that `rows` is in.
+    ///
+    /// It must be safe to call again with the same events after that transaction was undone.
+    fn apply<'a>(
+        &'a mut self,
+        rows: &'a mut PgConnection,
+        events: &'a [&'a Recorded],
+    ) -> BoxFuture<'a, Result<(), ApplyError>>;
+}
+
+/// Every projection of a log.
+pub(crate) fn all(log: Log) -> Vec<Box<dyn Projection>> {
+    let all: Vec<Box<dyn Projection>> = vec![
+        Box::new(organizations::Organizations),
+        Box::new(api_keys::ApiKeys),
+        Box::new(workflows::Workflows),
+        Box::new(runs::Runs::default()),
+        Box::new(webhooks::Webhooks),
+        Box::new(contacts::Contacts),
+        Box::new(deliveries::Deliveries),
+    ];
+    all.into_iter()
+        .filter(|projection| projection.aggregates().iter().any(|kind| kind.log() == log))
+        .collect()
+}
+
+/// Why events could not be folded.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ApplyError {
+    /// An event does not fit what came before it.
+    #[error("{0}")]
+    Refused(String),
+    /// The database said no, or nothing.
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
+impl ApplyError {
+    /// Whether an event is to blame, so that trying the same again cannot help.
+    ///
+    /// Everything else (a lost connection, a full disk, a table that is missing) is the matter of
+    /// whoever runs the database, and no event is put aside for it.
+    pub(crate) fn blames_an_event(&self) -> bool {
+        match self {
+            Self::Refused(_) | Self::Database(sqlx::Error::Encode(_)) => true,
+            Self::Database(sqlx::Error::Database(error)) => error
+                .code()
+                // Data exceptions, integrity violations, a value beyond the server's limits.
+                .is_some_and(|code| {
+                    ["22", "23", "54"]
+                        .iter()
+                        .any(|class| code.starts_with(class))
+                }),
+            Self::Database(_) => false,
+        }
+    }
+}
+
+/// A sequence as Postgres keeps it.
+pub(crate) fn bigint(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,113 @@
+//! Runs as the API reads them: the state, the trigger, and every step with its attempts.
+
+mod outlines;
+mod rows;
+mod run;
+
+use std::collections::HashSet;
+
+use futures::future::BoxFuture;
+use indexmap::map::Entry;
+use schemas::{AggregateType, Event, Recorded};
+use sqlx::PgConnection;
+
+use self::outlines::Outlines;
+use self::rows::{Folded, Key};
+use self::run::Run;
+use super::totals::Totals;
+use super::{ApplyError, Projection};
+
+const KIND: &str = "runs";
+
+/// The runs of every organization.
+#[derive(Default)]
+pub(super) struct Runs {
+    outlines: Outlines,
+}
+
+impl Projection for Runs {
+    fn name(&self) -> &'static str {
+        KIND
+    }
+
+    fn aggregates(&self) -> &'static [AggregateType] {
+        // A workflow's events give the steps that a run has before it begins them.
+        &[AggregateType::Run, AggregateType::Workflow]
+    }
+
+    fn apply<'a>(
+        &'a mut self,
+        rows: &'a mut PgConnection,
+        events: &'a [&'a Recorded],
+    ) -> BoxFuture<'a, Result<(), ApplyError>> {
+        Box::pin(async move {
+            self.outlines.prepare(rows, events).await?;
+            let mut folded = rows::read(rows, &begun_before(events)).await?;
+            self.fold(&mut folded, events)?;
+            rows::write(rows, &folded).await?;
+            count(&folded).write(rows).await?;
+            Ok(())
+        })
+    }
+}
+
+impl Runs {
+    fn fold<'a>(&self, folded: &mut Folded<'a>, events: &[&'a Recorded]) -> Result<(), ApplyError> {
+        for recorded in events.iter().filter(|recorded| changes_a_run(recorded)) {
+            let refused = |reason: &str| ApplyError::Refused(reason.to_owned());
+            match (folded.entry(key(recorded)), &recorded.event) {
+                (Entry::Vacant(place), Event::WorkflowTriggered(triggered)) => {
+                    let workflow = triggered.workflow_id.as_str();
+                    let (org, version) = (recorded.stream.org.as_str(), triggered.workflow_version);
+                    let steps = self.outlines.get(org, workflow, version).ok_or_else(|| {
+                        refused("the definition that the run follows is not known")
+                    })?;
+                    place.insert(Run::triggered(triggered, recorded.time, steps));
+                }
+                (Entry::Occupied(_), Event::WorkflowTriggered(_)) => {
+                    return Err(refused("the run was triggered before"));
+                }
+                (Entry::Occupied(mut run), event) => run
+                    .get_mut()
+                    .fold(event, recorded.time)
+                    .map_err(ApplyError::Refused)?,
+                (Entry::Vacant(_), _) => return Err(refused("the run was never triggered")),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn key(recorded: &Recorded) -> Key<'_> {
+    (recorded.stream.org.as_str(), recorded.stream.id.as_str())
+}
+
+fn changes_a_run(recorded: &Recorded) -> bool {
+    recorded.stream.aggregate == AggregateType::Run && !matches!(recorded.event, Event::Custom(_))
+}
+
+/// The runs whose first event in the batch is not their trigger: they have rows already.
+fn begun_before<'a>(events: &[&'a Recorded]) -> Vec<Key<'a>> {
+    let mut seen = HashSet::with_capacity(events.len());
+    events
+        .iter()
+        .filter(|recorded| changes_a_run(recorded))
+        .filter(|recorded| seen.insert(key(recorded)))
+        .filter(|recorded| !matches!(recorded.event, Event::WorkflowTriggered(_)))
+        .map(|recorded| key(recorded))
+        .collect()
+}
+
+fn count(folded: &Folded<'_>) -> Totals {
+    let mut totals = Totals::default();
+    for ((org, _), run) in folded {
+        let mut add = |state: run::State, change| {
+            totals.add_within(org, KIND, &run.workflow_id, state.name(), change);
+        };
+        if let Some(before) = run.before {
+            add(before, -1);
+        }
+        add(run.state, 1);
+    }
+    totals
+}

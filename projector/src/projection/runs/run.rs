@@ -1,0 +1,222 @@
+//! One run, folded from its events.
+
+use chrono::{DateTime, Utc};
+use schemas::workflow::Triggered;
+use schemas::{Event, StepId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+/// The state of a run, or of one of its steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub(super) enum State {
+    Queued,
+    Running,
+    Waiting,
+    Succeeded,
+    Failed,
+    Cancelled,
+    /// Of a step that the run ended without.
+    Skipped,
+}
+
+impl State {
+    const NAMES: [(Self, &'static str); 7] = [
+        (Self::Queued, "QUEUED"),
+        (Self::Running, "RUNNING"),
+        (Self::Waiting, "WAITING"),
+        (Self::Succeeded, "SUCCEEDED"),
+        (Self::Failed, "FAILED"),
+        (Self::Cancelled, "CANCELLED"),
+        (Self::Skipped, "SKIPPED"),
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        Self::NAMES[self as usize].1
+    }
+
+    pub(super) fn named(name: &str) -> Option<Self> {
+        let found = Self::NAMES.iter().find(|(_, known)| *known == name);
+        found.map(|(state, _)| *state)
+    }
+}
+
+/// A step of the definition that a run follows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Outline {
+    pub(super) id: StepId,
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+}
+
+/// A step as the API shows it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Step {
+    #[serde(flatten)]
+    outline: Outline,
+    state: State,
+    attempts: Vec<Attempt>,
+    // Carried as text: they may be large, and nothing here looks into them.
+    input: Option<Box<RawValue>>,
+    output: Option<Box<RawValue>>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Attempt {
+    number: u32,
+    started_at: DateTime<Utc>,
+    ended_at: Option<DateTime<Utc>>,
+    error: Option<String>,
+}
+
+/// What a run's trigger fixed.
+#[derive(Debug)]
+pub(super) struct Origin<'a> {
+    pub(super) triggered: &'a Triggered,
+    pub(super) at: DateTime<Utc>,
+}
+
+/// A run as it reads.
+#[derive(Debug)]
+pub(super) struct Run<'a> {
+    pub(super) workflow_id: String,
+    /// Set where the batch holds the run's trigger, so that its row has yet to be made.
+    pub(super) origin: Option<Origin<'a>>,
+    /// The state before the batch, where there was one.
+    pub(super) before: Option<State>,
+    pub(super) state: State,
+    pub(super) started_at: Option<DateTime<Utc>>,
+    pub(super) ended_at: Option<DateTime<Utc>>,
+    pub(super) error: Option<String>,
+    pub(super) steps: Vec<Step>,
+}
+
+impl<'a> Run<'a> {
+    /// A run that was asked for, with the steps of its definition.
+    pub(super) fn triggered(
+        triggered: &'a Triggered,
+        at: DateTime<Utc>,
+        steps: &[Outline],
+    ) -> Self {
+        let steps = steps.iter().map(|outline| Step {
+            outline: outline.clone(),
+            state: State::Queued,
+            attempts: Vec::new(),
+            input: None,
+            output: None,
+        });
+        Self {
+            workflow_id: triggered.workflow_id.to_string(),
+            origin: Some(Origin { triggered, at }),
+            before: None,
+            state: State::Queued,
+            started_at: None,
+            ended_at: None,
+            error: None,
+            steps: steps.collect(),
+        }
+    }
+
+    /// Folds an event that happened at `at`; says what is wrong where it does not fit.
+    pub(super) fn fold(&mut self, event: &Event, at: DateTime<Utc>) -> Result<(), String> {
+        match event {
+            Event::RunStarted(_) => {
+                self.go_on();
+                self.started_at.get_or_insert(at);
+            }
+            Event::RunStepStarted(started) => {
+                self.go_on();
+                let step = self.step(&started.step_id)?;
+                step.state = State::Running;
+                step.input = raw(&started.input)?;
+                step.attempt(started.attempt, at);
+            }
+            Event::RunStepSucceeded(succeeded) => {
+                let step = self.step(&succeeded.step_id)?;
+                step.state = State::Succeeded;
+                step.output = raw(&succeeded.output)?;
+                step.attempt(succeeded.attempt, at).ended_at = Some(at);
+            }
+            Event::RunStepFailed(failed) => {
+                let retried = failed.retry_at.is_some();
+                let step = self.step(&failed.step_id)?;
+                step.state = if retried {
+                    State::Waiting
+                } else {
+                    State::Failed
+                };
+                let attempt = step.attempt(failed.attempt, at);
+                attempt.ended_at = Some(at);
+                attempt.error = Some(failed.error.clone());
+            }
+            Event::RunWaiting(waiting) => {
+                self.state = State::Waiting;
+                self.step(&waiting.step_id)?.state = State::Waiting;
+            }
+            Event::RunSucceeded(_) => self.end(State::Succeeded, at),
+            Event::RunFailed(failed) => {
+                self.end(State::Failed, at);
+                self.error = Some(failed.error.clone());
+            }
+            Event::RunCancelled(_) => self.end(State::Cancelled, at),
+            // What a NOTIFY step says stands in the run's stream and changes nothing of the run.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, id: &StepId) -> Result<&mut Step, String> {
+        let step = self.steps.iter_mut().find(|step| step.outline.id == *id);
+        step.ok_or_else(|| "the run's definition has no such step".to_owned())
+    }
+
+    fn go_on(&mut self) {
+        self.state = State::Running;
+        self.ended_at = None;
+        self.error = None;
+    }
+
+    /// Nothing of an ended run looks as if it were still to come.
+    fn end(&mut self, state: State, at: DateTime<Utc>) {
+        self.state = state;
+        self.ended_at = Some(at);
+        for step in &mut self.steps {
+            match step.state {
+                State::Queued => step.state = State::Skipped,
+                State::Running | State::Waiting => step.state = State::Cancelled,
+                _ => {}
+            }
+            for attempt in &mut step.attempts {
+                attempt.ended_at.get_or_insert(at);
+            }
+        }
+    }
+}
+
+impl Step {
+    /// The attempt of that number; a step that ends in a moment need not say that it began.
+    fn attempt(&mut self, number: u32, at: DateTime<Utc>) -> &mut Attempt {
+        let known = self.attempts.iter().position(|one| one.number == number);
+        let index = known.unwrap_or_else(|| {
+            self.attempts.push(Attempt {
+                number,
+                started_at: at,
+                ended_at: None,
+                error: None,
+            });
+            self.attempts.len() - 1
+        });
+        &mut self.attempts[index]
+    }
+}
+
+fn raw(value: &Value) -> Result<Option<Box<RawValue>>, String> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    to_raw_value(value)
+        .map(Some)
+        .map_err(|error| error.to_string())
+}

@@ -1,0 +1,144 @@
+//! Events that were put aside are tried again when a projector becomes active: a newer program
+//! may be able to read or apply what an older one could not.
+
+use event_log::{EventLog, ReadError};
+use schemas::{Log, Recorded};
+use sqlx::{Connection as _, PgConnection};
+
+use crate::batch::Member;
+use crate::error::FeedError;
+use crate::projection::{ApplyError, bigint};
+
+/// Tries all that a projection has put aside, each aggregate's events in their order.
+pub(crate) async fn retry(
+    member: &mut Member,
+    session: &mut PgConnection,
+    log: &EventLog,
+    feed: Log,
+) -> Result<(), FeedError> {
+    for subject in member.parked.subjects() {
+        let mut transaction = session.begin().await?;
+        let waiting = waiting(&mut transaction, member.projection.name(), &subject).await?;
+        let mut done = Vec::new();
+        let mut stuck = None;
+        for sequence in waiting {
+            match apply_one(member, &mut transaction, log, feed, sequence).await? {
+                None => done.push(bigint(sequence)),
+                Some(reason) => {
+                    stuck = Some((sequence, reason));
+                    break;
+                }
+            }
+        }
+        forget(&mut transaction, member.projection.name(), &done).await?;
+        if let Some((sequence, reason)) = &stuck {
+            let name = member.projection.name();
+            stick(&mut transaction, name, &subject, *sequence, reason).await?;
+        }
+        transaction.commit().await?;
+        match stuck {
+            Some((sequence, _)) => member.parked.park(&subject, sequence),
+            None => member.parked.release(&subject),
+        }
+        if !done.is_empty() {
+            let (projection, events) = (member.projection.name(), done.len());
+            tracing::info!(
+                projection,
+                events,
+                "Events that were put aside are applied now"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Applies one event; says why not where it still cannot be applied.
+async fn apply_one(
+    member: &mut Member,
+    rows: &mut PgConnection,
+    log: &EventLog,
+    feed: Log,
+    sequence: u64,
+) -> Result<Option<String>, FeedError> {
+    let event: Recorded = match log.get(feed, sequence).await {
+        Ok(Some(event)) => event,
+        // It was erased since: there is nothing left to apply.
+        Ok(None) => return Ok(None),
+        Err(ReadError::Undecodable { reason, .. }) => return Ok(Some(reason)),
+        Err(error) => return Err(error.into()),
+    };
+    let mut savepoint = rows.begin().await?;
+    match member.projection.apply(&mut savepoint, &[&event]).await {
+        Ok(()) => {
+            savepoint.commit().await?;
+            Ok(None)
+        }
+        Err(error) if error.blames_an_event() => {
+            savepoint.rollback().await?;
+            Ok(Some(error.to_string()))
+        }
+        Err(ApplyError::Database(error)) => Err(error.into()),
+        Err(ApplyError::Refused(reason)) => Ok(Some(reason)),
+    }
+}
+
+/// The events of an aggregate that were put aside, kept from any other projector.
+async fn waiting(
+    rows: &mut PgConnection,
+    projection: &str,
+    subject: &str,
+) -> Result<Vec<u64>, sqlx::Error> {
+    let found = sqlx::query_scalar!(
+        "SELECT sequence FROM dead_letters WHERE projection = $1 AND subject = $2
+         ORDER BY sequence FOR UPDATE",
+        projection,
+        subject,
+    )
+    .fetch_all(rows)
+    .await?;
+    let sequences = found
+        .into_iter()
+        .map(|one| u64::try_from(one).unwrap_or_default());
+    Ok(sequences.collect())
+}
+
+async fn forget(
+    rows: &mut PgConnection,
+    projection: &str,
+    sequences: &[i64],
+) -> Result<(), sqlx::Error> {
+    if sequences.is_empty() {
+        return Ok(());
+    }
+    sqlx::query!(
+        "DELETE FROM dead_letters WHERE projection = $1 AND sequence = ANY($2)",
+        projection,
+        sequences,
+    )
+    .execute(rows)
+    .await?;
+    Ok(())
+}
+
+/// The event at `sequence` is now the one that the others wait behind.
+async fn stick(
+    rows: &mut PgConnection,
+    projection: &str,
+    subject: &str,
+    sequence: u64,
+    reason: &str,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE dead_letters SET
+             reason = CASE WHEN sequence = $3 THEN $4 END,
+             behind = CASE WHEN sequence <> $3 THEN $3 END
+         WHERE projection = $1 AND subject = $2",
+        projection,
+        subject,
+        bigint(sequence),
+        reason.replace('\0', "\u{fffd}"),
+    )
+    .execute(rows)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! A log and a database of a test's own, on the servers that `NATS_URL` and `DATABASE_URL` name.
+
+#![allow(dead_code, reason = "each test uses a part of this")]
+
+use std::env;
+use std::str::FromStr as _;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use event_log::{Commit, EventLog, Expected, Keyring, LogSettings, Position, Write};
+use projector::{Dependencies, ProjectorSettings};
+use schemas::record::{Contact, Deleted};
+use schemas::{AggregateType, Context, Event, EventId, Log, NewEvent, OrgId, StreamId};
+use service::health::Readiness;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{ConnectOptions as _, Executor as _, PgPool};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+pub(crate) struct World {
+    pub(crate) log: EventLog,
+    pub(crate) pool: PgPool,
+    pub(crate) org: OrgId,
+    pub(crate) home: TempDir,
+    pub(crate) prefix: String,
+    database: PgConnectOptions,
+    pub(crate) database_url: String,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let name = format!("t{}", &Uuid::new_v4().simple().to_string()[..12]);
+        let url = env::var("DATABASE_URL").expect("DATABASE_URL names a server for tests");
+        let server = PgConnectOptions::from_str(&url).unwrap();
+        let mut admin = server.connect().await.unwrap();
+        admin
+            .execute(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}")))
+            .await
+            .unwrap();
+        let pool = PgPoolOptions::new()
+            .max_connections(4)
+            .connect_with(server.clone().database(&name))
+            .await
+            .unwrap();
+        service::database::migrate(&pool).await.unwrap();
+        let home = tempfile::tempdir().unwrap();
+        let settings = log_settings(&name);
+        let keyring = Keyring::load(home.path()).unwrap();
+        let log = EventLog::connect(&settings, keyring).await.unwrap();
+        Self {
+            log,
+            pool,
+            org: OrgId::from(Uuid::new_v4()),
+            home,
+            database_url: with_database(&url, &name),
+            prefix: name,
+            database: server,
+        }
+    }
+
+    pub(crate) fn deps(&self) -> Dependencies {
+        Dependencies {
+            log: self.log.clone(),
+            pool: self.pool.clone(),
+            settings: ProjectorSettings::default(),
+            readiness: Readiness::default(),
+        }
+    }
+
+    /// A projector within this process.
+    pub(crate) fn start(&self) -> Running {
+        start(self.deps())
+    }
+
+    pub(crate) fn stream(&self, aggregate: AggregateType, id: &str) -> StreamId {
+        StreamId::new(&self.org, aggregate, id)
+    }
+
+    /// Appends events of one aggregate that has `seen` events up to that sequence.
+    pub(crate) async fn append(&self, stream: StreamId, seen: u64, events: Vec<Event>) -> u64 {
+        let write = Write {
+            stream,
+            expected: if seen == 0 {
+                Expected::Empty
+            } else {
+                Expected::At(seen)
+            },
+            events: events.into_iter().map(new_event).collect(),
+        };
+        let position = self.log.commit(Commit::from(write)).await.unwrap();
+        position.sequence()
+    }
+
+    /// Appends new contacts, each its own commit.
+    pub(crate) async fn append_contacts(&self, ids: impl Iterator<Item = String>) -> Position {
+        let commits = ids.map(|id| {
+            Commit::from(Write {
+                stream: self.stream(AggregateType::Contact, &id),
+                expected: Expected::Empty,
+                events: vec![new_event(Event::ContactCreated(contact(&id, "Ada")))],
+            })
+        });
+        let positions = self.log.commit_each(commits.collect()).await;
+        let positions = positions.into_iter().map(Result::unwrap);
+        positions
+            .max_by_key(|position| position.sequence())
+            .unwrap()
+    }
+
+    /// Waits until every projection of a log stands at a sequence.
+    pub(crate) async fn caught_up(&self, log: Log, sequence: u64) {
+        eventually("the projections catch up", async || {
+            self.slowest(log).await >= i64::try_from(sequence).unwrap()
+        })
+        .await;
+    }
+
+    pub(crate) async fn slowest(&self, log: Log) -> i64 {
+        let slowest: Option<i64> =
+            sqlx::query_scalar("SELECT min(sequence) FROM projection_checkpoints WHERE log = $1")
+                .bind(projector::log_name(log))
+                .fetch_one(&self.pool)
+                .await
+                .unwrap();
+        slowest.unwrap_or(-1)
+    }
+
+    pub(crate) async fn count(&self, sql: &'static str) -> i64 {
+        sqlx::query_scalar(sql).fetch_one(&self.pool).await.unwrap()
+    }
+
+    /// Takes away what the test made on the shared servers.
+    pub(crate) async fn end(self) {
+        self.pool.close().await;
+        let mut admin = self.database.connect().await.unwrap();
+        let drop = format!("DROP DATABASE {} WITH (FORCE)", self.prefix);
+        admin.execute(sqlx::AssertSqlSafe(drop)).await.unwrap();
+        let client = nats().await;
+        let context = async_nats::jetstream::new(client);
+        for name in ["EVENTS", "LOCATIONS", "DELIVERIES", "KV_KEYS"] {
+            let kv = name.strip_prefix("KV_");
+            let stream = match kv {
+                Some(bucket) => format!("KV_{}{bucket}", self.prefix),
+                None => format!("{}{name}", self.prefix),
+            };
+            context.delete_stream(stream).await.ok();
+        }
+    }
+}
+
+pub(crate) async fn nats() -> async_nats::Client {
+    let address = async_nats::ServerAddr::from_str(&nats_url()).unwrap();
+    let name = |given: Option<&str>| given.unwrap_or_default().to_owned();
+    let (user, password) = (name(address.username()), name(address.password()));
+    let options = async_nats::ConnectOptions::with_user_and_password(user, password);
+    options.connect(address).await.unwrap()
+}
+
+pub(crate) fn nats_url() -> String {
+    env::var("NATS_URL").expect("NATS_URL names a server for tests")
+}
+
+pub(crate) fn log_settings(prefix: &str) -> LogSettings {
+    let mut settings = LogSettings::at(nats_url());
+    prefix.clone_into(&mut settings.log_prefix);
+    settings
+}
+
+fn with_database(url: &str, name: &str) -> String {
+    let (server, _) = url.rsplit_once('/').unwrap();
+    format!("{server}/{name}")
+}
+
+pub(crate) fn start(deps: Dependencies) -> Running {
+    let shutdown = CancellationToken::new();
+    let task = tokio::spawn(projector::run(deps, shutdown.clone()));
+    Running { shutdown, task }
+}
+
+/// A projector at work.
+pub(crate) struct Running {
+    shutdown: CancellationToken,
+    task: JoinHandle<Result<(), projector::Error>>,
+}
+
+impl Running {
+    pub(crate) async fn stop(self) {
+        self.shutdown.cancel();
+        self.task.await.unwrap().unwrap();
+    }
+}
+
+pub(crate) fn new_event(event: Event) -> NewEvent {
+    NewEvent {
+        id: EventId(Uuid::new_v4()),
+        time: now(),
+        event,
+        context: Context::default(),
+        receipt: None,
+    }
+}
+
+/// The time in microseconds, as the log and Postgres keep it.
+pub(crate) fn now() -> DateTime<Utc> {
+    DateTime::from_timestamp_micros(Utc::now().timestamp_micros()).unwrap()
+}
+
+pub(crate) fn contact(id: &str, first_name: &str) -> Contact {
+    Contact {
+        id: id.into(),
+        first_name: Some(first_name.to_owned()),
+        last_name: Some("Lovelace".to_owned()),
+        email: Some(format!("{id}@example.test")),
+        phone: None,
+        job_title: None,
+        company_id: None,
+        company_name: None,
+        city: None,
+        country: None,
+        owner: None,
+        created_at: now(),
+    }
+}
+
+pub(crate) fn deleted(id: &str) -> Event {
+    Event::ContactDeleted(Deleted { id: id.into() })
+}
+
+/// Waits for something to become true.
+pub(crate) async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let patience = Instant::now() + Duration::from_secs(30);
+    while !is_so().await {
+        assert!(Instant::now() < patience, "waited in vain until {what}");
+        sleep(Duration::from_millis(10)).await;
+    }
+}
