@@ -3,10 +3,14 @@ use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::{Error, nats, postgres};
+
+const REMOVAL_LIMIT: Duration = Duration::from_secs(5);
+const REMOVAL_PAUSE: Duration = Duration::from_millis(50);
 
 /// Addresses of servers, passwords included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,8 +70,14 @@ impl TemporaryHome {
 impl Drop for TemporaryHome {
     fn drop(&mut self) {
         postgres::remove_outside(&self.0);
-        if let Err(error) = fs::remove_dir_all(&self.0) {
-            tracing::warn!(path = %self.0.display(), %error, "A temporary home stays behind.");
+        let start = Instant::now();
+        while let Err(error) = fs::remove_dir_all(&self.0) {
+            // The server of a process that was killed may still be writing its last.
+            if start.elapsed() > REMOVAL_LIMIT {
+                tracing::warn!(path = %self.0.display(), %error, "A temporary home stays behind.");
+                return;
+            }
+            std::thread::sleep(REMOVAL_PAUSE);
         }
     }
 }

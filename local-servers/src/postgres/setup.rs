@@ -50,14 +50,9 @@ pub(super) async fn create(
 
     let access = draft.join("pg_hba.conf");
     fs::write(&access, ACCESS).map_err(Error::file("write", &access))?;
-    tell(
-        &draft,
-        programs,
-        account,
-        &format!("CREATE DATABASE {DATABASE};\n"),
-    )
-    .await?;
-    set_passwords(&draft, programs, account, passwords).await?;
+    let database = format!("CREATE DATABASE {DATABASE};\n");
+    let statements = database + &roles(passwords);
+    tell(&draft, programs, account, &statements).await?;
     fs::rename(&draft, data).map_err(Error::file("name", data))
 }
 
@@ -68,15 +63,19 @@ pub(super) async fn set_passwords(
     account: &Account,
     passwords: &Passwords,
 ) -> Result<(), Error> {
+    tell(data, programs, account, &roles(passwords)).await
+}
+
+/// Both roles with their passwords, whether or not they are there already.
+fn roles(passwords: &Passwords) -> String {
     let Passwords { owner, reader } = passwords;
-    let statements = format!(
+    format!(
         "DO $$ BEGIN CREATE ROLE {READER} LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;\n\
          GRANT pg_read_all_data TO {READER};\n\
          ALTER ROLE {READER} SET default_transaction_read_only = on;\n\
          ALTER ROLE {READER} PASSWORD '{reader}';\n\
          ALTER ROLE {OWNER} PASSWORD '{owner}';\n"
-    );
-    tell(data, programs, account, &statements).await
+    )
 }
 
 /// Runs statements, one a line, without a server: nobody else can look in meanwhile.
