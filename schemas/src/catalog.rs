@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -30,6 +31,37 @@ pub struct CatalogEntry {
     pub visibility: Visibility,
     /// Generates the JSON Schema of its data.
     pub schema: fn(&mut SchemaGenerator) -> Schema,
+}
+
+impl CatalogEntry {
+    /// The type with its version as it stands in the log, such as `run.started.v1`.
+    pub fn recorded_type(&self) -> String {
+        recorded_type(self.name, self.version)
+    }
+
+    /// The whole JSON Schema of the type's data, as it stands in `json/`: what is written is in
+    /// it, field for field.
+    pub fn json_schema(&self) -> Value {
+        let settings = SchemaSettings::draft2020_12().for_serialize();
+        let meta_schema = settings.meta_schema.clone();
+        let mut generator = settings.into_generator();
+        let mut schema = (self.schema)(&mut generator);
+        let definitions = generator.take_definitions(true);
+        let mut document = Map::new();
+        if let Some(meta_schema) = meta_schema {
+            document.insert("$schema".to_owned(), meta_schema.into_owned().into());
+        }
+        document.insert("title".to_owned(), self.recorded_type().into());
+        document.append(schema.ensure_object());
+        if !definitions.is_empty() {
+            document.insert("$defs".to_owned(), definitions.into());
+        }
+        Value::Object(document)
+    }
+}
+
+fn recorded_type(name: &str, version: u16) -> String {
+    format!("{name}.v{version}")
 }
 
 /// Why recorded bytes are not an event.
@@ -123,7 +155,8 @@ macro_rules! events {
                             data: serde_json::from_slice(data).map_err(wrong)?,
                         })),
                         None => {
-                            let (newer, data) = upcast::lift(other, data).map_err(wrong)?
+                            let lifted = upcast::lift(upcast::UPCASTERS, other, data);
+                            let (newer, data) = lifted.map_err(wrong)?
                                 .ok_or_else(|| DecodeError::UnknownType(other.to_owned()))?;
                             Self::decode(&newer, &data)
                         }
@@ -206,7 +239,7 @@ const HIDDEN_FIELDS: &[&str] = &["keySha256", "secret"];
 impl Event {
     /// The type with its version as it stands in the log, such as `run.started.v1`.
     pub fn recorded_type(&self) -> String {
-        format!("{}.v{}", self.name(), self.version())
+        recorded_type(&self.name(), self.version())
     }
 
     /// The data as the public feed, webhooks and sockets show it: without hashes and secrets.

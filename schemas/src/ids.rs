@@ -86,6 +86,7 @@ text_ids! {
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(transparent)]
+#[schemars(extend("minimum" = 1, "maximum" = 9_007_199_254_740_991_u64))]
 pub struct AccountId(pub u64);
 
 impl fmt::Display for AccountId {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Lifts one version of one type to the next.
-struct Upcaster {
+pub(crate) struct Upcaster {
     /// The recorded type it reads, such as `run.started.v1`.
     from: &'static str,
     /// The recorded type it makes.
@@ -12,19 +12,97 @@ struct Upcaster {
 }
 
 /// Every upcaster; a type with three versions has two.
-const UPCASTERS: &[Upcaster] = &[];
+pub(crate) const UPCASTERS: &[Upcaster] = &[];
 
-/// The next version of recorded data, or `None` where no upcaster knows the type.
+/// The newest version of recorded data, or `None` where no upcaster knows the type.
 ///
 /// # Errors
 /// Where `data` is not JSON.
 pub(crate) fn lift(
+    upcasters: &[Upcaster],
     recorded_type: &str,
     data: &[u8],
 ) -> Result<Option<(String, Vec<u8>)>, serde_json::Error> {
-    let Some(upcaster) = UPCASTERS.iter().find(|u| u.from == recorded_type) else {
+    let next = |from: &str| upcasters.iter().find(|upcaster| upcaster.from == from);
+    let Some(mut upcaster) = next(recorded_type) else {
         return Ok(None);
     };
-    let lifted = (upcaster.lift)(serde_json::from_slice(data)?);
-    Ok(Some((upcaster.to.to_owned(), serde_json::to_vec(&lifted)?)))
+    let mut data: Value = serde_json::from_slice(data)?;
+    loop {
+        data = (upcaster.lift)(data);
+        match next(upcaster.to) {
+            Some(further) => upcaster = further,
+            None => return Ok(Some((upcaster.to.to_owned(), serde_json::to_vec(&data)?))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::{CATALOG, CatalogEntry};
+
+    /// A type that has had three shapes: `name`, then `title`, then `title` and `tags`.
+    const THREE_VERSIONS: &[Upcaster] = &[
+        Upcaster {
+            from: "note.written.v1",
+            to: "note.written.v2",
+            lift: |mut data| json!({ "title": data["name"].take() }),
+        },
+        Upcaster {
+            from: "note.written.v2",
+            to: "note.written.v3",
+            lift: |mut data| {
+                data["tags"] = json!([]);
+                data
+            },
+        },
+    ];
+
+    fn lifted(recorded_type: &str, data: &str) -> Option<(String, Value)> {
+        let lifted = lift(THREE_VERSIONS, recorded_type, data.as_bytes()).unwrap();
+        lifted.map(|(newest, data)| (newest, serde_json::from_slice(&data).unwrap()))
+    }
+
+    #[test]
+    fn every_older_version_is_lifted_to_the_newest() {
+        let newest = Some((
+            "note.written.v3".to_owned(),
+            json!({"title": "x", "tags": []}),
+        ));
+        assert_eq!(lifted("note.written.v1", r#"{"name":"x"}"#), newest);
+        assert_eq!(lifted("note.written.v2", r#"{"title":"x"}"#), newest);
+    }
+
+    #[test]
+    fn the_newest_version_and_other_types_are_left_alone() {
+        assert_eq!(lifted("note.written.v3", "{}"), None);
+        assert_eq!(lifted("other.v1", "{}"), None);
+    }
+
+    #[test]
+    fn data_that_is_not_json_is_an_error() {
+        assert!(lift(THREE_VERSIONS, "note.written.v1", b"{").is_err());
+    }
+
+    #[test]
+    fn every_upcaster_leads_to_a_type_of_the_catalogue() {
+        let newest: HashSet<String> = CATALOG.iter().map(CatalogEntry::recorded_type).collect();
+        for upcaster in UPCASTERS {
+            let (mut at, mut steps) = (upcaster.to, 0);
+            while let Some(next) = UPCASTERS.iter().find(|u| u.from == at) {
+                (at, steps) = (next.to, steps + 1);
+                assert!(
+                    steps <= UPCASTERS.len(),
+                    "{} goes in circles",
+                    upcaster.from
+                );
+            }
+            assert!(newest.contains(at), "{} ends at {at}", upcaster.from);
+        }
+    }
 }
