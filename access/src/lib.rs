@@ -1,1 +1,189 @@
-//! Placeholder.
+//! API keys, scopes and limits.
+//!
+//! A handler names what it asks for in its signature:
+//!
+//! ```ignore
+//! async fn trigger_workflow(caller: Authorized<scope::TriggerWorkflow>, …) -> …
+//! ```
+//!
+//! Keys are looked up in a directory that every process folds from the log, so that a revoked key
+//! stops working everywhere at once and no request asks a database who its caller is. Limits are
+//! counted in Postgres, see [`limit`].
+
+mod authorized;
+mod directory;
+mod key;
+pub mod limit;
+mod refusal;
+mod scopes;
+mod settings;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use event_log::{EventLog, Item, ReadError, Tail, TailError};
+use schemas::{AggregateType, Log};
+use service::{Clock, RequestContext};
+use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
+
+pub use authorized::Authorized;
+pub use directory::Caller;
+pub use key::{ApiKey, KeyHash, NoRandomness};
+pub use refusal::Refusal;
+pub use scopes::{Api, Scope, ScopeMarker, ScopeSet, UnknownScope, scope};
+pub use settings::LimitSettings;
+
+use directory::KeyDirectory;
+use key::has_key_form;
+use limit::Limiter;
+
+/// Events of keys taken at a time.
+const BATCH: usize = 1_000;
+const FOLLOW_AGAIN: Duration = Duration::from_secs(1);
+
+/// Why access could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The log does not answer.
+    #[error("cannot read the keys from the log: {0}")]
+    Read(#[from] ReadError),
+    /// The log has a hole.
+    #[error("cannot follow the keys in the log: {0}")]
+    Tail(#[from] TailError),
+}
+
+/// Knows the keys in force and counts their requests. Clones are the same.
+#[derive(Clone)]
+pub struct Access(Arc<Inner>);
+
+struct Inner {
+    keys: KeyDirectory,
+    limiter: Limiter,
+    settings: LimitSettings,
+    clock: Arc<dyn Clock>,
+    following: AtomicBool,
+}
+
+impl Access {
+    /// Reads all keys from the log, then follows it until `shutdown`. Postgres need not be there.
+    pub async fn start(
+        log: &EventLog,
+        pool: &PgPool,
+        settings: LimitSettings,
+        clock: Arc<dyn Clock>,
+        shutdown: CancellationToken,
+    ) -> Result<Self, StartError> {
+        let mut tail = log.tail(Log::Events, 0, &[AggregateType::Key]).await?;
+        let access = Self(Arc::new(Inner {
+            keys: KeyDirectory::default(),
+            limiter: Limiter::start(pool, &settings, shutdown.clone()),
+            settings,
+            clock,
+            following: AtomicBool::new(true),
+        }));
+        while !tail.caught_up() {
+            access.take_up(&mut tail).await?;
+        }
+        tokio::spawn(access.clone().follow(tail, shutdown));
+        Ok(access)
+    }
+
+    /// The caller whose key this is, without counting anything.
+    pub fn identify(&self, presented: &str) -> Result<Arc<Caller>, Refusal> {
+        if !has_key_form(presented) {
+            return Err(Refusal::InvalidKey);
+        }
+        let caller = self.0.keys.find(&KeyHash::of(presented));
+        caller
+            .filter(|caller| !caller.has_expired(self.0.clock.now()))
+            .ok_or(Refusal::InvalidKey)
+    }
+
+    /// All checks of [`Authorized`], for a key that came another way than in a request's header.
+    pub async fn authorize(
+        &self,
+        presented: &str,
+        scope: Scope,
+        request: &RequestContext,
+    ) -> Result<Arc<Caller>, Refusal> {
+        let caller = self.identify(presented)?;
+        request.identify(&caller.org);
+        self.count(&caller, Api::Waypost, request).await?;
+        if caller.may(scope) {
+            Ok(caller)
+        } else {
+            Err(Refusal::ScopeMissing(scope))
+        }
+    }
+
+    /// Whether the key is still in force, for connections that outlive their first request.
+    pub fn is_in_force(&self, caller: &Caller) -> bool {
+        let known = self.0.keys.find(&caller.hash);
+        known.is_some_and(|known| {
+            known.key_id == caller.key_id && !known.has_expired(self.0.clock.now())
+        })
+    }
+
+    /// What counts requests.
+    pub fn limiter(&self) -> &Limiter {
+        &self.0.limiter
+    }
+
+    /// Whether the keys are being followed, for `/readyz`.
+    pub fn readiness(&self) -> Result<(), String> {
+        if self.0.following.load(Ordering::Relaxed) {
+            Ok(())
+        } else {
+            Err("the keys in the log cannot be followed".to_owned())
+        }
+    }
+
+    /// Counts a request and says on its answer how the limit stands.
+    pub(crate) async fn count(
+        &self,
+        caller: &Caller,
+        api: Api,
+        request: &RequestContext,
+    ) -> Result<(), Refusal> {
+        let (counter, quota) = match api {
+            Api::Waypost => (&caller.hourly, caller.rate_limit),
+            Api::BusinessData => (&caller.minute, self.0.settings.minute_requests),
+        };
+        let decision = self.0.limiter.check(counter, quota, 1).await;
+        decision.announce(request);
+        match decision.retry_after {
+            None => Ok(()),
+            Some(retry_after) => Err(Refusal::LimitReached { retry_after }),
+        }
+    }
+
+    async fn follow(self, mut tail: Tail, shutdown: CancellationToken) {
+        loop {
+            let taken = tokio::select! {
+                () = shutdown.cancelled() => return,
+                taken = self.take_up(&mut tail) => taken,
+            };
+            self.0.following.store(taken.is_ok(), Ordering::Relaxed);
+            if let Err(error) = taken {
+                tracing::error!(%error, "The keys in the log cannot be followed");
+                tokio::time::sleep(FOLLOW_AGAIN).await;
+            }
+        }
+    }
+
+    async fn take_up(&self, tail: &mut Tail) -> Result<(), TailError> {
+        for item in tail.next(BATCH).await?.items {
+            match item {
+                Item::Event(recorded) => self.0.keys.apply(&recorded, &self.0.limiter),
+                Item::Undecodable {
+                    sequence, reason, ..
+                } => {
+                    tracing::error!(sequence, reason, "An event of a key cannot be read");
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,184 @@
+//! The limiter's side of Postgres: functions `admit`, `count_back` and `sweep_limits`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions, Connection, PgConnection, PgPool};
+use tokio::time::timeout;
+
+use super::counter::Counter;
+use super::gather::Group;
+use super::use_of::{Late, Standing};
+use crate::LimitSettings;
+
+/// Counters that one statement sweeps away.
+const SWEPT_AT_ONCE: i64 = 1_000;
+
+/// Where the counts are, and how long to wait for it.
+#[derive(Clone)]
+pub(super) struct Server {
+    options: Arc<PgConnectOptions>,
+    patience: Duration,
+}
+
+/// Why Postgres gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Away {
+    #[error("no answer within {0:?}")]
+    Silent(Duration),
+    #[error(transparent)]
+    Failed(#[from] sqlx::Error),
+}
+
+/// What Postgres decided about one group.
+pub(super) struct Verdict {
+    pub(super) place: usize,
+    pub(super) admitted: u64,
+    pub(super) standing: Standing,
+}
+
+impl Server {
+    pub(super) fn of(pool: &PgPool, settings: &LimitSettings) -> Self {
+        let flush = if settings.flush { "on" } else { "off" };
+        // The statements touch few rows by primary key, whatever the statistics of the moment
+        // say; plans made for each call would cost more than the calls.
+        let options = PgConnectOptions::clone(&pool.connect_options())
+            .application_name("waypost limits")
+            .options([
+                ("synchronous_commit", flush),
+                ("statement_timeout", "2s"),
+                ("plan_cache_mode", "force_generic_plan"),
+                ("enable_seqscan", "off"),
+                ("enable_hashjoin", "off"),
+                ("enable_mergejoin", "off"),
+            ])
+            .disable_statement_logging();
+        Self {
+            options: Arc::new(options),
+            patience: settings.patience,
+        }
+    }
+
+    /// Runs a statement on a kept connection, or on a new one where there is none. After a failure
+    /// none is kept: nobody knows what still comes over it.
+    pub(super) async fn ask<T>(
+        &self,
+        kept: &mut Option<PgConnection>,
+        statement: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>,
+    ) -> Result<T, Away> {
+        let work = async {
+            let mut connection = match kept.take() {
+                Some(connection) => connection,
+                None => PgConnection::connect_with(&self.options).await?,
+            };
+            let result = statement(&mut connection).await?;
+            *kept = Some(connection);
+            Ok(result)
+        };
+        match timeout(self.patience, work).await {
+            Ok(result) => result.map_err(Away::Failed),
+            Err(_) => Err(Away::Silent(self.patience)),
+        }
+    }
+}
+
+/// Decides about groups in one round trip; the verdicts come in any order.
+pub(super) async fn admit(
+    connection: &mut PgConnection,
+    groups: &[Group],
+) -> Result<Vec<Verdict>, sqlx::Error> {
+    let counters: Vec<&str> = groups.iter().map(|group| &**group.counter.name()).collect();
+    let quotas: Vec<i64> = groups.iter().map(|group| signed(group.quota)).collect();
+    let costs: Vec<i64> = groups.iter().map(|group| signed(group.cost)).collect();
+    let checks: Vec<i64> = groups
+        .iter()
+        .map(|group| signed(group.answers.len() as u64))
+        .collect();
+    let spans: Vec<i64> = groups
+        .iter()
+        .map(|group| signed(group.counter.window().span))
+        .collect();
+    let fixed: Vec<bool> = groups
+        .iter()
+        .map(|group| group.counter.window().fixed)
+        .collect();
+    let rows = sqlx::query!(
+        r#"SELECT place AS "place!", admitted AS "admitted!", used AS "used!",
+                  eases_at AS "eases_at!", retry_at, decided AS "decided!"
+             FROM admit($1, $2, $3, $4, $5, $6)"#,
+        &counters as &[&str],
+        &quotas,
+        &costs,
+        &checks,
+        &spans,
+        &fixed,
+    )
+    .fetch_all(connection)
+    .await?;
+    let verdicts = rows.into_iter().map(|row| Verdict {
+        place: usize::try_from(row.place - 1).unwrap_or(usize::MAX),
+        admitted: unsigned(row.admitted),
+        standing: Standing {
+            used: unsigned(row.used),
+            eases_at: unsigned(row.eases_at),
+            retry_at: row.retry_at.map(unsigned),
+            decided: row.decided,
+        },
+    });
+    Ok(verdicts.collect())
+}
+
+/// Writes what was counted alone.
+pub(super) async fn count_back(
+    connection: &mut PgConnection,
+    late: &[(Arc<Counter>, Late)],
+) -> Result<(), sqlx::Error> {
+    let counters: Vec<&str> = late.iter().map(|(counter, _)| &**counter.name()).collect();
+    let seconds: Vec<i64> = late.iter().map(|(_, late)| signed(late.second)).collect();
+    let uses: Vec<i64> = late.iter().map(|(_, late)| signed(late.used)).collect();
+    let spans: Vec<i64> = late
+        .iter()
+        .map(|(counter, _)| signed(counter.window().span))
+        .collect();
+    let fixed: Vec<bool> = late
+        .iter()
+        .map(|(counter, _)| counter.window().fixed)
+        .collect();
+    sqlx::query!(
+        "SELECT count_back($1, $2, $3, $4, $5)",
+        &counters as &[&str],
+        &seconds,
+        &uses,
+        &spans,
+        &fixed,
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(())
+}
+
+/// The database's time.
+pub(super) async fn time(connection: &mut PgConnection) -> Result<f64, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT extract(epoch FROM clock_timestamp())::double precision AS "now!""#
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// Removes counters that nobody uses any more. Says whether there may be more of them.
+pub(super) async fn sweep(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    let swept = sqlx::query_scalar!("SELECT sweep_limits($1)", SWEPT_AT_ONCE)
+        .fetch_one(connection)
+        .await?;
+    Ok(swept == Some(SWEPT_AT_ONCE))
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}

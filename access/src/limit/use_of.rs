@@ -1,0 +1,175 @@
+//! What one process knows of a counter's use; pure, with time passed in.
+//!
+//! Times are the database's, in seconds since 1970; `f64` holds them to the microsecond.
+
+/// A counter's window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Window {
+    pub(super) span: u64,
+    /// Whether it begins at whole multiples of its span; else it rolls.
+    pub(super) fixed: bool,
+}
+
+impl Window {
+    /// The second from which what was counted in `second` no longer counts.
+    pub(super) fn frees(self, second: u64) -> u64 {
+        if self.fixed {
+            second - second % self.span + self.span
+        } else {
+            second + self.span + 1
+        }
+    }
+
+    /// Seconds that are kept as one while this process counts alone, so that an outage of any
+    /// length takes bounded memory.
+    fn grain(self) -> u64 {
+        (self.span / 60).max(1)
+    }
+}
+
+/// How a counter stands after a decision.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Standing {
+    /// All that counts.
+    pub(super) used: u64,
+    /// When that begins to shrink.
+    pub(super) eases_at: u64,
+    /// Of a refusal: when it would be an admission.
+    pub(super) retry_at: Option<u64>,
+    /// When this was so.
+    pub(super) decided: f64,
+}
+
+/// Use that has not been written to the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Late {
+    pub(super) second: u64,
+    pub(super) used: u64,
+}
+
+/// A counter's use as last seen, and what was counted alone since.
+#[derive(Debug, Default)]
+pub(super) struct Use {
+    seen: Option<Standing>,
+    late: Vec<Late>,
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "seconds since 1970 are positive and fit"
+)]
+fn second_of(time: f64) -> u64 {
+    time as u64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "seconds since 1970 fit 52 bits")]
+fn is_past(second: u64, now: f64) -> bool {
+    second as f64 <= now
+}
+
+impl Use {
+    /// Takes note of what the database says. Two flushes in flight may return in the other order;
+    /// of the same moment, the greater use is the later.
+    pub(super) fn see(&mut self, standing: Standing) {
+        let later = self.seen.is_none_or(|seen| {
+            standing.decided > seen.decided
+                || (standing.decided >= seen.decided && standing.used >= seen.used)
+        });
+        if later {
+            self.seen = Some(standing);
+        }
+    }
+
+    /// Decides without the database: what was last seen counts until all of it must have ended,
+    /// since nobody here knows which second it was used in.
+    pub(super) fn decide_alone(
+        &mut self,
+        window: Window,
+        now: f64,
+        quota: u64,
+        cost: u64,
+    ) -> Standing {
+        self.late
+            .retain(|late| !is_past(window.frees(late.second), now));
+        let seen_ends = |seen: &Standing| window.frees(second_of(seen.decided));
+        self.seen = self.seen.filter(|seen| !is_past(seen_ends(seen), now));
+
+        let seen_used = self.seen.map_or(0, |seen| seen.used);
+        let used = seen_used + self.late_use();
+        let admitted = used + cost <= quota;
+        if admitted {
+            self.add_late(window, second_of(now), cost);
+        }
+        let seen_end = self
+            .seen
+            .as_ref()
+            .filter(|seen| seen.used > 0)
+            .map(seen_ends);
+        let mut ends: Vec<(u64, u64)> = seen_end.map(|end| (end, seen_used)).into_iter().collect();
+        ends.extend(
+            self.late
+                .iter()
+                .map(|late| (window.frees(late.second), late.used)),
+        );
+        ends.sort_unstable();
+        Standing {
+            used: if admitted { used + cost } else { used },
+            eases_at: ends.first().map_or(second_of(now), |(end, _)| *end),
+            retry_at: (!admitted).then(|| first_fit(&ends, used + cost - quota, now)),
+            decided: now,
+        }
+    }
+
+    /// What waits to be written.
+    pub(super) fn late(&self) -> &[Late] {
+        &self.late
+    }
+
+    /// Takes off what has been written; it counts as seen from now on.
+    pub(super) fn wrote(&mut self, written: Late, now: f64) {
+        let mut left = written.used;
+        // Its entry may have grown meanwhile, and moved to a later second with it.
+        for late in &mut self.late {
+            let taken = late.used.min(left);
+            late.used -= taken;
+            left -= taken;
+        }
+        self.late.retain(|late| late.used > 0);
+        let seen = self.seen.get_or_insert(Standing {
+            used: 0,
+            eases_at: second_of(now),
+            retry_at: None,
+            decided: now,
+        });
+        seen.used += written.used;
+        seen.decided = seen.decided.max(now);
+    }
+
+    fn late_use(&self) -> u64 {
+        self.late.iter().map(|late| late.used).sum()
+    }
+
+    fn add_late(&mut self, window: Window, second: u64, used: u64) {
+        let grain = window.grain();
+        match self.late.last_mut() {
+            // Uses that share an entry count until the last of them has ended.
+            Some(last) if last.second / grain == second / grain => {
+                last.used += used;
+                last.second = last.second.max(second);
+            }
+            _ => self.late.push(Late { second, used }),
+        }
+    }
+}
+
+/// When enough has ended that `needed` more fit, or when all has.
+fn first_fit(ends: &[(u64, u64)], needed: u64, now: f64) -> u64 {
+    let mut freed = 0;
+    let enough = ends.iter().find(|(_, used)| {
+        freed += used;
+        freed >= needed
+    });
+    let last = enough.or(ends.last());
+    last.map_or(second_of(now) + 1, |(end, _)| *end)
+}

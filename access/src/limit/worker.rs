@@ -1,0 +1,95 @@
+//! Carries checks to Postgres and decisions back.
+
+use std::sync::Arc;
+
+use sqlx::PgConnection;
+use tokio::sync::{Mutex, mpsc};
+use tokio::time::Instant;
+
+use super::gather::{Group, Waiting, gather};
+use super::outage::Outage;
+use super::postgres::{Server, Verdict, admit};
+use super::use_of::Standing;
+
+/// Checks taken at once.
+const MAX_CHECKS: usize = 8_192;
+
+/// Takes what waits and flushes it, until nobody can ask any more.
+pub(super) async fn run(
+    queue: Arc<Mutex<mpsc::Receiver<Waiting>>>,
+    server: Server,
+    outage: Arc<Outage>,
+) {
+    let mut connection = None;
+    let mut waiting = Vec::new();
+    while queue.lock().await.recv_many(&mut waiting, MAX_CHECKS).await > 0 {
+        while !waiting.is_empty() {
+            let groups = gather(&mut waiting);
+            flush(groups, &mut connection, &server, &outage).await;
+        }
+    }
+}
+
+async fn flush(
+    groups: Vec<Group>,
+    connection: &mut Option<PgConnection>,
+    server: &Server,
+    outage: &Outage,
+) {
+    let asked = Instant::now();
+    // What waited while the outage was found out need not find it out again.
+    let verdicts = if outage.is_on() {
+        Vec::new()
+    } else {
+        let answer = server.ask(connection, async |connection| {
+            admit(connection, &groups).await
+        });
+        answer.await.unwrap_or_else(|away| {
+            outage.begin(&away);
+            Vec::new()
+        })
+    };
+    metrics::histogram!("waypost_limit_flush_duration_seconds").record(asked.elapsed());
+
+    let mut by_place: Vec<Option<Verdict>> = groups.iter().map(|_| None).collect();
+    for verdict in verdicts {
+        outage.see_time(verdict.standing.decided);
+        if let Some(place) = by_place.get_mut(verdict.place) {
+            *place = Some(verdict);
+        }
+    }
+    for (group, verdict) in groups.into_iter().zip(by_place) {
+        match verdict {
+            Some(verdict) => answer(group, &verdict, asked),
+            None => answer_alone(group, outage),
+        }
+    }
+}
+
+/// Tells the checks of a group, the first ones first, as if each had been decided by itself.
+fn answer(group: Group, verdict: &Verdict, asked: Instant) {
+    let Group {
+        counter,
+        quota,
+        cost,
+        answers,
+    } = group;
+    counter.see(verdict.standing, quota, cost, asked);
+    for (nth, answer) in (1..).zip(answers) {
+        let admitted = nth <= verdict.admitted;
+        let still_to_come = verdict.admitted.saturating_sub(nth);
+        let standing = Standing {
+            used: verdict.standing.used - still_to_come * cost,
+            retry_at: verdict.standing.retry_at.filter(|_| !admitted),
+            ..verdict.standing
+        };
+        // Whoever went away meanwhile is counted all the same: it asked.
+        let _ = answer.send(counter.decision(quota, &standing));
+    }
+}
+
+fn answer_alone(group: Group, outage: &Outage) {
+    for answer in group.answers {
+        let _ = answer.send(outage.decide(&group.counter, group.quota, group.cost));
+    }
+}

@@ -1,0 +1,47 @@
+//! Why a request is turned away before its handler, in the order of the checks.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use service::HttpError;
+
+use crate::Scope;
+
+/// Why a request may not go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// 401: no key came with it.
+    #[error("an API key is required: Authorization: Bearer wp_…")]
+    NoKey,
+    /// 401: the key was never made, was revoked or has expired.
+    #[error("the API key is not valid")]
+    InvalidKey,
+    /// 429: the key has used up its limit.
+    #[error("the limit of this key is used up; try again in {retry_after} s")]
+    LimitReached {
+        /// Seconds until a request is admitted.
+        retry_after: u64,
+    },
+    /// 403: the key lacks the scope.
+    #[error("this key lacks the scope {0}")]
+    ScopeMissing(Scope),
+}
+
+impl From<Refusal> for HttpError {
+    fn from(refusal: Refusal) -> Self {
+        let message = refusal.to_string();
+        match refusal {
+            Refusal::NoKey | Refusal::InvalidKey => Self::unauthorized(message),
+            Refusal::LimitReached { retry_after } => {
+                Self::new(StatusCode::TOO_MANY_REQUESTS, message)
+                    .with_header(header::RETRY_AFTER, HeaderValue::from(retry_after))
+            }
+            Refusal::ScopeMissing(_) => Self::forbidden(message),
+        }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        HttpError::from(self).into_response()
+    }
+}
