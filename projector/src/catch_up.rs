@@ -39,7 +39,7 @@ async fn follow(
     live: &watch::Receiver<u64>,
 ) -> Result<(), FeedError> {
     let mut session = feed.connector.writer(feed.log).await?;
-    let mut reader = Reader::open(&feed.event_log, feed.log, group.position).await?;
+    let mut reader = Reader::open(&feed.event_log, feed.log, group.position, feed.batch).await?;
     loop {
         let target = *live.borrow();
         if group.position + CLOSE >= target {
@@ -72,7 +72,7 @@ pub(crate) async fn reach(
     session: &mut PgConnection,
     target: u64,
 ) -> Result<(), FeedError> {
-    let mut reader = Reader::open(&feed.event_log, feed.log, group.position).await?;
+    let mut reader = Reader::open(&feed.event_log, feed.log, group.position, feed.batch).await?;
     while group.position < target {
         go_on(feed, group, session, &mut reader, target).await?;
     }
@@ -87,7 +87,7 @@ async fn go_on(
     reader: &mut Reader,
     target: u64,
 ) -> Result<(), FeedError> {
-    let mut batch = reader.next(feed.batch).await?;
+    let mut batch = reader.next().await?;
     batch.items.retain(|item| sequence(item) <= target);
     let to = batch.last_sequence.min(target);
     feed.write(group, session, &batch.items, to).await

@@ -94,7 +94,7 @@ impl Feed {
         let Some(mut live) = groups.pop() else {
             return Err(FeedError::Reader);
         };
-        let mut reader = Reader::open(&self.event_log, self.log, live.position).await?;
+        let mut reader = Reader::open(&self.event_log, self.log, live.position, self.batch).await?;
         self.status.connected();
         let (moved, position) = watch::channel(live.position);
         let mut behind = JoinSet::new();
@@ -108,7 +108,7 @@ impl Feed {
                     catch_up::reach(self, &mut group, &mut session, live.position).await?;
                     live.members.append(&mut group.members);
                 }
-                batch = reader.next(self.batch) => {
+                batch = reader.next() => {
                     let batch = batch?;
                     self.write(&mut live, &mut session, &batch.items, batch.last_sequence).await?;
                     moved.send_replace(live.position);

@@ -43,6 +43,9 @@ pub use settings::ProjectorSettings;
 /// How often the log is asked where it ends, for the metrics of lag.
 const LAG_EVERY: Duration = Duration::from_secs(1);
 
+/// How often a database that is away at the start is tried.
+const DATABASE_EVERY: Duration = Duration::from_secs(1);
+
 /// What the projector works with.
 #[derive(Clone)]
 pub struct Dependencies {
@@ -64,9 +67,7 @@ pub struct Dependencies {
 /// Where the database cannot be migrated although it is there.
 pub async fn run(deps: Dependencies, shutdown: CancellationToken) -> Result<(), Error> {
     let feeds = feeds(&deps);
-    if let Some(migrated) = shutdown.run_until_cancelled(migrate(&deps.pool)).await {
-        migrated?;
-    }
+    migrate(&deps.pool, &shutdown).await?;
     let mut tasks = JoinSet::new();
     for feed in feeds {
         tasks.spawn(watch_lag(feed.clone(), shutdown.clone()));
@@ -100,18 +101,22 @@ fn feeds(deps: &Dependencies) -> Vec<Feed> {
 }
 
 /// Waits for a database that is away; several projectors may start at once.
-async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
-    loop {
+///
+/// A migration is never left half-way: its connection would go back to the pool with a lock that
+/// keeps everyone else from migrating.
+async fn migrate(pool: &PgPool, shutdown: &CancellationToken) -> Result<(), MigrateError> {
+    while !shutdown.is_cancelled() {
         match service::database::migrate(pool).await {
             Err(MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _))
                 if service::database::is_unavailable(&error) =>
             {
                 tracing::warn!(%error, "Waiting for the database");
-                sleep(Duration::from_secs(1)).await;
+                shutdown.run_until_cancelled(sleep(DATABASE_EVERY)).await;
             }
             done => return done,
         }
     }
+    Ok(())
 }
 
 async fn watch_lag(feed: Feed, shutdown: CancellationToken) {

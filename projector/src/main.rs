@@ -87,7 +87,8 @@ async fn work(
 /// Waits for a log that is away.
 async fn connect(settings: &LogSettings, keyring: &Keyring) -> Result<EventLog, event_log::Error> {
     loop {
-        match EventLog::connect(settings, keyring.clone()).await {
+        // The future is large, and lives only once: it belongs on the heap.
+        match Box::pin(EventLog::connect(settings, keyring.clone())).await {
             Err(error @ event_log::Error::Connect(_)) => {
                 tracing::warn!(%error, "Waiting for the event log");
                 tokio::time::sleep(Duration::from_secs(1)).await;

@@ -12,6 +12,8 @@ const AHEAD: usize = 8;
 
 /// A reader of one log, behind whom a task reads ahead.
 pub(crate) struct Reader {
+    chunk: usize,
+    max: usize,
     chunks: mpsc::Receiver<Result<Batch, TailError>>,
     /// A fault that came behind events which were still good.
     fault: Option<TailError>,
@@ -19,13 +21,19 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Reads on behind the sequence `after`.
-    pub(crate) async fn open(log: &EventLog, feed: Log, after: u64) -> Result<Self, ReadError> {
+    /// Reads on behind the sequence `after`, up to `max` events at a time.
+    pub(crate) async fn open(
+        log: &EventLog,
+        feed: Log,
+        after: u64,
+        max: usize,
+    ) -> Result<Self, ReadError> {
+        let chunk = max.clamp(1, CHUNK);
         let mut tail = log.tail(feed, after, &[]).await?;
         let (sender, chunks) = mpsc::channel(AHEAD);
         let task = tokio::spawn(async move {
             loop {
-                let chunk = tail.next(CHUNK).await;
+                let chunk = tail.next(chunk).await;
                 let ended = chunk.is_err();
                 if sender.send(chunk).await.is_err() || ended {
                     return;
@@ -33,20 +41,22 @@ impl Reader {
             }
         });
         Ok(Self {
+            chunk,
+            max,
             chunks,
             fault: None,
             _task: AbortOnDropHandle::new(task),
         })
     }
 
-    /// Waits for an event, then gives what is there, up to about `max` events: one event goes on
-    /// alone at once, and under load the batches grow by themselves. Cancelling loses nothing.
-    pub(crate) async fn next(&mut self, max: usize) -> Result<Batch, ReaderError> {
+    /// Waits for an event, then gives what is there: one event goes on alone at once, and under
+    /// load the batches grow by themselves. Cancelling loses nothing.
+    pub(crate) async fn next(&mut self) -> Result<Batch, ReaderError> {
         if let Some(fault) = self.fault.take() {
             return Err(fault.into());
         }
         let mut batch = self.chunks.recv().await.ok_or(ReaderError::Ended)??;
-        while batch.items.len() + CHUNK <= max {
+        while batch.items.len() + self.chunk <= self.max {
             match self.chunks.try_recv() {
                 Ok(Ok(chunk)) => {
                     batch.items.extend(chunk.items);

@@ -1,11 +1,7 @@
 //! Contacts: rows and totals.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail")]
-
-mod support;
-
+use crate::support::{World, contact, deleted};
 use schemas::{AggregateType, Event, Log};
-use support::{World, contact, deleted};
 
 #[tokio::test]
 async fn a_written_contact_becomes_a_row() {

@@ -1,7 +1,5 @@
 //! A log and a database of a test's own, on the servers that `NATS_URL` and `DATABASE_URL` name.
 
-#![allow(dead_code, reason = "each test uses a part of this")]
-
 use std::env;
 use std::str::FromStr as _;
 use std::time::Duration;
@@ -10,6 +8,8 @@ use chrono::{DateTime, Utc};
 use event_log::{Commit, EventLog, Expected, Keyring, LogSettings, Position, Write};
 use projector::{Dependencies, ProjectorSettings};
 use schemas::record::{Contact, Deleted};
+use schemas::run::Started;
+use schemas::workflow::Triggered;
 use schemas::{AggregateType, Context, Event, EventId, Log, NewEvent, OrgId, StreamId};
 use service::health::Readiness;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
@@ -223,6 +223,22 @@ pub(crate) fn contact(id: &str, first_name: &str) -> Contact {
         owner: None,
         created_at: now(),
     }
+}
+
+pub(crate) fn triggered(run: &str, workflow: &str, version: u32) -> Event {
+    Event::WorkflowTriggered(Triggered {
+        run_id: run.into(),
+        workflow_id: workflow.into(),
+        workflow_version: version,
+        trigger_payload: serde_json::Map::new(),
+    })
+}
+
+pub(crate) fn started(run: &str, workflow: &str) -> Event {
+    Event::RunStarted(Started {
+        run_id: run.into(),
+        workflow_id: workflow.into(),
+    })
 }
 
 pub(crate) fn deleted(id: &str) -> Event {

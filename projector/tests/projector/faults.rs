@@ -1,0 +1,205 @@
+//! The database or the log is away, or not the one that it was.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, StatusCode};
+use event_log::{EventLog, Keyring};
+use schemas::Log;
+use service::health::{self, Readiness};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tower::ServiceExt as _;
+
+use crate::support::{World, eventually, log_settings, nats_url, start};
+
+/// A connection to a server that can be cut.
+struct Cable {
+    port: u16,
+    plugged: Arc<watch::Sender<bool>>,
+}
+
+impl Cable {
+    async fn to(host: String, port: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let here = listener.local_addr().unwrap().port();
+        let plugged = Arc::new(watch::Sender::new(true));
+        let sender = plugged.clone();
+        tokio::spawn(async move {
+            while let Ok((mut near, _)) = listener.accept().await {
+                let mut plugged = sender.subscribe();
+                let host = host.clone();
+                tokio::spawn(async move {
+                    if !*plugged.borrow_and_update() {
+                        return;
+                    }
+                    let mut far = TcpStream::connect((host, port)).await.unwrap();
+                    tokio::select! {
+                        _ = copy_bidirectional(&mut near, &mut far) => (),
+                        _ = plugged.changed() => (),
+                    }
+                });
+            }
+        });
+        Self {
+            port: here,
+            plugged,
+        }
+    }
+
+    fn plug(&self, plugged: bool) {
+        self.plugged.send_replace(plugged);
+    }
+}
+
+async fn readiness(readiness: &Readiness) -> (StatusCode, String) {
+    let request = Request::get("/readyz").body(Body::empty()).unwrap();
+    let answer = health::router(readiness.clone())
+        .oneshot(request)
+        .await
+        .unwrap();
+    let status = answer.status();
+    let body = to_bytes(answer.into_body(), 1 << 16).await.unwrap();
+    (status, String::from_utf8(body.to_vec()).unwrap())
+}
+
+async fn becomes(check: &Readiness, expected: StatusCode) {
+    eventually("readiness says so", async || {
+        readiness(check).await.0 == expected
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_database_that_was_away_is_caught_up_with() {
+    let world = World::new().await;
+    let options = world.pool.connect_options();
+    let cable = Cable::to(options.get_host().to_owned(), options.get_port()).await;
+    let options = PgConnectOptions::clone(&options)
+        .host("127.0.0.1")
+        .port(cable.port);
+    let mut deps = world.deps();
+    deps.pool = PgPoolOptions::new().connect_lazy_with(options);
+    let ready = deps.readiness.clone();
+    let projector = start(deps);
+    let end = world
+        .append_contacts((0..10).map(|i| format!("a{i}")))
+        .await;
+    world.caught_up(Log::Events, end.sequence()).await;
+    becomes(&ready, StatusCode::OK).await;
+    for round in 0..3 {
+        cable.plug(false);
+        becomes(&ready, StatusCode::SERVICE_UNAVAILABLE).await;
+        let ids = (0..10).map(|i| format!("b{round}{i}"));
+        let end = world.append_contacts(ids).await;
+        cable.plug(true);
+        world.caught_up(Log::Events, end.sequence()).await;
+        becomes(&ready, StatusCode::OK).await;
+    }
+    assert_eq!(world.count("SELECT count(*) FROM contacts").await, 40);
+    projector.stop().await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_log_that_was_away_is_caught_up_with() {
+    let world = World::new().await;
+    let address: async_nats::ServerAddr = nats_url().parse().unwrap();
+    let cable = Cable::to(address.host().to_owned(), address.port()).await;
+    let mut settings = log_settings(&world.prefix);
+    settings.nats_url = nats_url().replace(&address.port().to_string(), &cable.port.to_string());
+    let keyring = Keyring::load(world.home.path()).unwrap();
+    let mut deps = world.deps();
+    deps.log = EventLog::connect(&settings, keyring).await.unwrap();
+    let log = deps.log.clone();
+    let projector = start(deps);
+    let end = world
+        .append_contacts((0..10).map(|i| format!("a{i}")))
+        .await;
+    world.caught_up(Log::Events, end.sequence()).await;
+    for round in 0..3 {
+        cable.plug(false);
+        eventually("the connection is gone", async || !log.is_connected()).await;
+        let ids = (0..10).map(|i| format!("b{round}{i}"));
+        let end = world.append_contacts(ids).await;
+        cable.plug(true);
+        world.caught_up(Log::Events, end.sequence()).await;
+    }
+    assert_eq!(world.count("SELECT count(*) FROM contacts").await, 40);
+    projector.stop().await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn rows_from_another_epoch_of_the_log_are_refused_aloud() {
+    let world = World::new().await;
+    let projector = world.start();
+    let end = world
+        .append_contacts((0..10).map(|i| format!("a{i}")))
+        .await;
+    world.caught_up(Log::Events, end.sequence()).await;
+    projector.stop().await;
+    sqlx::query("UPDATE projection_checkpoints SET epoch = epoch + 1 WHERE name = 'contacts'")
+        .execute(&world.pool)
+        .await
+        .unwrap();
+    let deps = world.deps();
+    let ready = deps.readiness.clone();
+    let projector = start(deps);
+    eventually("it says why", async || {
+        readiness(&ready).await.1.contains("another epoch")
+    })
+    .await;
+    world
+        .append_contacts((0..10).map(|i| format!("b{i}")))
+        .await;
+    tokio::time::timeout(Duration::from_millis(500), async {
+        world.caught_up(Log::Events, end.sequence() + 1).await;
+    })
+    .await
+    .expect_err("it went on");
+    assert_eq!(world.count("SELECT count(*) FROM contacts").await, 10);
+    projector.stop().await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_projection_that_is_behind_catches_up_while_the_others_go_on() {
+    let world = World::new().await;
+    let projector = world.start();
+    let end = world
+        .append_contacts((0..12_000).map(|i| format!("a{i}")))
+        .await;
+    world.caught_up(Log::Events, end.sequence()).await;
+    projector.stop().await;
+    // As a new projection begins: no rows, no position.
+    for sql in [
+        "TRUNCATE contacts",
+        "DELETE FROM totals",
+        "DELETE FROM projection_checkpoints WHERE name = 'contacts'",
+    ] {
+        sqlx::query(sql).execute(&world.pool).await.unwrap();
+    }
+    let projector = world.start();
+    let end = world
+        .append_contacts((0..10).map(|i| format!("b{i}")))
+        .await;
+    world.caught_up(Log::Events, end.sequence()).await;
+    assert_eq!(world.count("SELECT count(*) FROM contacts").await, 12_010);
+    let total = "SELECT count FROM totals WHERE kind = 'contacts'";
+    assert_eq!(world.count(total).await, 12_010);
+    let positions =
+        "SELECT count(DISTINCT sequence) FROM projection_checkpoints WHERE log = 'events'";
+    eventually("all move together", async || {
+        world.count(positions).await == 1
+    })
+    .await;
+    let listed = projector::list(&world.log, &world.pool).await.unwrap();
+    assert!(listed.iter().any(|one| one.name == "contacts"));
+    assert!(listed.iter().all(|one| one.lag == 0), "{listed:?}");
+    projector.stop().await;
+    world.end().await;
+}

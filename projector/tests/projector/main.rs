@@ -1,0 +1,16 @@
+//! The projector from outside: events go into a real log, rows come out of a real database.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on has failed"
+)]
+
+mod contacts;
+mod faults;
+mod lists;
+mod poison;
+mod runs;
+mod several;
+mod support;
+mod whole;

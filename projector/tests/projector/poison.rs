@@ -1,0 +1,128 @@
+//! Events that cannot be applied.
+
+use crate::support::{World, contact, deleted, eventually, nats, started, triggered};
+use projector::dead_letters;
+use schemas::{AggregateType, Event, Log};
+use uuid::Uuid;
+
+/// An id that no index of Postgres takes: too long, and too random to be compressed.
+fn unstorable_id() -> String {
+    (0..200)
+        .map(|_| Uuid::new_v4().simple().to_string())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_poison_event_parks_only_its_aggregate() {
+    let world = World::new().await;
+    let bad = unstorable_id();
+    let stream = world.stream(AggregateType::Contact, &bad);
+    world
+        .append_contacts((0..50).map(|i| format!("before-{i}")))
+        .await;
+    let poison = world
+        .append(
+            stream.clone(),
+            0,
+            vec![Event::ContactCreated(contact(&bad, "Bad"))],
+        )
+        .await;
+    let waiting = world
+        .append(
+            stream.clone(),
+            poison,
+            vec![Event::ContactUpdated(contact(&bad, "Still"))],
+        )
+        .await;
+    world
+        .append_contacts((0..50).map(|i| format!("after-{i}")))
+        .await;
+    let projector = world.start();
+    world.caught_up(Log::Events, waiting + 50).await;
+    // The projector goes on, and what comes now waits as well.
+    let last = world.append(stream, waiting, vec![deleted(&bad)]).await;
+    let end = world
+        .append_contacts((0..1).map(|i| format!("end-{i}")))
+        .await;
+    world.caught_up(Log::Events, end.sequence()).await;
+
+    assert_eq!(world.count("SELECT count(*) FROM contacts").await, 101);
+    let total = world
+        .count("SELECT count FROM totals WHERE kind = 'contacts'")
+        .await;
+    assert_eq!(total, 101);
+    let letters = dead_letters(&world.pool).await.unwrap();
+    let kept: Vec<_> = letters
+        .iter()
+        .map(|l| (l.sequence, l.behind, l.reason.is_some()))
+        .collect();
+    let behind = Some(poison);
+    assert_eq!(
+        kept,
+        [
+            (poison, None, true),
+            (waiting, behind, false),
+            (last, behind, false)
+        ]
+    );
+    projector.stop().await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn an_event_that_cannot_be_read_holds_up_only_its_aggregate() {
+    let world = World::new().await;
+    let client = async_nats::jetstream::new(nats().await);
+    let subject = format!("{}evt.{}.contact.odd", world.prefix, world.org);
+    let published = client.publish(subject, "?".into()).await.unwrap();
+    let unreadable = published.await.unwrap().sequence;
+    let stream = world.stream(AggregateType::Contact, "odd");
+    let put = Event::ContactUpdated(contact("odd", "Odd"));
+    world.append(stream, unreadable, vec![put]).await;
+    let end = world.append_contacts(["fine".to_owned()].into_iter()).await;
+    let projector = world.start();
+    world.caught_up(Log::Events, end.sequence()).await;
+
+    assert_eq!(world.count("SELECT count(*) FROM contacts").await, 1);
+    let letters = dead_letters(&world.pool).await.unwrap();
+    let kept: Vec<_> = letters
+        .iter()
+        .map(|l| (l.projection.as_str(), l.behind))
+        .collect();
+    assert_eq!(kept, [("contacts", None), ("contacts", Some(unreadable))]);
+    projector.stop().await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_was_put_aside_is_applied_once_it_can_be() {
+    let world = World::new().await;
+    // No definition was ever saved: the run cannot be shown.
+    let (triggered, started) = (triggered("r1", "w1", 1), started("r1", "w1"));
+    let stream = world.stream(AggregateType::Run, "r1");
+    let end = world.append(stream, 0, vec![triggered, started]).await;
+    let projector = world.start();
+    world.caught_up(Log::Events, end).await;
+    assert_eq!(world.count("SELECT count(*) FROM dead_letters").await, 2);
+    assert_eq!(world.count("SELECT count(*) FROM runs").await, 0);
+    projector.stop().await;
+
+    sqlx::query("INSERT INTO workflow_outlines VALUES ($1, 'w1', 1, '[]')")
+        .bind(world.org.as_str())
+        .execute(&world.pool)
+        .await
+        .unwrap();
+    let projector = world.start();
+    eventually("the run is applied", async || {
+        world
+            .count("SELECT count(*) FROM runs WHERE state = 'RUNNING'")
+            .await
+            == 1
+    })
+    .await;
+    assert_eq!(world.count("SELECT count(*) FROM dead_letters").await, 0);
+    let running = "SELECT count FROM totals WHERE kind = 'runs' AND state = 'RUNNING'";
+    assert_eq!(world.count(running).await, 1);
+    projector.stop().await;
+    world.end().await;
+}
