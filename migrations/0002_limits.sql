@@ -120,7 +120,7 @@ BEGIN
             place := row.place;
             admitted := row.admitted;
             used := row.total;
-            eases_at := limit_frees(coalesce(row.oldest, row.second), spans[place], fixed[place]);
+            eases_at := limit_frees(least(row.oldest, row.second), spans[place], fixed[place]);
             retry_at := NULL;
             decided := now_exact;
             IF admitted < checks[place] THEN
@@ -170,10 +170,11 @@ BEGIN
                        - CASE WHEN kept.second IS NULL THEN held.used ELSE 0 END,
                second = behind.present,
                used = 0,
-               oldest = CASE WHEN behind.oldest >= behind.horizon THEN behind.oldest
-                        ELSE coalesce((SELECT min(spent.second) FROM limit_seconds AS spent
-                                        WHERE spent.counter = behind.counter
-                                          AND spent.second >= behind.horizon), kept.second) END,
+               oldest = least(kept.second,
+                              CASE WHEN behind.oldest >= behind.horizon THEN behind.oldest
+                              ELSE (SELECT min(spent.second) FROM limit_seconds AS spent
+                                     WHERE spent.counter = behind.counter
+                                       AND spent.second >= behind.horizon) END),
                ends = limit_frees(behind.present, behind.span, behind.fixed)
           FROM behind
           LEFT JOIN freed ON freed.counter = behind.counter

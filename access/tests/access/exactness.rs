@@ -1,0 +1,219 @@
+//! The statements in Postgres against a model that adds up everything.
+
+use chrono::{DateTime, Utc};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use sqlx::PgPool;
+use sqlx::types::chrono::TimeZone;
+use tokio::runtime::Runtime;
+use uuid::Uuid;
+
+use crate::support::Database;
+
+const EPOCH: i64 = 1_800_000_000;
+
+#[derive(Clone, Debug)]
+struct Limit {
+    quota: i64,
+    span: i64,
+    fixed: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Time goes on by so many milliseconds.
+    Wait(i64),
+    /// Checks of some counters in one call: counter, cost, checks.
+    Admit(Vec<(usize, i64, i64)>),
+    /// Use that is written late: counter, seconds ago, use.
+    CountBack(usize, i64, i64),
+}
+
+/// Remembers every use and adds up those that count.
+struct Model {
+    limit: Limit,
+    counted: Vec<(i64, i64)>,
+}
+
+impl Model {
+    fn bucket(&self, second: i64) -> i64 {
+        if self.limit.fixed {
+            second - second % self.limit.span
+        } else {
+            second
+        }
+    }
+
+    fn frees(&self, second: i64) -> i64 {
+        self.bucket(second) + self.limit.span + i64::from(!self.limit.fixed)
+    }
+
+    fn used(&self, now: i64) -> i64 {
+        let counting = self
+            .counted
+            .iter()
+            .filter(|(second, _)| self.frees(*second) > now);
+        counting.map(|(_, used)| used).sum()
+    }
+
+    fn admit(&mut self, now: i64, cost: i64, checks: i64) -> i64 {
+        let mut admitted = 0;
+        while admitted < checks && self.used(now) + cost <= self.limit.quota {
+            self.counted.push((now, cost));
+            admitted += 1;
+        }
+        admitted
+    }
+
+    fn eases_at(&self, now: i64) -> Option<i64> {
+        let ends = self.counted.iter().map(|(second, _)| self.frees(*second));
+        ends.filter(|end| *end > now).min()
+    }
+
+    fn retry_at(&self, now: i64, cost: i64) -> i64 {
+        let mut second = now + 1;
+        while self.used(second) + cost > self.limit.quota {
+            second += 1;
+        }
+        second
+    }
+}
+
+fn limits() -> impl Strategy<Value = Vec<Limit>> {
+    let limit = (1..12_i64, 1..9_i64, any::<bool>()).prop_map(|(quota, span, fixed)| Limit {
+        quota,
+        span,
+        fixed,
+    });
+    prop::collection::vec(limit, 1..4)
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let check = (0..4_usize, 1..4_i64, 1..6_i64);
+    let step = prop_oneof![
+        2 => (0..2_500_i64).prop_map(Step::Wait),
+        1 => (0..12_000_i64).prop_map(Step::Wait),
+        4 => prop::collection::vec(check, 1..4).prop_map(Step::Admit),
+        1 => (0..4_usize, 0..10_i64, 1..4_i64)
+            .prop_map(|(counter, ago, used)| Step::CountBack(counter, ago, used)),
+    ];
+    prop::collection::vec(step, 1..40)
+}
+
+/// One world of counters in the database and in the model.
+struct World<'a> {
+    pool: &'a PgPool,
+    name: String,
+    models: Vec<Model>,
+    now_ms: i64,
+}
+
+impl World<'_> {
+    fn counter(&self, index: usize) -> String {
+        format!("{}/{index}", self.name)
+    }
+
+    fn moment(&self) -> DateTime<Utc> {
+        Utc.timestamp_millis_opt(self.now_ms).unwrap()
+    }
+
+    async fn follow(&mut self, step: Step) {
+        let now = self.now_ms / 1_000;
+        match step {
+            Step::Wait(ms) => self.now_ms += ms,
+            Step::CountBack(counter, ago, used) => {
+                let index = counter % self.models.len();
+                self.count_back(index, now - ago, used).await;
+                let model = &mut self.models[index];
+                if model.frees(now - ago) > now {
+                    model.counted.push((now - ago, used));
+                }
+            }
+            Step::Admit(checks) => self.admit(now, checks).await,
+        }
+    }
+
+    async fn count_back(&self, index: usize, second: i64, used: i64) {
+        let limit = &self.models[index].limit;
+        sqlx::query("SELECT count_back($1, $2, $3, $4, $5, $6)")
+            .bind([self.counter(index)])
+            .bind([second])
+            .bind([used])
+            .bind([limit.span])
+            .bind([limit.fixed])
+            .bind(self.moment())
+            .execute(self.pool)
+            .await
+            .unwrap();
+    }
+
+    async fn admit(&mut self, now: i64, mut checks: Vec<(usize, i64, i64)>) {
+        for (counter, cost, _) in &mut checks {
+            *counter %= self.models.len();
+            *cost = (*cost).min(self.models[*counter].limit.quota);
+        }
+        checks.sort_by_key(|(counter, ..)| *counter);
+        checks.dedup_by_key(|(counter, ..)| *counter);
+        let limits = checks
+            .iter()
+            .map(|(counter, ..)| &self.models[*counter].limit);
+        let (spans, fixed): (Vec<i64>, Vec<bool>) = limits
+            .clone()
+            .map(|limit| (limit.span, limit.fixed))
+            .unzip();
+        let quotas: Vec<i64> = limits.map(|limit| limit.quota).collect();
+        let mut rows: Vec<(i64, i64, i64, i64, Option<i64>)> = sqlx::query_as(
+            "SELECT place, admitted, used, eases_at, retry_at FROM admit($1, $2, $3, $4, $5, $6, $7)",
+        )
+        .bind(checks.iter().map(|(counter, ..)| self.counter(*counter)).collect::<Vec<_>>())
+        .bind(quotas)
+        .bind(checks.iter().map(|(_, cost, _)| *cost).collect::<Vec<_>>())
+        .bind(checks.iter().map(|(.., count)| *count).collect::<Vec<_>>())
+        .bind(spans)
+        .bind(fixed)
+        .bind(self.moment())
+        .fetch_all(self.pool)
+        .await
+        .unwrap();
+        rows.sort_unstable();
+        assert_eq!(rows.len(), checks.len());
+
+        for ((place, (counter, cost, count)), row) in (1..).zip(checks).zip(rows) {
+            let model = &mut self.models[counter];
+            let admitted = model.admit(now, cost, count);
+            let retry_at = (admitted < count).then(|| model.retry_at(now, cost));
+            // Where nothing counts, nothing eases: the present second stands for it.
+            let eases_at = model.eases_at(now).unwrap_or(model.frees(now));
+            assert_eq!(row, (place, admitted, model.used(now), eases_at, retry_at));
+        }
+    }
+}
+
+#[test]
+fn decisions_are_those_of_a_model_that_adds_up_everything() {
+    let runtime = Runtime::new().unwrap();
+    let database = runtime.block_on(Database::create());
+    let mut runner = TestRunner::new(Config {
+        cases: 80,
+        failure_persistence: None,
+        ..Config::default()
+    });
+    let result = runner.run(&(limits(), steps()), |(limits, steps)| {
+        let models = limits.into_iter().map(|limit| Model {
+            limit,
+            counted: Vec::new(),
+        });
+        let mut world = World {
+            pool: &database.pool,
+            name: Uuid::new_v4().to_string(),
+            models: models.collect(),
+            now_ms: EPOCH * 1_000,
+        };
+        for step in steps {
+            runtime.block_on(world.follow(step));
+        }
+        Ok(())
+    });
+    result.unwrap();
+    runtime.block_on(database.drop());
+}

@@ -1,0 +1,220 @@
+//! Limiters at work, as processes have them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use access::limit::{Limiter, Policy};
+use futures::future::join_all;
+use tokio::time::{Instant, sleep};
+
+use crate::support::{Database, checks, hourly, window};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn checks_at_once_share_the_quota_exactly() {
+    let database = Database::create().await;
+    let limiter = database.limiter(&window(3_600));
+    let counter = hourly(&limiter, "one");
+    let decisions = join_all((0..250).map(|_| limiter.check(&counter, 100, 1))).await;
+    let admitted: HashSet<u64> = decisions
+        .iter()
+        .filter(|decision| decision.admitted())
+        .map(|decision| decision.remaining)
+        .collect();
+    assert_eq!(
+        admitted,
+        (0..100).collect(),
+        "each admitted check saw its own remainder"
+    );
+    for refused in decisions.iter().filter(|decision| !decision.admitted()) {
+        assert_eq!(refused.remaining, 0);
+        assert!(
+            matches!(refused.retry_after, Some(3_590..=3_601)),
+            "{refused:?}"
+        );
+    }
+    database.drop().await;
+}
+
+#[tokio::test]
+async fn a_decision_says_how_the_limit_stands() {
+    let database = Database::create().await;
+    let limiter = database.limiter(&window(3_600));
+    let counter = hourly(&limiter, "one");
+    let first = limiter.check(&counter, 1_000, 1).await;
+    assert_eq!(
+        (first.policy, first.quota, first.window),
+        (Policy::Hourly, 1_000, 3_600)
+    );
+    assert_eq!(
+        (first.remaining, first.reset, first.retry_after),
+        (999, 3_600, None)
+    );
+    database.drop().await;
+}
+
+#[tokio::test]
+async fn a_cost_is_taken_whole_or_not_at_all() {
+    let database = Database::create().await;
+    let limiter = database.limiter(&window(3_600));
+    let counter = Arc::new(limiter.counter(Policy::Locations, "7"));
+    assert_eq!(limiter.check(&counter, 10, 6).await.remaining, 4);
+    let too_much = limiter.check(&counter, 10, 5).await;
+    assert!(!too_much.admitted());
+    assert_eq!(too_much.remaining, 4);
+    let fits = limiter.check(&counter, 10, 4).await;
+    assert_eq!((fits.admitted(), fits.remaining), (true, 0));
+    database.drop().await;
+}
+
+#[tokio::test]
+async fn retry_after_is_true() {
+    let database = Database::create().await;
+    let limiter = database.limiter(&window(1));
+    let counter = hourly(&limiter, "one");
+    for _ in 0..3 {
+        let refused = loop {
+            let decision = limiter.check(&counter, 2, 1).await;
+            if !decision.admitted() {
+                break decision;
+            }
+        };
+        // Refused again without a round trip, with the same promise.
+        let again = limiter.check(&counter, 2, 1).await;
+        assert!(
+            again.retry_after <= refused.retry_after,
+            "{again:?} {refused:?}"
+        );
+        sleep(Duration::from_secs(again.retry_after.unwrap())).await;
+        assert!(limiter.check(&counter, 2, 1).await.admitted());
+    }
+    database.drop().await;
+}
+
+#[tokio::test]
+async fn a_fixed_window_ends_for_all_at_once() {
+    let database = Database::create().await;
+    let mut settings = window(3_600);
+    settings.minute = 2;
+    let limiter = database.limiter(&settings);
+    let counter = Arc::new(limiter.counter(Policy::Minute, "one"));
+    let refused = loop {
+        let last = checks(&limiter, &counter, 5, 6).await.pop().unwrap();
+        if let Some(seconds) = last.retry_after {
+            break seconds;
+        }
+    };
+    assert!(refused <= 2);
+    sleep(Duration::from_secs(refused)).await;
+    let decisions = checks(&limiter, &counter, 5, 1).await;
+    assert!(decisions[0].admitted());
+    database.drop().await;
+}
+
+/// When a request was sent and when it was answered: it was counted in between.
+type Admitted = (Instant, Instant);
+
+/// Sends requests, keeping those that were admitted, until `enough` were, over all senders.
+async fn send(
+    limiter: Limiter,
+    quota: u32,
+    enough: usize,
+    total: Arc<AtomicUsize>,
+) -> Vec<Admitted> {
+    let counter = hourly(&limiter, "shared");
+    let mut admitted = Vec::new();
+    while total.load(Ordering::Relaxed) < enough {
+        let sent = Instant::now();
+        if limiter.check(&counter, quota, 1).await.admitted() {
+            admitted.push((sent, Instant::now()));
+            total.fetch_add(1, Ordering::Relaxed);
+        } else {
+            sleep(Duration::from_millis(3)).await;
+        }
+    }
+    admitted
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_never_admit_more_than_the_quota_in_any_window() {
+    const QUOTA: usize = 40;
+    let (quota, span) = (40, Duration::from_secs(2));
+    let database = Database::create().await;
+    let processes = [database.limiter(&window(2)), database.limiter(&window(2))];
+    let total = Arc::new(AtomicUsize::new(0));
+    let began = Instant::now();
+    let senders = processes
+        .iter()
+        .cycle()
+        .take(24)
+        .map(|limiter| tokio::spawn(send(limiter.clone(), quota, 3 * QUOTA, total.clone())));
+    let mut admitted: Vec<Admitted> = Vec::new();
+    for sender in join_all(senders).await {
+        admitted.extend(sender.unwrap());
+    }
+
+    admitted.sort_by_key(|(sent, _)| *sent);
+    for over in admitted.windows(QUOTA + 1) {
+        let first_sent = over[0].0;
+        let last_answered = over.iter().map(|(_, answered)| *answered).max().unwrap();
+        let apart = last_answered - first_sent;
+        assert!(
+            apart >= span,
+            "{} were admitted within {apart:?}",
+            over.len()
+        );
+    }
+    // Strict by a second at most: three quotas fit into two windows, each a second longer.
+    assert!(began.elapsed() < 2 * (span + Duration::from_secs(1)) + Duration::from_secs(5));
+    assert!(processes.iter().all(|limiter| limiter.outage().is_none()));
+    database.drop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn processes_with_many_keys_do_not_lock_each_other_out() {
+    let database = Database::create().await;
+    let processes = [database.limiter(&window(1)), database.limiter(&window(1))];
+    let callers = (0..60).map(|nth| {
+        let limiter = processes[nth % 2].clone();
+        async move {
+            for round in 0..60 {
+                // Different processes meet the same keys in different order.
+                let caller = format!("key{}", (round * (nth % 7 + 1) + nth) % 40);
+                limiter.check(&hourly(&limiter, &caller), 100_000, 1).await;
+            }
+        }
+    });
+    join_all(callers.map(tokio::spawn)).await;
+    assert!(processes.iter().all(|limiter| limiter.outage().is_none()));
+    let sums: (i64, i64) = sqlx::query_as(
+        "SELECT sum(total)::bigint, sum(used + coalesce((SELECT sum(used) FROM limit_seconds AS s
+                                          WHERE s.counter = w.counter), 0))::bigint
+           FROM limit_windows AS w",
+    )
+    .fetch_one(&database.pool)
+    .await
+    .unwrap();
+    assert_eq!(
+        sums.0, sums.1,
+        "the running totals are the sums of their seconds"
+    );
+    database.drop().await;
+}
+
+#[tokio::test]
+async fn counters_that_nobody_uses_are_swept_away() {
+    let database = Database::create().await;
+    let limiter = database.limiter(&window(1));
+    checks(&limiter, &hourly(&limiter, "gone"), 5, 3).await;
+    let sweep = async || {
+        let swept: i64 = sqlx::query_scalar("SELECT sweep_limits(10)")
+            .fetch_one(&database.pool)
+            .await
+            .unwrap();
+        swept == 1
+    };
+    assert!(!sweep().await, "what still counts stays");
+    crate::support::until("the counter swept away", sweep).await;
+    database.drop().await;
+}

@@ -1,0 +1,8 @@
+//! Keys and limits on real servers, which `NATS_URL` and `DATABASE_URL` name.
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
+
+mod exactness;
+mod limits;
+mod outage;
+mod requests;
+mod support;
