@@ -1,1 +1,4 @@
-//! Placeholder.
+//! The workflow runner.
+
+pub mod leases;
+pub mod targets;

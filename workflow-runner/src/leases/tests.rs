@@ -1,0 +1,163 @@
+//! Against the real server: every test has buckets of its own.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use event_log::{EventLog, Keyring, LogSettings};
+use tokio::time::{Instant, timeout};
+use uuid::Uuid;
+
+use super::{Leases, partition_of};
+
+const PARTITIONS: u16 = 12;
+const TTL: Duration = Duration::from_millis(900);
+const PATIENCE: Duration = Duration::from_secs(20);
+
+async fn log() -> EventLog {
+    let url = std::env::var("NATS_URL").unwrap_or_else(|_| "nats://127.0.0.1:4222".to_owned());
+    let settings = LogSettings {
+        log_prefix: format!("leases-{}-", Uuid::new_v4().simple()),
+        ..LogSettings::at(url)
+    };
+    EventLog::connect(&settings, Keyring::from_master(&[7; 32]))
+        .await
+        .unwrap()
+}
+
+async fn join(log: &EventLog) -> Leases {
+    Leases::start(log, "work", PARTITIONS, TTL).await.unwrap()
+}
+
+/// Waits until each of `all` owns as many partitions as given; meanwhile none has two owners.
+async fn until_shared(all: &[(&Leases, usize)]) {
+    let shared = async {
+        while !all
+            .iter()
+            .all(|(leases, count)| owned(leases).len() == *count)
+        {
+            let mut seen = BTreeSet::new();
+            for (leases, _) in all {
+                assert!(
+                    owned(leases)
+                        .iter()
+                        .all(|partition| seen.insert(*partition))
+                );
+            }
+            let mut changes: Vec<_> = all.iter().map(|(leases, _)| leases.owned()).collect();
+            let changes = changes.iter_mut().map(|change| Box::pin(change.changed()));
+            let _ = timeout(TTL / 10, futures::future::select_all(changes)).await;
+        }
+    };
+    timeout(PATIENCE, shared)
+        .await
+        .expect("the partitions are not shared as they should be");
+}
+
+fn owned(leases: &Leases) -> BTreeSet<u16> {
+    leases.owned().borrow().as_ref().clone()
+}
+
+#[tokio::test]
+async fn one_alone_owns_everything() {
+    let log = log().await;
+    let alone = join(&log).await;
+    until_shared(&[(&alone, 12)]).await;
+    assert!((0..PARTITIONS).all(|partition| alone.holds(partition)));
+    assert!(!alone.holds(PARTITIONS));
+}
+
+#[tokio::test]
+async fn partitions_are_shared_evenly_and_each_has_one_owner() {
+    let log = log().await;
+    let first = join(&log).await;
+    until_shared(&[(&first, 12)]).await;
+    let second = join(&log).await;
+    let third = join(&log).await;
+    until_shared(&[(&first, 4), (&second, 4), (&third, 4)]).await;
+    let mut together = owned(&first);
+    together.extend(owned(&second));
+    together.extend(owned(&third));
+    assert_eq!(together.len(), 12);
+}
+
+#[tokio::test]
+async fn what_the_dead_owned_passes_to_the_living() {
+    let log = log().await;
+    let (first, second) = (join(&log).await, join(&log).await);
+    until_shared(&[(&first, 6), (&second, 6)]).await;
+    let died = Instant::now();
+    drop(second);
+    until_shared(&[(&first, 12)]).await;
+    assert!(died.elapsed() < TTL * 2, "it took {:?}", died.elapsed());
+}
+
+#[tokio::test]
+async fn a_goodbye_passes_everything_on_at_once() {
+    let log = log().await;
+    let (first, second) = (join(&log).await, join(&log).await);
+    until_shared(&[(&first, 6), (&second, 6)]).await;
+    second.stop().await;
+    assert!(owned(&second).is_empty());
+    assert!((0..PARTITIONS).all(|partition| !second.holds(partition)));
+    let said = Instant::now();
+    until_shared(&[(&first, 12)]).await;
+    assert!(said.elapsed() < TTL, "it took {:?}", said.elapsed());
+}
+
+#[tokio::test]
+async fn a_planned_handing_over_waits_for_work_under_way() {
+    let log = log().await;
+    let first = join(&log).await;
+    until_shared(&[(&first, 12)]).await;
+    let work: Vec<_> = (0..PARTITIONS)
+        .filter_map(|partition| first.hold(partition))
+        .collect();
+    let second = join(&log).await;
+    until_shared(&[(&first, 6)]).await;
+    // What is on its way is not begun again here, and not yet there.
+    assert!((6..PARTITIONS).all(|partition| first.hold(partition).is_none()));
+    assert!(owned(&second).is_empty());
+    drop(work);
+    until_shared(&[(&first, 6), (&second, 6)]).await;
+}
+
+#[tokio::test]
+async fn leases_that_cannot_be_renewed_run_out_and_are_won_back() {
+    let log = log().await;
+    let leases = join(&log).await;
+    until_shared(&[(&leases, 12)]).await;
+    // As if the process had been suspended: its time is over before it knows.
+    leases.shared.valid_until.send_replace(Instant::now());
+    assert!(!leases.holds(0) && leases.hold(0).is_none());
+    let mut owned = leases.owned();
+    let lost = owned.wait_for(|owned| owned.is_empty());
+    timeout(PATIENCE, lost)
+        .await
+        .expect("the leases were not given up")
+        .unwrap();
+    until_shared(&[(&leases, 12)]).await;
+    assert!(leases.holds(0));
+}
+
+#[test]
+fn an_id_belongs_to_the_same_partition_for_ever() {
+    let found: Vec<u16> = ["", "a", "run-1", "0198f3a2-0000-7000-8000-000000000001"]
+        .map(|id| partition_of(id, 32))
+        .to_vec();
+    assert_eq!(found, PARTITIONS_FOR_EVER);
+}
+
+const PARTITIONS_FOR_EVER: [u16; 4] = [1, 0, 22, 4];
+
+#[test]
+fn ids_spread_over_all_partitions() {
+    let mut counts = [0_u32; 32];
+    for number in 0..32_000_u128 {
+        let id = Uuid::from_u128(number).to_string();
+        counts[usize::from(partition_of(&id, 32))] += 1;
+    }
+    assert!(
+        counts.iter().all(|count| (800..1_200).contains(count)),
+        "{counts:?}"
+    );
+}
