@@ -1,0 +1,71 @@
+//! `waypost demo`: what the demo data is reached by.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use service::settings::CommonSettings;
+
+use super::print;
+use crate::Failure;
+
+/// Where the demo's webhook and workflow calls go, and where `waypost listen` listens.
+pub(crate) const RECEIVER: &str = "127.0.0.1:8099";
+
+/// The demo, as its first start made it. It holds secrets, so its file is the owner's alone.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Demo {
+    pub(crate) url: String,
+    pub(crate) org_id: String,
+    pub(crate) api_key: String,
+    pub(crate) email: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) password: Option<String>,
+    pub(crate) workflows: Vec<String>,
+    pub(crate) webhook_url: String,
+    pub(crate) webhook_secret: String,
+}
+
+impl Demo {
+    /// The demo of this home, if it was made.
+    pub(crate) fn load(home: &Path) -> Result<Option<Self>, Failure> {
+        match fs::read(path(home)) {
+            Ok(text) => Ok(Some(serde_json::from_slice(&text)?)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(crate) fn save(&self, home: &Path) -> Result<(), Failure> {
+        let path = path(home);
+        let draft = path.with_extension("draft");
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&draft)?;
+        file.write_all(&serde_json::to_vec_pretty(self)?)?;
+        file.sync_all()?;
+        Ok(fs::rename(draft, path)?)
+    }
+}
+
+/// Prints the demo's addresses, key and sign-in.
+pub(crate) fn show(common: &CommonSettings) -> Result<(), Failure> {
+    let none = || {
+        format!(
+            "no demo data in {}: `waypost up` makes it",
+            common.home.display()
+        )
+    };
+    let demo = Demo::load(&common.home)?.ok_or_else(none)?;
+    print(&demo)
+}
+
+fn path(home: &Path) -> PathBuf {
+    home.join("secrets").join("demo.json")
+}

@@ -1,0 +1,117 @@
+//! `waypost import`: records from a file, with a progress bar and a file of rejects.
+
+mod progress;
+mod rejects;
+mod rows;
+
+use std::path::PathBuf;
+
+use command_api::records::{self, Import as RecordImport, Imported};
+use command_api::{Commands, Origin};
+use domain::record::Kind;
+use schemas::OrgId;
+use serde_json::json;
+use service::settings::CommonSettings;
+
+use self::progress::Progress;
+use self::rejects::Rejects;
+use self::rows::Rows;
+use super::print;
+use crate::Failure;
+use crate::system::LogAccess;
+
+/// Bring records in from a file. The same file again changes nothing where its rows have ids.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Prints {\"imported\", \"rejected\", \"rejectsFile\"?, \"position\"}.
+
+Examples:
+  waypost import --org ORG contacts contacts.csv
+  generate | waypost import --org ORG contacts - --format ndjson")]
+pub(crate) struct Import {
+    /// The organization they belong to.
+    #[arg(long)]
+    org: String,
+    /// Their kind, such as `contacts`.
+    #[arg(value_parser = kind)]
+    kind: Kind,
+    /// A `.csv` or `.ndjson` file, `-` for standard input.
+    file: PathBuf,
+    /// What the file holds, where its name does not say.
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    #[command(flatten)]
+    log: LogAccess,
+}
+
+/// What a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// A header row of field names, then a record a row.
+    Csv,
+    /// A JSON object a line.
+    Ndjson,
+}
+
+fn kind(name: &str) -> Result<Kind, String> {
+    let known = || {
+        Kind::ALL
+            .iter()
+            .map(|kind| kind.name())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    Kind::parse(name).ok_or_else(|| format!("no such kind of record; there are: {}", known()))
+}
+
+impl Import {
+    pub(crate) async fn run(self, common: &CommonSettings) -> Result<(), Failure> {
+        let format = self.format()?;
+        let progress = Progress::of(&self.file);
+        let rows = Rows::open(&self.file, format, self.kind, progress.clone())?;
+        let mut rejects = Rejects::beside(&self.file);
+        let commands = Commands::new(self.log.open(common).await?);
+        let (origin, org) = (Origin::default(), OrgId::from(self.org));
+        let import = RecordImport {
+            commands: &commands,
+            origin: &origin,
+            org: &org,
+            kind: self.kind,
+        };
+        let mut unwritable = None;
+        let imported = records::import(import, rows.stream(), |so_far, rejected| {
+            progress.show(so_far);
+            unwritable = unwritable.take().or(rejects.add(rejected).err());
+        });
+        let imported = imported.await?;
+        progress.end();
+        if let Some(error) = unwritable {
+            return Err(error.into());
+        }
+        report(&imported, rejects)
+    }
+
+    fn format(&self) -> Result<Format, Failure> {
+        let extension = self
+            .file
+            .extension()
+            .and_then(|extension| extension.to_str());
+        match (self.format, extension) {
+            (Some(format), _) => Ok(format),
+            (None, Some("csv")) => Ok(Format::Csv),
+            (None, Some("ndjson" | "jsonl")) => Ok(Format::Ndjson),
+            (None, _) => {
+                Err("say --format csv or --format ndjson: the file's name does not".into())
+            }
+        }
+    }
+}
+
+fn report(imported: &Imported, rejects: Rejects) -> Result<(), Failure> {
+    let mut answer = json!({ "imported": imported.imported(), "rejected": imported.rejected });
+    if let Some(path) = rejects.finish()? {
+        answer["rejectsFile"] = json!(path);
+    }
+    answer["position"] = json!(imported.position.map(|position| position.to_string()));
+    print(&answer)
+}

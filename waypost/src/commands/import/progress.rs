@@ -1,0 +1,44 @@
+//! How far an import has come, on a terminal.
+
+use std::path::Path;
+
+use command_api::records::Imported;
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// A progress bar over the file's bytes; without a terminal nothing is drawn.
+#[derive(Clone, Debug)]
+pub(super) struct Progress(ProgressBar);
+
+impl Progress {
+    /// For a file, whose size is known, or for standard input, whose end is not.
+    pub(super) fn of(file: &Path) -> Self {
+        let size = std::fs::metadata(file)
+            .ok()
+            .filter(std::fs::Metadata::is_file)
+            .map(|m| m.len());
+        let (bar, template) = match size {
+            Some(size) => (
+                ProgressBar::new(size),
+                "{bar:40} {percent}% {msg} (ends in {eta})",
+            ),
+            None => (ProgressBar::new_spinner(), "{spinner} {msg}"),
+        };
+        let style = ProgressStyle::with_template(template);
+        Self(bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())))
+    }
+
+    /// The file has been read up to this byte.
+    pub(super) fn read_to(&self, byte: u64) {
+        self.0.set_position(byte);
+    }
+
+    pub(super) fn show(&self, so_far: &Imported) {
+        let (imported, rejected) = (so_far.imported(), so_far.rejected);
+        self.0
+            .set_message(format!("{imported} imported, {rejected} rejected"));
+    }
+
+    pub(super) fn end(&self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -1,0 +1,92 @@
+//! `waypost key`: API keys.
+
+use chrono::{DateTime, Utc};
+use command_api::keys::{self, Giver};
+use command_api::{Commands, Origin};
+use domain::key::Request;
+use schemas::{KeyId, OrgId};
+use serde_json::json;
+use service::settings::CommonSettings;
+
+use super::print;
+use crate::Failure;
+use crate::system::LogAccess;
+
+/// API keys.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Key {
+    /// Make a key; prints `{"keyId", "key"}`, the key this once.
+    Create(Create),
+    /// Withdraw a key; it stops working everywhere within a second.
+    Revoke(Revoke),
+}
+
+/// Make a key.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  waypost key create --org ORG --name crm --scope export:contacts:read"
+)]
+pub(crate) struct Create {
+    /// The organization it acts for.
+    #[arg(long)]
+    org: String,
+    /// What its owner calls it.
+    #[arg(long)]
+    name: String,
+    /// What it may do, such as `workflows:trigger`; may stand several times.
+    #[arg(long = "scope", required = true)]
+    scopes: Vec<String>,
+    /// Requests in any hour; 1000 unless given.
+    #[arg(long)]
+    rate_limit: Option<u64>,
+    /// When it stops working, as RFC 3339.
+    #[arg(long)]
+    expires: Option<DateTime<Utc>>,
+    #[command(flatten)]
+    log: LogAccess,
+}
+
+/// Withdraw a key.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Revoke {
+    /// The organization it acts for.
+    #[arg(long)]
+    org: String,
+    /// The key's public name, as `create` printed it.
+    key_id: String,
+    #[command(flatten)]
+    log: LogAccess,
+}
+
+impl Key {
+    pub(crate) async fn run(self, common: &CommonSettings) -> Result<(), Failure> {
+        match self {
+            Self::Create(create) => create.run(common).await,
+            Self::Revoke(revoke) => revoke.run(common).await,
+        }
+    }
+}
+
+impl Create {
+    async fn run(self, common: &CommonSettings) -> Result<(), Failure> {
+        let commands = Commands::new(self.log.open(common).await?);
+        let request = Request {
+            name: self.name,
+            scopes: self.scopes,
+            rate_limit: self.rate_limit,
+            expires_at: self.expires,
+        };
+        let (origin, org) = (Origin::default(), OrgId::from(self.org));
+        let done = keys::create(&commands, &origin, &org, Giver::Operator, request).await?;
+        print(&done.answer)
+    }
+}
+
+impl Revoke {
+    async fn run(self, common: &CommonSettings) -> Result<(), Failure> {
+        let commands = Commands::new(self.log.open(common).await?);
+        let (org, key_id) = (OrgId::from(self.org), KeyId::from(self.key_id));
+        keys::revoke(&commands, &Origin::default(), &org, &key_id).await?;
+        print(&json!({ "keyId": key_id }))
+    }
+}

@@ -1,0 +1,45 @@
+//! `waypost secret`: values that workflows use and nobody sees.
+
+use std::path::Path;
+
+use command_api::{Commands, Origin, secrets};
+use schemas::OrgId;
+use serde_json::json;
+use service::settings::CommonSettings;
+
+use super::{print, read_input};
+use crate::Failure;
+use crate::system::LogAccess;
+
+/// Secrets that workflows read as `secrets.<NAME>`.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Secret {
+    /// Give a secret a value, read from standard input; prints `{"name"}`.
+    Set(Set),
+}
+
+/// Give a secret a value.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  printf %s \"$TOKEN\" | waypost secret set --org ORG CRM_TOKEN")]
+pub(crate) struct Set {
+    /// The organization it belongs to.
+    #[arg(long)]
+    org: String,
+    /// Its name.
+    name: String,
+    #[command(flatten)]
+    log: LogAccess,
+}
+
+impl Secret {
+    pub(crate) async fn run(self, common: &CommonSettings) -> Result<(), Failure> {
+        let Self::Set(set) = self;
+        let value = read_input(Path::new("-"))?;
+        // The line's end that a terminal or `echo` adds is nobody's secret.
+        let value = value.strip_suffix('\n').unwrap_or(&value);
+        let commands = Commands::new(set.log.open(common).await?);
+        let org = OrgId::from(set.org);
+        secrets::set(&commands, &Origin::default(), &org, &set.name, value).await?;
+        print(&json!({ "name": set.name }))
+    }
+}

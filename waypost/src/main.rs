@@ -1,0 +1,94 @@
+//! `waypost`: the operator's command line, and all services in one process.
+//!
+//! Every command prints one JSON object on stdout; everything else goes to stderr.
+
+mod commands;
+mod system;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use service::settings::CommonSettings;
+use service::telemetry;
+
+/// What a command can fail with; its text is for the operator.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// One backend for a field business: workflow runs, CRM exports, positions, business data.
+#[derive(Debug, Parser)]
+#[command(name = "waypost", version, after_help = EXAMPLES)]
+struct Cli {
+    #[command(flatten)]
+    common: CommonSettings,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost up
+  waypost org create --name 'Rivertown Repairs' --owner ada@example.com
+  waypost key create --org ORG --name crm --scope export:contacts:read
+  waypost import --org ORG contacts contacts.csv
+  waypost listen --secret whsec_…
+
+The running system is found through WAYPOST_HOME, or NATS_URL and DATABASE_URL where set.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run everything in one process: servers of its own, all services, one address.
+    Up(Box<up::Up>),
+    /// Organizations.
+    #[command(subcommand)]
+    Org(commands::org::Org),
+    /// API keys.
+    #[command(subcommand)]
+    Key(commands::key::Key),
+    /// Workflows.
+    #[command(subcommand)]
+    Workflow(commands::workflow::Workflow),
+    /// Secrets that workflows read as `secrets.<NAME>`.
+    #[command(subcommand)]
+    Secret(commands::secret::Secret),
+    /// Bring records in from a file.
+    Import(commands::import::Import),
+    /// Read models.
+    #[command(subcommand)]
+    Projection(commands::projection::Projection),
+    /// Receive webhooks and workflow calls on this machine and print them.
+    Listen(commands::listen::Listen),
+    /// Bring Postgres to this version's schema.
+    Migrate(commands::migrate::Migrate),
+    /// Print the demo's addresses, key and sign-in.
+    Demo,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("waypost: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(cli: Cli) -> Result<(), Failure> {
+    let Cli { common, command } = cli;
+    telemetry::init(&common)?;
+    match command {
+        Command::Up(up) => up.run(common).await,
+        Command::Org(org) => org.run(&common).await,
+        Command::Key(key) => key.run(&common).await,
+        Command::Workflow(workflow) => workflow.run(&common).await,
+        Command::Secret(secret) => secret.run(&common).await,
+        Command::Import(import) => import.run(&common).await,
+        Command::Projection(projection) => projection.run(&common).await,
+        Command::Listen(listen) => listen.run().await,
+        Command::Migrate(migrate) => migrate.run(&common).await,
+        Command::Demo => commands::demo::show(&common),
+    }
+}

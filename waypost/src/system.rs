@@ -1,0 +1,54 @@
+//! The running system, as a command finds it.
+
+use event_log::{EventLog, Keyring, LogSettings};
+use local_servers::Urls;
+use service::settings::{CommonSettings, DatabaseSettings, Secret};
+
+use crate::Failure;
+
+/// How a command reaches the log.
+#[derive(Debug, clap::Args)]
+pub(crate) struct LogAccess {
+    #[command(flatten)]
+    log: LogSettings,
+}
+
+impl LogAccess {
+    /// Connects to the log of the running system.
+    pub(crate) async fn open(self, common: &CommonSettings) -> Result<EventLog, Failure> {
+        let mut settings = self.log;
+        let given = Urls::from_environment();
+        if given.nats.is_none() {
+            let known = Urls::of(&common.home).nats;
+            settings.nats_url = known.ok_or_else(|| not_found(common, "NATS_URL"))?;
+        }
+        let keyring = Keyring::load(&common.home)?;
+        let log = EventLog::connect(&settings, keyring).await;
+        log.map_err(|error| {
+            format!("{error}\nIs Waypost running? Start it with `waypost up`.").into()
+        })
+    }
+}
+
+/// The settings of the running system's Postgres.
+pub(crate) fn database(
+    mut settings: DatabaseSettings,
+    common: &CommonSettings,
+) -> Result<DatabaseSettings, Failure> {
+    if settings.required_url().is_err() {
+        let known = Urls::of(&common.home).database;
+        settings.url = Some(Secret::new(
+            known.ok_or_else(|| not_found(common, "DATABASE_URL"))?,
+        ));
+    }
+    Ok(settings)
+}
+
+fn not_found(common: &CommonSettings, variable: &str) -> Failure {
+    let home = common.home.display();
+    format!(
+        "no running Waypost is known in {home}: start it with `waypost up`, name its folder in \
+         WAYPOST_HOME, or set {variable}"
+    )
+    .into()
+}

@@ -1,0 +1,136 @@
+//! `waypost up`: everything in one process at one address.
+
+mod demo;
+mod services;
+
+use local_servers::{Servers, Urls};
+use service::settings::{CommonSettings, DatabaseSettings, HttpSettings, Secret};
+use service::{database, health};
+use tokio_util::sync::CancellationToken;
+
+use crate::Failure;
+use crate::commands::demo::Demo;
+use services::Services;
+
+/// Run everything in one process: servers of its own, all services, one address.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  waypost up\n  WAYPOST_ADDR=127.0.0.1:9090 WAYPOST_HOME=other waypost up"
+)]
+pub(crate) struct Up {
+    #[command(flatten)]
+    http: HttpSettings,
+    #[command(flatten)]
+    services: services::Settings,
+    #[command(flatten)]
+    database: DatabaseSettings,
+    /// Whether demo data is made at the first start: `WAYPOST_DEMO`, true.
+    #[arg(long, env = "WAYPOST_DEMO", default_value_t = true, action = clap::ArgAction::Set,
+          value_parser = clap::builder::BoolishValueParser::new())]
+    demo: bool,
+}
+
+impl Up {
+    pub(crate) async fn run(self, common: CommonSettings) -> Result<(), Failure> {
+        let shutdown = service::until_signalled()?;
+        // Taken first: with an address in use, nothing else should have been started.
+        let listener = service::listen(self.http.addr).await?;
+        eprintln!("Starting NATS and Postgres in {} …", common.home.display());
+        let starting = Servers::start(&common.home, Urls::from_environment());
+        let Some(servers) = shutdown.run_until_cancelled(starting).await else {
+            return Ok(());
+        };
+        let mut servers = servers?;
+        let urls = servers_urls(&servers);
+        let served = tokio::select! {
+            served = self.serve(&common, listener, &urls, &shutdown) => served,
+            lost = supervise(&mut servers, &shutdown) => Err(lost.into()),
+        };
+        shutdown.cancel();
+        servers.stop().await?;
+        served
+    }
+
+    async fn serve(
+        mut self,
+        common: &CommonSettings,
+        listener: tokio::net::TcpListener,
+        urls: &Urls,
+        shutdown: &CancellationToken,
+    ) -> Result<(), Failure> {
+        self.database.url = urls.database.clone().map(Secret::new);
+        self.database.read_url = urls.reader.clone().map(Secret::new);
+        database::migrate(&database::connect(&self.database)?).await?;
+        let nats_url = urls.nats.clone().unwrap_or_default();
+        let services = Services::start(self.services, common, &self.database, nats_url, shutdown);
+        let mut services = Box::pin(services).await?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let router = std::mem::take(&mut services.router);
+        let router = router.merge(health::router(services.readiness.clone()));
+        let serving = service::serve(
+            listener,
+            service::edge(router),
+            shutdown.clone(),
+            self.http.shutdown,
+        );
+        let serving = tokio::spawn(serving);
+        let greeting = async {
+            if self.demo {
+                tell_demo(&demo(common, &services, &url).await?);
+            }
+            println!("Waypost is ready: {url}");
+            Ok::<_, Failure>(())
+        };
+        if let Some(greeted) = shutdown.run_until_cancelled(greeting).await {
+            greeted?;
+        }
+        let ended = services.until_ended(shutdown).await;
+        serving.await??;
+        ended
+    }
+}
+
+fn servers_urls(servers: &Servers) -> Urls {
+    Urls {
+        nats: Some(servers.nats_url().to_owned()),
+        database: Some(servers.database_url().to_owned()),
+        reader: servers.reader_database_url().map(str::to_owned),
+    }
+}
+
+/// Ends only where a server of ours cannot be brought back.
+async fn supervise(servers: &mut Servers, shutdown: &CancellationToken) -> local_servers::Error {
+    match shutdown.run_until_cancelled(servers.supervise()).await {
+        Some(lost) => lost,
+        // The services end first; then the servers are stopped.
+        None => std::future::pending().await,
+    }
+}
+
+async fn demo(common: &CommonSettings, services: &Services, url: &str) -> Result<Demo, Failure> {
+    let mut demo = match Demo::load(&common.home)? {
+        Some(demo) => demo,
+        None => demo::load(&services.commands, url).await?,
+    };
+    // The address may be another one than at the last start.
+    url.clone_into(&mut demo.url);
+    demo.save(&common.home)?;
+    Ok(demo)
+}
+
+fn tell_demo(demo: &Demo) {
+    println!("API          {}", demo.url);
+    println!("WebSocket    {}/ws", demo.url.replacen("http", "ws", 1));
+    println!("Metrics      {}/metrics", demo.url);
+    println!("Demo key     {}", demo.api_key);
+    println!(
+        "Demo sign-in {} {}",
+        demo.email,
+        demo.password.as_deref().unwrap_or("(known)")
+    );
+    println!("Workflows    {}", demo.workflows.join(", "));
+    println!(
+        "Webhook      {} (run `waypost listen` to see it)",
+        demo.webhook_url
+    );
+}

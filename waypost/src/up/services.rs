@@ -1,0 +1,127 @@
+//! All services on one log, one set of pools and one router.
+
+use std::sync::Arc;
+
+use access::{Access, LimitSettings};
+use axum::Router;
+use command_api::{CommandSettings, Commands};
+use event_log::{Durability, EventLog, Keyring, LogSettings};
+use projector::ProjectorSettings;
+use query_api::QuerySettings;
+use service::health::Readiness;
+use service::settings::{CommonSettings, DatabaseSettings};
+use service::{Clock, SystemClock, database};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::Failure;
+
+/// The settings of all services.
+#[derive(Debug, clap::Args)]
+pub(super) struct Settings {
+    #[command(flatten)]
+    log: LogSettings,
+    #[command(flatten)]
+    limits: LimitSettings,
+    #[command(flatten)]
+    commands: CommandSettings,
+    #[command(flatten)]
+    queries: QuerySettings,
+    #[command(flatten)]
+    projector: ProjectorSettings,
+}
+
+/// The services, running.
+pub(super) struct Services {
+    pub(super) commands: Commands,
+    pub(super) readiness: Readiness,
+    pub(super) router: Router,
+    tasks: JoinSet<Result<(), Failure>>,
+}
+
+impl Services {
+    pub(super) async fn start(
+        settings: Settings,
+        common: &CommonSettings,
+        database: &DatabaseSettings,
+        nats_url: String,
+        shutdown: &CancellationToken,
+    ) -> Result<Self, Failure> {
+        let log_settings = LogSettings {
+            nats_url,
+            ..settings.log
+        };
+        let log = EventLog::connect(&log_settings, Keyring::load(&common.home)?).await?;
+        tell_durability(log.durability());
+        let pool = database::connect(database)?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let access = Access::start(
+            &log,
+            &pool,
+            settings.limits,
+            clock.clone(),
+            shutdown.clone(),
+        )
+        .await?;
+        let readiness = Readiness::default();
+        let mut tasks = JoinSet::new();
+
+        let projector = projector::Dependencies {
+            log: log.clone(),
+            pool: pool.clone(),
+            settings: settings.projector,
+            readiness: readiness.clone(),
+        };
+        let stop = shutdown.clone();
+        tasks.spawn(async move { Ok(projector::run(projector, stop).await?) });
+
+        let workflows =
+            command_api::workflows::Directory::start(log.clone(), shutdown.clone()).await?;
+        let commands = command_api::router(command_api::Dependencies {
+            log: log.clone(),
+            access: access.clone(),
+            workflows,
+            clock: clock.clone(),
+            settings: settings.commands,
+            allow_private_targets: true,
+        });
+        let queries = query_api::router(query_api::Dependencies {
+            access: access.clone(),
+            log: log.clone(),
+            pool: database::connect_read_only(database)?,
+            clock,
+            settings: settings.queries,
+        });
+        readiness.add("keys", move || {
+            let ready = access.readiness();
+            async move { ready }
+        });
+        let router = commands.merge(queries);
+        Ok(Self {
+            commands: Commands::new(log),
+            readiness,
+            router,
+            tasks,
+        })
+    }
+
+    /// Waits until all have ended, as they do at `shutdown`; one that ends in a fault ends all.
+    pub(super) async fn until_ended(mut self, shutdown: &CancellationToken) -> Result<(), Failure> {
+        let mut ended = Ok(());
+        while let Some(task) = self.tasks.join_next().await {
+            let result = task.map_err(Failure::from).and_then(|result| result);
+            if !shutdown.is_cancelled() || result.is_err() {
+                shutdown.cancel();
+                ended = ended.and(result);
+            }
+        }
+        ended
+    }
+}
+
+fn tell_durability(durability: Durability) {
+    match durability {
+        Durability::Always => tracing::info!("Durability: {durability}"),
+        Durability::Within(_) | Durability::Unknown => tracing::warn!("Durability: {durability}"),
+    }
+}
