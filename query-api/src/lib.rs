@@ -1,1 +1,104 @@
-//! Placeholder.
+//! HTTP out: reads and exports from the read models.
+//!
+//! Every read goes through `Reading`, which holds the proof that its caller may ask, waits for
+//! the position that the caller names, and gives the organization that every query filters by.
+
+pub mod exports;
+mod keys;
+mod paging;
+mod progress;
+mod reading;
+mod records;
+mod runs;
+mod settings;
+mod state;
+mod webhooks;
+mod workflows;
+
+use std::sync::Arc;
+
+use access::Access;
+use axum::Router;
+use event_log::EventLog;
+use service::health::{self, Readiness};
+use service::settings::HttpSettings;
+use service::{Clock, ServeError};
+use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
+
+use self::exports::Exports;
+use self::progress::Progress;
+pub use self::settings::QuerySettings;
+use self::state::State;
+
+/// What reads need.
+#[derive(Clone)]
+pub struct Dependencies {
+    /// Who may ask.
+    pub access: Access,
+    /// What positions are places in. Reads go on without it.
+    pub log: EventLog,
+    /// The read models, as a role that can only read.
+    pub pool: PgPool,
+    /// The time in the names of files.
+    pub clock: Arc<dyn Clock>,
+    /// How reads are answered.
+    pub settings: QuerySettings,
+}
+
+/// Everything that can be read. It follows the projections for as long as the router is kept.
+pub fn router(dependencies: Dependencies) -> Router {
+    let Dependencies {
+        access,
+        log,
+        pool,
+        clock,
+        settings,
+    } = dependencies;
+    let state = State {
+        access,
+        log,
+        progress: Progress::follow(pool.clone(), settings.position_poll),
+        position_wait: settings.position_wait,
+        exports: Exports::new(pool.clone(), clock, settings.exports),
+        pool,
+    };
+    Router::new()
+        .merge(exports::router())
+        .merge(keys::router())
+        .merge(records::router())
+        .merge(runs::router())
+        .merge(webhooks::router())
+        .merge(workflows::router())
+        .with_state(state)
+}
+
+/// Answers reads at an address of its own until `shutdown`.
+pub async fn run(
+    dependencies: Dependencies,
+    http: &HttpSettings,
+    shutdown: CancellationToken,
+) -> Result<(), ServeError> {
+    let readiness = Readiness::default();
+    add_checks(&readiness, &dependencies);
+    let router = router(dependencies).merge(health::router(readiness));
+    let listener = service::listen(http.addr).await?;
+    tracing::info!(address = %http.addr, "Reads are answered");
+    service::serve(listener, service::edge(router), shutdown, http.shutdown).await
+}
+
+fn add_checks(readiness: &Readiness, dependencies: &Dependencies) {
+    let pool = dependencies.pool.clone();
+    readiness.add("read models", move || {
+        let pool = pool.clone();
+        async move {
+            let answer = sqlx::query_scalar!("SELECT 1").fetch_one(&pool).await;
+            answer.map(drop).map_err(|_| "no answer".to_owned())
+        }
+    });
+    let access = dependencies.access.clone();
+    readiness.add("keys", move || {
+        let ready = access.readiness();
+        async move { ready }
+    });
+}

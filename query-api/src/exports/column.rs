@@ -1,0 +1,124 @@
+//! What an exported file has: the columns of a kind, stated once for every format.
+
+use std::borrow::Cow;
+
+use chrono::{DateTime, NaiveDate, Utc};
+
+/// A kind of record that can be exported. Companies, deals and contacts each have one.
+#[derive(Debug)]
+pub struct Kind {
+    /// Its name in file names, such as `contacts`.
+    pub name: &'static str,
+    /// Its name as people read it.
+    pub title: &'static str,
+    /// The columns of its files, in this order.
+    pub columns: &'static [Column],
+    /// Reads these columns of one organization, newest first; see `snapshot_of!`.
+    pub(super) statement: &'static str,
+}
+
+/// One column.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// Its name, the same as the record's field.
+    pub name: &'static str,
+    /// What its cells hold.
+    pub content: Content,
+    /// The usual width of its cells in characters.
+    pub width: u8,
+}
+
+/// What the cells of a column hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Text, phone numbers included.
+    Text,
+    /// A whole number.
+    Integer,
+    /// A day.
+    Date,
+    /// A moment.
+    Timestamp,
+}
+
+/// What one cell holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cell<'a> {
+    /// Nothing.
+    Empty,
+    /// Text as it was given.
+    Text(&'a str),
+    /// A whole number.
+    Integer(i64),
+    /// A day.
+    Date(NaiveDate),
+    /// A moment.
+    Timestamp(DateTime<Utc>),
+}
+
+impl Column {
+    /// A column of text.
+    pub const fn text(name: &'static str, width: u8) -> Self {
+        Self::new(name, Content::Text, width)
+    }
+
+    /// A column of whole numbers.
+    pub const fn integer(name: &'static str, width: u8) -> Self {
+        Self::new(name, Content::Integer, width)
+    }
+
+    /// A column of days.
+    pub const fn date(name: &'static str) -> Self {
+        Self::new(name, Content::Date, 12)
+    }
+
+    /// A column of moments.
+    pub const fn timestamp(name: &'static str) -> Self {
+        Self::new(name, Content::Timestamp, 19)
+    }
+
+    const fn new(name: &'static str, content: Content, width: u8) -> Self {
+        Self {
+            name,
+            content,
+            width,
+        }
+    }
+
+    /// The name as a heading for people: `companyId` becomes `Company ID`.
+    pub fn heading(&self) -> String {
+        let mut words: Vec<Cow<'_, str>> = Vec::new();
+        let mut rest = self.name;
+        while !rest.is_empty() {
+            let end = rest[1..]
+                .find(|c: char| c.is_ascii_uppercase())
+                .map_or(rest.len(), |at| at + 1);
+            let word = &rest[..end];
+            words.push(match word {
+                "id" | "Id" => "ID".into(),
+                _ if words.is_empty() => capitalized(word).into(),
+                _ => word.to_ascii_lowercase().into(),
+            });
+            rest = &rest[end..];
+        }
+        words.join(" ")
+    }
+}
+
+fn capitalized(word: &str) -> String {
+    word[..1].to_ascii_uppercase() + &word[1..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_are_words() {
+        let heading = |name| Column::text(name, 1).heading();
+        assert_eq!(heading("id"), "ID");
+        assert_eq!(heading("firstName"), "First name");
+        assert_eq!(heading("companyId"), "Company ID");
+        assert_eq!(heading("expectedCloseDate"), "Expected close date");
+    }
+}

@@ -1,0 +1,152 @@
+use std::io::Cursor;
+
+use calamine::{Data, DataType, Reader, Xlsx};
+use chrono::TimeZone;
+use proptest::prelude::*;
+
+use super::*;
+
+static THINGS: Kind = Kind {
+    name: "things",
+    title: "Things",
+    columns: &[
+        Column::text("id", 10),
+        Column::integer("size", 8),
+        Column::date("madeOn"),
+        Column::timestamp("createdAt"),
+    ],
+    statement: "",
+};
+
+type Row = (String, Option<i64>, NaiveDate, DateTime<Utc>);
+
+fn workbook(rows: &[Row], rows_per_sheet: u32) -> Xlsx<Cursor<Vec<u8>>> {
+    let mut writer = ExcelWriter::with_rows_per_sheet(&THINGS, rows_per_sheet).unwrap();
+    for (text, number, day, moment) in rows {
+        let cells = [
+            Cell::Text(text),
+            number.map_or(Cell::Empty, Cell::Integer),
+            Cell::Date(*day),
+            Cell::Timestamp(*moment),
+        ];
+        writer.write_row(&cells).unwrap();
+    }
+    let mut bytes = Vec::new();
+    writer.finish(&mut bytes).unwrap();
+    Xlsx::new(Cursor::new(bytes)).unwrap()
+}
+
+fn row(text: &str) -> Row {
+    let moment = Utc.with_ymd_and_hms(2026, 11, 21, 14, 9, 33).unwrap();
+    (text.to_owned(), Some(7), moment.date_naive(), moment)
+}
+
+/// Every value of one column below the header, sheet after sheet.
+fn column(workbook: &mut Xlsx<Cursor<Vec<u8>>>, index: usize) -> Vec<Data> {
+    let sheets = workbook.worksheets();
+    let values = sheets.iter().flat_map(|(_, sheet)| sheet.rows().skip(1));
+    values.map(|row| row[index].clone()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn what_is_written_is_read_back(
+        rows in proptest::collection::vec(
+            (
+                "[^\u{0}-\u{1f}\u{7f}\u{fffe}\u{ffff}]{1,30}|[=+@-][A-Z0-9()+]{1,8}",
+                proptest::option::of(-LARGEST_NUMBER..=LARGEST_NUMBER),
+                0..80_000_i64,
+                0..4_000_000_000_i64,
+            ),
+            1..10,
+        ),
+    ) {
+        let first = NaiveDate::from_ymd_opt(1900, 3, 1).unwrap();
+        let rows: Vec<Row> = rows
+            .into_iter()
+            .map(|(text, number, days, seconds)| {
+                let day = first + chrono::Duration::days(days);
+                (text, number, day, Utc.timestamp_opt(seconds, 0).unwrap())
+            })
+            .collect();
+        let mut workbook = workbook(&rows, 5);
+        let texts: Vec<Data> = rows.iter().map(|row| Data::String(row.0.clone())).collect();
+        prop_assert_eq!(column(&mut workbook, 0), texts);
+        for (read, row) in column(&mut workbook, 1).iter().zip(&rows) {
+            #[expect(clippy::cast_precision_loss)]
+            let number = row.1.map(|number| number as f64);
+            prop_assert_eq!(read.get_float(), number);
+        }
+        let days: Vec<_> = column(&mut workbook, 2).iter().map(|d| day_of(d).date()).collect();
+        prop_assert_eq!(days, rows.iter().map(|row| row.2).collect::<Vec<_>>());
+        for (read, row) in column(&mut workbook, 3).iter().zip(&rows) {
+            let off = day_of(read) - row.3.naive_utc();
+            prop_assert!(off.num_milliseconds().abs() < 2, "{read:?} is not {}", row.3);
+        }
+        prop_assert_eq!(workbook.sheet_names().len(), rows.len().div_ceil(4));
+    }
+}
+
+fn day_of(data: &Data) -> chrono::NaiveDateTime {
+    match data {
+        Data::DateTime(moment) => {
+            let (y, mo, d, h, mi, s, ms) = moment.to_ymd_hms_milli();
+            let day = NaiveDate::from_ymd_opt(y.into(), mo.into(), d.into()).unwrap();
+            day.and_hms_milli_opt(h.into(), mi.into(), s.into(), ms.into())
+                .unwrap()
+        }
+        other => panic!("{other:?} is no date"),
+    }
+}
+
+#[test]
+fn a_full_sheet_is_followed_by_another_with_the_same_header() {
+    let rows: Vec<Row> = ["a", "b", "c"].map(row).into();
+    let mut workbook = workbook(&rows, 3);
+    assert_eq!(workbook.sheet_names(), ["Things", "Things 2"]);
+    for (name, sheet) in workbook.worksheets() {
+        let header: Vec<String> = sheet
+            .rows()
+            .next()
+            .unwrap()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(header, ["id", "size", "madeOn", "createdAt"], "{name}");
+    }
+    let texts: Vec<String> = column(&mut workbook, 0)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(texts, ["a", "b", "c"]);
+}
+
+#[test]
+fn text_is_never_a_formula() {
+    let mut workbook = workbook(&[row("=1+1")], ROWS_PER_SHEET);
+    let formulas = workbook.worksheet_formula("Things").unwrap();
+    assert!(formulas.is_empty());
+    assert_eq!(column(&mut workbook, 0), [Data::String("=1+1".to_owned())]);
+}
+
+#[test]
+fn what_excel_cannot_hold_is_text() {
+    let (text, _, _, moment) = row(&"é".repeat(40_000));
+    let early = NaiveDate::from_ymd_opt(1850, 1, 1).unwrap();
+    let mut workbook = workbook(&[(text, Some(i64::MAX), early, moment)], ROWS_PER_SHEET);
+    let Data::String(text) = &column(&mut workbook, 0)[0] else {
+        panic!("no text");
+    };
+    assert_eq!(text.encode_utf16().count(), LONGEST_TEXT);
+    assert!(text.ends_with('…'));
+    assert_eq!(
+        column(&mut workbook, 1),
+        [Data::String(i64::MAX.to_string())]
+    );
+    assert_eq!(
+        column(&mut workbook, 2),
+        [Data::String("1850-01-01".to_owned())]
+    );
+}

@@ -1,0 +1,284 @@
+//! The table: its columns' places, its headings, and its rows.
+
+use std::fmt::Write as _;
+
+use chrono::Datelike;
+
+use super::page::{BODY_WIDTH, Grey, Page, SIDE};
+use super::typeface::Typeface;
+use super::wrap::{Fit, Line, wrap};
+use super::{Fonts, Title};
+use crate::exports::column::{Cell, Column, Content, Kind};
+
+const TITLE_SIZE: f32 = 16.0;
+const SUBTITLE_SIZE: f32 = 9.0;
+const HEADING_SIZE: f32 = 6.6;
+const CELL_SIZE: f32 = 6.6;
+/// From one line's baseline to the next, in sizes.
+const LEADING: f32 = 1.22;
+/// From the top of a line to its baseline, in sizes.
+const ASCENT: f32 = 0.95;
+/// Above and below a cell's lines.
+const PADDING: f32 = 2.2;
+/// Between two columns.
+const GAP: f32 = 5.0;
+/// The most lines of a cell.
+const MAX_LINES: usize = 5;
+/// A column is at least this share of a column of usual width.
+const NARROWEST: u8 = 9;
+
+/// The table of one kind.
+pub(super) struct Table {
+    kind: &'static Kind,
+    title: Title,
+    footer: String,
+    columns: Vec<Place>,
+    headings: Vec<String>,
+    row: Row,
+    rows: u64,
+}
+
+/// Where a column stands.
+#[derive(Clone, Copy)]
+struct Place {
+    left: f32,
+    width: f32,
+    /// Numbers stand on the right, so that their digits do.
+    on_the_right: bool,
+}
+
+/// A row that was laid out and is about to be drawn. Its memory is used for every row.
+#[derive(Default)]
+struct Row {
+    /// The texts of all cells, one after the other.
+    text: String,
+    /// Where each cell's text ends in `text`, and its lines in `lines`.
+    ends: Vec<(usize, usize)>,
+    lines: Vec<Line>,
+}
+
+impl Table {
+    /// Sets the columns beside each other over the whole width.
+    pub(super) fn new(kind: &'static Kind, title: Title, fonts: &mut Fonts) -> Self {
+        let headings: Vec<String> = kind.columns.iter().map(Column::heading).collect();
+        let columns = places(kind, &headings, &mut fonts.bold);
+        let day = title.at.format("%-d %B").to_string();
+        let footer = format!(
+            "{} · {} · {day} {} (UTC)",
+            title.organization,
+            kind.title,
+            title.at.year()
+        );
+        Self {
+            kind,
+            title,
+            footer,
+            columns,
+            headings,
+            row: Row::default(),
+            rows: 0,
+        }
+    }
+
+    /// Whether no row has been drawn.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// The first page: title, organization, date, and the headings.
+    pub(super) fn first_page(&self, fonts: &mut Fonts) -> Page {
+        let mut page = Page::default();
+        let top = page.advance(44.0);
+        let baseline = top - TITLE_SIZE * ASCENT;
+        page.begin_texts(&fonts.bold, TITLE_SIZE, Grey::INK);
+        page.text(self.kind.title, false, (SIDE, baseline), &mut fonts.bold);
+        page.end_texts();
+
+        let subtitle = format!(
+            "{} · as of {} UTC",
+            self.title.organization,
+            self.title.at.format("%-d %B %Y, %H:%M")
+        );
+        page.begin_texts(&fonts.regular, SUBTITLE_SIZE, Grey::FAINT);
+        let at = (SIDE, baseline - 15.0);
+        page.text(&subtitle, false, at, &mut fonts.regular);
+        page.end_texts();
+        self.draw_headings(&mut page, fonts);
+        page
+    }
+
+    /// A further page with the headings.
+    pub(super) fn further_page(&self, fonts: &mut Fonts) -> Page {
+        let mut page = Page::default();
+        self.draw_headings(&mut page, fonts);
+        page
+    }
+
+    /// Breaks a row's cells into lines; gives the row's height.
+    pub(super) fn lay_out(&mut self, cells: &[Cell<'_>], fonts: &mut Fonts) -> f32 {
+        let row = &mut self.row;
+        row.text.clear();
+        row.ends.clear();
+        row.lines.clear();
+        let mut tallest = 1;
+        for (cell, place) in cells.iter().zip(&self.columns) {
+            let (start, first) = (row.text.len(), row.lines.len());
+            push_text(*cell, &mut row.text);
+            let fit = Fit {
+                width: place.width,
+                size: CELL_SIZE,
+                max_lines: MAX_LINES,
+            };
+            wrap(&row.text[start..], fit, &mut fonts.regular, &mut row.lines);
+            row.ends.push((row.text.len(), row.lines.len()));
+            tallest = tallest.max(row.lines.len() - first);
+        }
+        height_of(tallest, CELL_SIZE)
+    }
+
+    /// Draws the row that was laid out last, every other one on a stripe.
+    pub(super) fn draw_row(&mut self, page: &mut Page, height: f32, fonts: &mut Fonts) {
+        let top = page.advance(height);
+        if self.rows % 2 == 1 {
+            page.fill(top, height, Grey::STRIPE);
+        }
+        self.rows += 1;
+        let first = top - PADDING - CELL_SIZE * ASCENT;
+        page.begin_texts(&fonts.regular, CELL_SIZE, Grey::INK);
+        let (mut text_start, mut line_start) = (0, 0);
+        for ((text_end, line_end), place) in self.row.ends.iter().zip(&self.columns) {
+            let text = &self.row.text[text_start..*text_end];
+            let mut y = first;
+            for line in &self.row.lines[line_start..*line_end] {
+                let text = &text[line.start..line.end];
+                let x = place.start_of(text, &mut fonts.regular);
+                page.text(text, line.shortened, (x, y), &mut fonts.regular);
+                y -= CELL_SIZE * LEADING;
+            }
+            (text_start, line_start) = (*text_end, *line_end);
+        }
+        page.end_texts();
+    }
+
+    /// Says that there are no rows.
+    pub(super) fn draw_nothing(&self, page: &mut Page, fonts: &mut Fonts) {
+        let top = page.advance(height_of(1, SUBTITLE_SIZE));
+        let text = format!("No {}.", self.kind.name);
+        let at = (SIDE + GAP / 2.0, top - PADDING - SUBTITLE_SIZE);
+        page.begin_texts(&fonts.regular, SUBTITLE_SIZE, Grey::FAINT);
+        page.text(&text, false, at, &mut fonts.regular);
+        page.end_texts();
+    }
+
+    /// Draws the foot of a page.
+    pub(super) fn draw_footer(&self, page: &mut Page, number: usize, fonts: &mut Fonts) {
+        page.footer(&self.footer, number, &mut fonts.regular);
+    }
+
+    fn draw_headings(&self, page: &mut Page, fonts: &mut Fonts) {
+        let mut lines: Vec<Vec<Line>> = Vec::with_capacity(self.columns.len());
+        for (heading, place) in self.headings.iter().zip(&self.columns) {
+            let fit = Fit {
+                width: place.width,
+                size: HEADING_SIZE,
+                max_lines: 3,
+            };
+            let mut broken = Vec::new();
+            wrap(heading, fit, &mut fonts.bold, &mut broken);
+            lines.push(broken);
+        }
+        let tallest = lines.iter().map(Vec::len).max().unwrap_or(1);
+        let height = height_of(tallest, HEADING_SIZE) + PADDING;
+        let top = page.advance(height);
+        page.fill(top, height, Grey::HEADING);
+        page.begin_texts(&fonts.bold, HEADING_SIZE, Grey::INK);
+        for ((heading, lines), place) in self.headings.iter().zip(&lines).zip(&self.columns) {
+            let mut y = top - 1.5 * PADDING - HEADING_SIZE * ASCENT;
+            for line in lines {
+                let text = &heading[line.start..line.end];
+                let x = place.start_of(text, &mut fonts.bold);
+                page.text(text, line.shortened, (x, y), &mut fonts.bold);
+                y -= HEADING_SIZE * LEADING;
+            }
+        }
+        page.end_texts();
+        page.rule(top - height);
+    }
+}
+
+impl Place {
+    fn start_of(self, text: &str, typeface: &mut Typeface) -> f32 {
+        if self.on_the_right {
+            self.left + self.width - typeface.width(text, CELL_SIZE)
+        } else {
+            self.left
+        }
+    }
+}
+
+/// Shares the width out by the columns' usual widths; no column is narrower than the longest
+/// word of its heading.
+fn places(kind: &'static Kind, headings: &[String], bold: &mut Typeface) -> Vec<Place> {
+    let total: f32 = kind.columns.iter().map(weight).sum();
+    let least: Vec<f32> = headings
+        .iter()
+        .map(|heading| {
+            let words = heading.split(' ');
+            let widest = words.map(|word| bold.width(word, HEADING_SIZE));
+            widest.fold(0.0, f32::max) + GAP + 0.5
+        })
+        .collect();
+    let share = |width: f32, total: f32, column| width * weight(column) / total;
+    // What the narrowest columns get more than their share is taken from the others.
+    let raised = |i: usize, column| share(BODY_WIDTH, total, column) < least[i];
+    let (mut fixed, mut shared) = (0.0, 0.0);
+    for (i, column) in kind.columns.iter().enumerate() {
+        if raised(i, column) {
+            fixed += least[i];
+        } else {
+            shared += weight(column);
+        }
+    }
+    let mut left = SIDE;
+    let mut places = Vec::with_capacity(kind.columns.len());
+    for (i, column) in kind.columns.iter().enumerate() {
+        let width = if raised(i, column) {
+            least[i]
+        } else {
+            share(BODY_WIDTH - fixed, shared, column)
+        };
+        places.push(Place {
+            left: left + GAP / 2.0,
+            width: width - GAP,
+            on_the_right: column.content == Content::Integer,
+        });
+        left += width;
+    }
+    places
+}
+
+/// Long cells wrap, so a wide column needs less than its usual width.
+fn weight(column: &Column) -> f32 {
+    let width = f32::from(column.width.max(NARROWEST));
+    if width > 24.0 {
+        24.0 + (width - 24.0) * 0.3
+    } else {
+        width
+    }
+}
+
+fn height_of(lines: usize, size: f32) -> f32 {
+    let lines = u8::try_from(lines).unwrap_or(u8::MAX);
+    f32::from(lines) * size * LEADING + 2.0 * PADDING
+}
+
+fn push_text(cell: Cell<'_>, text: &mut String) {
+    // Writing to memory does not fail.
+    let _ = match cell {
+        Cell::Empty => Ok(()),
+        Cell::Text(given) => text.write_str(given),
+        Cell::Integer(number) => write!(text, "{number}"),
+        Cell::Date(day) => write!(text, "{day}"),
+        Cell::Timestamp(moment) => write!(text, "{}", moment.format("%Y-%m-%d %H:%M")),
+    };
+}

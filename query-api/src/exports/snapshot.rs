@@ -1,0 +1,152 @@
+//! Reading all rows of an organization from one consistent snapshot.
+
+use std::time::Duration;
+
+use bytes::BytesMut;
+use futures::TryStreamExt;
+use schemas::OrgId;
+use sqlx::{Connection, PgConnection, PgPool};
+use tokio::sync::mpsc::error::SendTimeoutError;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+
+use super::column::Kind;
+use super::error::ExportError;
+use super::tuples::{Batch, strip_header};
+
+/// Rows are handed on in batches of about this many bytes.
+const BATCH_BYTES: usize = 64 * 1024;
+/// The batches that may wait to be written: memory stays flat, and neither side waits for long.
+const BATCHES_WAITING: usize = 4;
+
+/// A query over the rows of the organization `waypost.org`, checked against the read models and
+/// made into the statement that copies its result out.
+///
+/// A copy takes no parameters; a setting of the transaction stands in for the one that is needed.
+macro_rules! snapshot_of {
+    ($query:literal) => {{
+        const _: fn() = || drop(sqlx::query!($query));
+        concat!("COPY (", $query, ") TO STDOUT (FORMAT binary)")
+    }};
+}
+pub(super) use snapshot_of;
+
+/// An organization's rows of one kind as they were at one moment, newest first.
+pub(super) struct Snapshot {
+    /// The organization's name.
+    pub(super) organization: String,
+    /// The rows. An error is the last item; without one all rows have come.
+    pub(super) batches: mpsc::Receiver<Result<Batch, ExportError>>,
+}
+
+/// What reads a snapshot.
+pub(super) struct Reader {
+    pub(super) pool: PgPool,
+    pub(super) kind: &'static Kind,
+    /// How long to wait for whoever takes the rows.
+    pub(super) stall: Duration,
+    /// Held until the last row is read.
+    pub(super) _permit: OwnedSemaphorePermit,
+}
+
+type Opened = oneshot::Sender<Result<String, ExportError>>;
+
+impl Reader {
+    /// Begins to read; the first rows are there when this returns.
+    pub(super) async fn open(self, org: &OrgId) -> Result<Snapshot, ExportError> {
+        let (opened, organization) = oneshot::channel();
+        let (rows, batches) = mpsc::channel(BATCHES_WAITING);
+        tokio::spawn(self.read(org.clone(), opened, rows));
+        Ok(Snapshot {
+            organization: organization.await.map_err(|_| ExportError::Abandoned)??,
+            batches,
+        })
+    }
+
+    async fn read(
+        self,
+        org: OrgId,
+        opened: Opened,
+        rows: mpsc::Sender<Result<Batch, ExportError>>,
+    ) {
+        let mut opened = Some(opened);
+        let ended = self.copy_from_pool(&org, &mut opened, &rows).await;
+        if let Err(error) = ended {
+            // Nobody is left to be told where these fail.
+            match opened {
+                Some(opened) => drop(opened.send(Err(error))),
+                None => drop(rows.send_timeout(Err(error), self.stall).await),
+            }
+        }
+    }
+
+    async fn copy_from_pool(
+        &self,
+        org: &OrgId,
+        opened: &mut Option<Opened>,
+        rows: &mpsc::Sender<Result<Batch, ExportError>>,
+    ) -> Result<(), ExportError> {
+        let mut connection = self.pool.acquire().await?;
+        let copied = self.copy(&mut connection, org, opened, rows).await;
+        if copied.is_err() {
+            // Whoever used it next would first have to read what is left of the copy.
+            connection.close_on_drop();
+        }
+        copied
+    }
+
+    async fn copy(
+        &self,
+        connection: &mut PgConnection,
+        org: &OrgId,
+        opened: &mut Option<Opened>,
+        rows: &mpsc::Sender<Result<Batch, ExportError>>,
+    ) -> Result<(), ExportError> {
+        let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+        let mut transaction = connection.begin_with(begin).await?;
+        // Reading everything takes as long as it takes.
+        let organization = sqlx::query_scalar!(
+            r#"SELECT coalesce((SELECT name FROM organizations WHERE org_id = $1), $1) AS "name!"
+               FROM set_config('waypost.org', $1, true) AS org,
+                    set_config('statement_timeout', '0', true) AS timeout"#,
+            org.as_str(),
+        )
+        .fetch_one(&mut *transaction)
+        .await?;
+
+        let mut copy = transaction.copy_out_raw(self.kind.statement).await?;
+        let mut message = copy.try_next().await?.unwrap_or_default();
+        strip_header(&mut message)?;
+        if let Some(opened) = opened.take() {
+            // Where nobody listens any more, the first batch finds out.
+            let _ = opened.send(Ok(organization));
+        }
+        let mut batch = BytesMut::from(&message[..]);
+        drop(message);
+        while let Some(message) = copy.try_next().await? {
+            if batch.len() + message.len() > BATCH_BYTES {
+                let full = std::mem::replace(&mut batch, BytesMut::with_capacity(BATCH_BYTES));
+                self.hand_on(full, rows).await?;
+            }
+            // One message is one row.
+            batch.extend_from_slice(&message);
+        }
+        self.hand_on(batch, rows).await?;
+        drop(copy);
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    async fn hand_on(
+        &self,
+        batch: BytesMut,
+        rows: &mpsc::Sender<Result<Batch, ExportError>>,
+    ) -> Result<(), ExportError> {
+        let batch = Ok(Batch::new(batch));
+        rows.send_timeout(batch, self.stall)
+            .await
+            .map_err(|error| match error {
+                SendTimeoutError::Timeout(_) => ExportError::Stalled,
+                SendTimeoutError::Closed(_) => ExportError::Abandoned,
+            })
+    }
+}

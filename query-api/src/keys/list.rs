@@ -1,0 +1,81 @@
+//! `GET /api/v1/keys`
+
+use access::scope;
+use axum::http::Uri;
+use axum::response::Response;
+use chrono::{DateTime, Utc};
+use schemas::OrgId;
+use serde::Serialize;
+use service::HttpError;
+use sqlx::PgPool;
+
+use crate::paging::{Listed, Page, Parameters};
+use crate::progress::Projection;
+use crate::reading::Reading;
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ApiKey {
+    key_id: String,
+    name: String,
+    scopes: Vec<String>,
+    rate_limit: i64,
+    expires_at: Option<DateTime<Utc>>,
+    created_at: DateTime<Utc>,
+    last_used_at: Option<DateTime<Utc>>,
+}
+
+impl Listed for ApiKey {
+    fn created_at(&self) -> DateTime<Utc> {
+        self.created_at
+    }
+
+    fn id(&self) -> &str {
+        &self.key_id
+    }
+}
+
+pub(super) async fn list_keys(
+    reading: Reading<scope::ManageKeys>,
+    uri: Uri,
+) -> Result<Response, HttpError> {
+    let page = Page::asked_for(&Parameters::of(&uri)?)?;
+    let models = reading.models(&[Projection::ApiKeys]).await?;
+    let total = count_keys(reading.org(), models).await?;
+    let keys = find_keys(reading.org(), &page, models).await?;
+    Ok(page.answer(&uri, keys, total))
+}
+
+async fn count_keys(org: &OrgId, models: &PgPool) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT count(*) AS "total!" FROM api_keys WHERE org_id = $1"#,
+        org.as_str(),
+    )
+    .fetch_one(models)
+    .await
+}
+
+async fn find_keys(org: &OrgId, page: &Page, models: &PgPool) -> Result<Vec<ApiKey>, sqlx::Error> {
+    sqlx::query_as!(
+        ApiKey,
+        r#"SELECT key_id, name, scopes, rate_limit, expires_at, created_at,
+                  to_timestamp((
+                      SELECT max(use.second) FROM (
+                          SELECT counter, second FROM limit_windows
+                          UNION ALL SELECT counter, second FROM limit_uses
+                      ) AS use
+                      WHERE use.counter IN ('hourly/' || key_id, 'minute/' || key_id)
+                  )) AS last_used_at
+           FROM api_keys
+           WHERE org_id = $1 AND created_at <= coalesce($2::timestamptz, 'infinity')
+             AND (created_at < coalesce($2::timestamptz, 'infinity') OR key_id > $3)
+           ORDER BY created_at DESC, key_id OFFSET $4 LIMIT $5"#,
+        org.as_str(),
+        page.after_time(),
+        page.after_id(),
+        page.offset(),
+        page.fetched(),
+    )
+    .fetch_all(models)
+    .await
+}

@@ -1,0 +1,12 @@
+//! API keys.
+
+mod list;
+
+use axum::Router;
+use axum::routing::get;
+
+use crate::state::State;
+
+pub(crate) fn router() -> Router<State> {
+    Router::new().route("/api/v1/keys", get(list::list_keys))
+}

@@ -1,0 +1,61 @@
+//! `query-api` as a process of its own.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use access::{Access, LimitSettings};
+use clap::Parser;
+use event_log::{EventLog, Keyring, LogSettings};
+use query_api::{Dependencies, QuerySettings};
+use service::settings::{CommonSettings, DatabaseSettings, HttpSettings};
+use service::{SystemClock, database, telemetry};
+
+/// Answers reads and exports by HTTP from the read models.
+#[derive(Debug, Parser)]
+#[command(name = "query-api", version)]
+struct Cli {
+    #[command(flatten)]
+    common: CommonSettings,
+    #[command(flatten)]
+    http: HttpSettings,
+    #[command(flatten)]
+    log: LogSettings,
+    #[command(flatten)]
+    database: DatabaseSettings,
+    #[command(flatten)]
+    limits: LimitSettings,
+    #[command(flatten)]
+    queries: QuerySettings,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match start(Cli::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("query-api: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn start(cli: Cli) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    telemetry::init(&cli.common)?;
+    let shutdown = service::until_signalled()?;
+    let keyring = Keyring::load(&cli.common.home)?;
+    let log = EventLog::connect(&cli.log, keyring).await?;
+    // Requests are counted in tables that the role of the reads cannot write.
+    let counting = database::connect(&cli.database)?;
+    let clock = Arc::new(SystemClock);
+    let limits = cli.limits;
+    let access = Access::start(&log, &counting, limits, clock.clone(), shutdown.clone()).await?;
+    let dependencies = Dependencies {
+        access,
+        log,
+        pool: database::connect_read_only(&cli.database)?,
+        clock,
+        settings: cli.queries,
+    };
+    query_api::run(dependencies, &cli.http, shutdown).await?;
+    Ok(())
+}

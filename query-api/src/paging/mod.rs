@@ -1,0 +1,210 @@
+//! Lists: which part is asked for, and the envelope that it comes in.
+//!
+//! A list is ordered newest first, then by id. A page is found by its number, or by the cursor
+//! that the page before it gave, which costs the same however far down the list it is.
+
+mod cursor;
+mod parameters;
+
+use axum::Json;
+use axum::http::{HeaderValue, Uri, header};
+use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use service::HttpError;
+
+use self::cursor::Cursor;
+pub(crate) use self::parameters::Parameters;
+
+const DEFAULT_LIMIT: i64 = 20;
+const MAX_LIMIT: i64 = 100;
+/// Past the end of any list, and far from where sums with it leave the range of a bigint.
+const MAX_OFFSET: i64 = 1 << 60;
+
+/// The part of a list that is asked for.
+#[derive(Debug)]
+pub(crate) struct Page {
+    number: i64,
+    limit: i64,
+    cursor: Option<Cursor>,
+}
+
+/// An item of a list.
+pub(crate) trait Listed: Serialize {
+    /// When it came to be, by which lists are ordered.
+    fn created_at(&self) -> DateTime<Utc>;
+    /// Its id, by which lists are ordered next.
+    fn id(&self) -> &str;
+}
+
+#[derive(Serialize)]
+struct Envelope<T> {
+    data: Vec<T>,
+    total: i64,
+    page: i64,
+    limit: i64,
+}
+
+impl Page {
+    /// The page that a request asks for.
+    pub(crate) fn asked_for(parameters: &Parameters) -> Result<Self, HttpError> {
+        let limit = parameters.count("limit", DEFAULT_LIMIT)?;
+        if limit > MAX_LIMIT {
+            let message = format!("limit must be {MAX_LIMIT} or less, which {limit} is not");
+            return Err(HttpError::bad_request(message));
+        }
+        let number = parameters.count("page", 1)?;
+        let Some(text) = parameters.one("cursor")? else {
+            let cursor = None;
+            return Ok(Self {
+                number,
+                limit,
+                cursor,
+            });
+        };
+        if parameters.one("page")?.is_some() {
+            return Err(HttpError::bad_request(
+                "page and cursor cannot be given together",
+            ));
+        }
+        let cursor = Cursor::decode(text)
+            .ok_or_else(|| HttpError::bad_request("cursor is none that a list has given"))?;
+        Ok(Self {
+            number: cursor.page,
+            limit,
+            cursor: Some(cursor),
+        })
+    }
+
+    /// Where the page begins: items of this time or earlier, those of this time only if their id
+    /// comes later than [`Self::after_id`]. Null for a page that is found by its number.
+    pub(crate) fn after_time(&self) -> Option<DateTime<Utc>> {
+        self.cursor.as_ref().map(|cursor| cursor.created_at)
+    }
+
+    /// See [`Self::after_time`].
+    pub(crate) fn after_id(&self) -> &str {
+        self.cursor.as_ref().map_or("", |cursor| &cursor.id)
+    }
+
+    /// How many items to leave out from there.
+    pub(crate) fn offset(&self) -> i64 {
+        match self.cursor {
+            None => (self.number - 1).saturating_mul(self.limit).min(MAX_OFFSET),
+            Some(_) => 0,
+        }
+    }
+
+    /// How many items to fetch: one more than are shown, to see whether there is a next page.
+    pub(crate) fn fetched(&self) -> i64 {
+        self.limit + 1
+    }
+
+    /// The page as an answer: the items that were fetched, of `total` in the whole list.
+    pub(crate) fn answer<T: Listed>(&self, uri: &Uri, mut data: Vec<T>, total: i64) -> Response {
+        let shown = usize::try_from(self.limit).unwrap_or(usize::MAX);
+        let goes_on = data.len() > shown;
+        data.truncate(shown);
+        let next = data.last().filter(|_| goes_on).map(|last| Cursor {
+            page: self.number.saturating_add(1),
+            created_at: last.created_at(),
+            id: last.id().to_owned(),
+        });
+        let envelope = Envelope {
+            data,
+            total,
+            page: self.number,
+            limit: self.limit,
+        };
+        let mut response = Json(envelope).into_response();
+        let link = next.and_then(|next| HeaderValue::try_from(link(uri, &next)).ok());
+        if let Some(link) = link {
+            response.headers_mut().insert(header::LINK, link);
+        }
+        response
+    }
+}
+
+/// The address of the next page: this one's, but for its place in the list.
+fn link(uri: &Uri, next: &Cursor) -> String {
+    let mut address = format!("<{}?", uri.path());
+    let kept = uri.query().unwrap_or_default().split('&').filter(|part| {
+        let name = part.split('=').next().unwrap_or_default();
+        !matches!(name, "" | "page" | "cursor")
+    });
+    for part in kept {
+        address.push_str(part);
+        address.push('&');
+    }
+    address.push_str("cursor=");
+    address.push_str(&next.encode());
+    address.push_str(">; rel=\"next\"");
+    address
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(query: &str) -> Result<Page, String> {
+        let uri: Uri = format!("/list{query}").parse().unwrap();
+        Parameters::of(&uri)
+            .and_then(|parameters| Page::asked_for(&parameters))
+            .map_err(|error| error.message.into_owned())
+    }
+
+    #[test]
+    fn a_page_is_the_first_of_twenty_unless_said_otherwise() {
+        let page = asked("").unwrap();
+        assert_eq!((page.offset(), page.limit), (0, 20));
+        let page = asked("?limit=100&page=3&other=x").unwrap();
+        assert_eq!((page.offset(), page.limit), (200, 100));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (query, word) in [
+            ("?limit=0", "limit"),
+            ("?limit=101", "limit"),
+            ("?limit=-1", "limit"),
+            ("?limit=ten", "limit"),
+            ("?limit=", "limit"),
+            ("?limit=1.5", "limit"),
+            ("?limit=99999999999999999999", "limit"),
+            ("?limit=1&limit=2", "limit"),
+            ("?page=0", "page"),
+            ("?page=x", "page"),
+            ("?page=-99999999999999999999", "page"),
+            ("?cursor=x", "cursor"),
+            ("?page=1&cursor=x", "page and cursor"),
+        ] {
+            let message = asked(query).unwrap_err();
+            assert!(message.starts_with(word), "{query}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_page_beyond_all_numbers_is_past_the_end() {
+        let page = asked("?page=99999999999999999999").unwrap();
+        assert_eq!(page.offset(), MAX_OFFSET);
+    }
+
+    #[test]
+    fn the_next_page_keeps_all_other_parameters() {
+        let next = Cursor {
+            page: 2,
+            created_at: DateTime::UNIX_EPOCH,
+            id: "a".to_owned(),
+        };
+        let uri: Uri = "/a%20b?state=FAILED&page=1&limit=5".parse().unwrap();
+        let link = link(&uri, &next);
+        let address = link
+            .strip_prefix('<')
+            .and_then(|link| link.strip_suffix(">; rel=\"next\""))
+            .unwrap();
+        let page = asked(address.split_once("/a%20b").unwrap().1).unwrap();
+        assert_eq!(page.cursor, Some(next));
+        assert_eq!(page.limit, 5);
+        assert!(address.contains("state=FAILED"), "{address}");
+    }
+}

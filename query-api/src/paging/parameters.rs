@@ -1,0 +1,50 @@
+//! The parameters of a query string.
+
+use axum::extract::Query;
+use axum::http::Uri;
+use service::HttpError;
+
+/// A request's parameters, by name.
+pub(crate) struct Parameters(Vec<(String, String)>);
+
+impl Parameters {
+    /// Reads a request's query string.
+    pub(crate) fn of(uri: &Uri) -> Result<Self, HttpError> {
+        Query::try_from_uri(uri)
+            .map(|Query(parameters)| Self(parameters))
+            .map_err(|_| HttpError::bad_request("the query string cannot be read"))
+    }
+
+    /// The one value of a parameter, where it is given.
+    pub(crate) fn one(&self, name: &str) -> Result<Option<&str>, HttpError> {
+        let mut values = self.0.iter().filter(|(given, _)| given == name);
+        let first = values.next().map(|(_, value)| value.as_str());
+        if values.next().is_some() {
+            return Err(HttpError::bad_request(format!(
+                "{name} is given more than once"
+            )));
+        }
+        Ok(first)
+    }
+
+    /// The whole number, 1 or more, that a parameter gives.
+    pub(crate) fn count(&self, name: &str, default: i64) -> Result<i64, HttpError> {
+        let Some(text) = self.one(name)? else {
+            return Ok(default);
+        };
+        let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+        if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(HttpError::bad_request(format!(
+                "{name} must be an integer, which {text:?} is not"
+            )));
+        }
+        // A number beyond an i64 is beyond every bound as well.
+        let beyond = if text.starts_with('-') { 0 } else { i64::MAX };
+        match text.parse().unwrap_or(beyond) {
+            ..1 => Err(HttpError::bad_request(format!(
+                "{name} must be 1 or more, which {text} is not"
+            ))),
+            count => Ok(count),
+        }
+    }
+}

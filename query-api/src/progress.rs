@@ -1,0 +1,210 @@
+//! How far the projections are, kept in memory so that a read that waits for a position mostly
+//! need not ask.
+
+use std::time::Duration;
+
+use event_log::Position;
+use schemas::Log;
+use service::HttpError;
+use sqlx::PgPool;
+use sqlx::postgres::PgListener;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+/// The channel on which the projector says that it has moved on.
+const CHANNEL: &str = "projection";
+
+macro_rules! projections {
+    ($($name:ident = $text:literal in $log:ident),+ $(,)?) => {
+        /// A projection that reads come from.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Projection { $($name),+ }
+
+        impl Projection {
+            const ALL: &[Self] = &[$(Self::$name),+];
+
+            /// Its name in the table of checkpoints.
+            const fn name(self) -> &'static str {
+                match self { $(Self::$name => $text),+ }
+            }
+
+            /// The log it is folded from.
+            const fn log(self) -> Log {
+                match self { $(Self::$name => Log::$log),+ }
+            }
+        }
+    };
+}
+
+projections! {
+    Organizations = "organizations" in Events,
+    ApiKeys = "api_keys" in Events,
+    Workflows = "workflows" in Events,
+    Runs = "runs" in Events,
+    Webhooks = "webhooks" in Events,
+    Contacts = "contacts" in Events,
+    Deliveries = "deliveries" in Deliveries,
+}
+
+/// What is known of the projections.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// The database did not answer when it was last asked.
+    away: bool,
+    checkpoints: [Option<Checkpoint>; Projection::ALL.len()],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Checkpoint {
+    epoch: u32,
+    sequence: u64,
+}
+
+impl Known {
+    fn has_reached(&self, position: Position, projections: &[Projection]) -> bool {
+        projections
+            .iter()
+            // Of another log's position a projection knows nothing.
+            .filter(|projection| projection.log() == position.log())
+            .all(|projection| {
+                self.checkpoints[*projection as usize].is_some_and(|checkpoint| {
+                    checkpoint.epoch == position.epoch()
+                        && checkpoint.sequence >= position.sequence()
+                })
+            })
+    }
+}
+
+/// Knows how far the projections are. Clones are the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Progress(watch::Receiver<Known>);
+
+impl Progress {
+    /// Follows the projections for as long as a clone of this is kept.
+    pub(crate) fn follow(pool: PgPool, every: Duration) -> Self {
+        let (known, receiver) = watch::channel(Known::default());
+        let follower = Follower {
+            pool,
+            poll: every,
+            known,
+            listener: None,
+        };
+        tokio::spawn(follower.run());
+        Self(receiver)
+    }
+
+    /// 503 where the database is known to be away, without trying it.
+    pub(crate) fn check_database(&self) -> Result<(), HttpError> {
+        if self.0.borrow().away {
+            return Err(HttpError::unavailable("the database is not available"));
+        }
+        Ok(())
+    }
+
+    /// Waits until the projections have reached a position.
+    pub(crate) async fn wait_for(
+        &self,
+        position: Position,
+        projections: &[Projection],
+        patience: Duration,
+    ) -> Result<(), HttpError> {
+        if self.0.borrow().has_reached(position, projections) {
+            return Ok(());
+        }
+        let mut receiver = self.0.clone();
+        let reached =
+            receiver.wait_for(|known| known.away || known.has_reached(position, projections));
+        match timeout(patience, reached).await {
+            Ok(Ok(_)) => self.check_database(),
+            Ok(Err(_)) | Err(_) => Err(HttpError::unavailable(
+                "what is read has not reached the position of Waypost-Min-Position yet",
+            )),
+        }
+    }
+}
+
+/// Reads the checkpoints whenever the projector has moved them.
+struct Follower {
+    pool: PgPool,
+    poll: Duration,
+    known: watch::Sender<Known>,
+    listener: Option<PgListener>,
+}
+
+impl Follower {
+    async fn run(mut self) {
+        while !self.known.is_closed() {
+            // First listen, then read: what changes in between is heard of.
+            if self.listener.is_none() {
+                self.listener = self.listen().await.ok();
+            }
+            self.read().await;
+            let closed = self.known.clone();
+            tokio::select! {
+                () = moved(&mut self.listener, self.poll) => {}
+                () = closed.closed() => return,
+            }
+        }
+    }
+
+    async fn listen(&self) -> Result<PgListener, sqlx::Error> {
+        let mut listener = PgListener::connect_with(&self.pool).await?;
+        listener.listen(CHANNEL).await?;
+        Ok(listener)
+    }
+
+    async fn read(&mut self) {
+        let read = self.checkpoints().await;
+        let was_away = self.known.borrow().away;
+        match read {
+            Ok(checkpoints) => {
+                if was_away {
+                    tracing::info!("The read models can be read again");
+                }
+                let away = false;
+                self.known.send_replace(Known { away, checkpoints });
+            }
+            Err(error) => {
+                self.listener = None;
+                if !was_away {
+                    tracing::warn!(%error, "The read models cannot be read");
+                }
+                self.known.send_modify(|known| known.away = true);
+            }
+        }
+    }
+
+    async fn checkpoints(
+        &self,
+    ) -> Result<[Option<Checkpoint>; Projection::ALL.len()], sqlx::Error> {
+        let rows = sqlx::query!("SELECT name, epoch, sequence FROM projection_checkpoints")
+            .fetch_all(&self.pool)
+            .await?;
+        let mut checkpoints = [None; Projection::ALL.len()];
+        for row in rows {
+            let of = Projection::ALL.iter().find(|p| p.name() == row.name);
+            let place = of.and_then(|projection| checkpoints.get_mut(*projection as usize));
+            if let (Some(place), Ok(epoch)) = (place, u32::try_from(row.epoch)) {
+                let sequence = u64::try_from(row.sequence).unwrap_or_default();
+                *place = Some(Checkpoint { epoch, sequence });
+            }
+        }
+        Ok(checkpoints)
+    }
+}
+
+/// Returns when the projector has moved on, or it is time to look whether it has.
+async fn moved(listener: &mut Option<PgListener>, poll: Duration) {
+    let Some(heard) = listener else {
+        return sleep(poll).await;
+    };
+    match timeout(poll, heard.try_recv()).await {
+        // Several steps at once are one reason to look.
+        Ok(Ok(Some(_))) => while heard.next_buffered().is_some() {},
+        Ok(Ok(None)) | Err(_) => {}
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "Listening for the projector begins anew");
+            *listener = None;
+        }
+    }
+}

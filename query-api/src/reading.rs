@@ -1,0 +1,88 @@
+//! What a read is asked through.
+
+use access::{Authorized, ScopeMarker};
+use axum::RequestPartsExt;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{FromRequestParts, Path};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue};
+use event_log::{EventLog, Position};
+use schemas::OrgId;
+use service::HttpError;
+use sqlx::PgPool;
+
+use crate::progress::Projection;
+use crate::state::State;
+
+const MIN_POSITION: &str = "waypost-min-position";
+
+/// A read by a caller who may ask, that may have to wait for a position.
+///
+/// The read models can only be reached through [`Reading::models`], so that no read forgets to
+/// wait, and every query takes the caller's organization from here.
+pub(crate) struct Reading<S> {
+    caller: Authorized<S>,
+    least: Result<Vec<Position>, HttpError>,
+    state: State,
+}
+
+impl<S> Reading<S> {
+    /// Whose data is read.
+    pub(crate) fn org(&self) -> &OrgId {
+        &self.caller.org
+    }
+
+    /// The read models, once the projections that are read from have reached the position that
+    /// the caller named.
+    pub(crate) async fn models(&self, projections: &[Projection]) -> Result<&PgPool, HttpError> {
+        let state = &self.state;
+        for position in self.least.as_ref().map_err(Clone::clone)? {
+            let patience = state.position_wait;
+            state
+                .progress
+                .wait_for(*position, projections, patience)
+                .await?;
+        }
+        state.progress.check_database()?;
+        Ok(&state.pool)
+    }
+}
+
+impl<S: ScopeMarker> FromRequestParts<State> for Reading<S> {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, HttpError> {
+        let caller = Authorized::from_request_parts(parts, state).await?;
+        Ok(Self {
+            caller,
+            least: positions(&parts.headers, &state.log),
+            state: state.clone(),
+        })
+    }
+}
+
+fn positions(headers: &HeaderMap, log: &EventLog) -> Result<Vec<Position>, HttpError> {
+    let read = |value: &HeaderValue| {
+        let text = value.to_str().unwrap_or_default();
+        log.parse_position(text)
+            .map_err(|error| HttpError::bad_request(format!("Waypost-Min-Position: {error}")))
+    };
+    headers.get_all(MIN_POSITION).iter().map(read).collect()
+}
+
+/// The id in a request's path.
+pub(crate) struct ResourceId(pub(crate) String);
+
+impl FromRequestParts<State> for ResourceId {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &State) -> Result<Self, HttpError> {
+        let id: Result<Path<String>, PathRejection> = parts.extract().await;
+        let Path(id) = id.map_err(|error| HttpError::bad_request(error.body_text()))?;
+        if id.contains('\0') {
+            // Nothing has such an id, and Postgres refuses to look for one.
+            return Err(HttpError::not_found("there is nothing of this id"));
+        }
+        Ok(Self(id))
+    }
+}

@@ -1,0 +1,36 @@
+//! Settings of reads.
+
+use std::time::Duration;
+
+use clap::Args;
+use service::settings::seconds;
+
+use crate::exports::ExportSettings;
+
+/// How reads are answered.
+#[derive(Clone, Debug, Args)]
+pub struct QuerySettings {
+    /// How long a read waits for the position in `Waypost-Min-Position`:
+    /// `WAYPOST_POSITION_WAIT_SECONDS`, 5.
+    #[arg(
+        id = "position_wait_seconds",
+        long,
+        env = "WAYPOST_POSITION_WAIT_SECONDS",
+        default_value = "5",
+        value_parser = seconds
+    )]
+    pub position_wait: Duration,
+    /// How often the projections' positions are looked up where no word of a change came:
+    /// `WAYPOST_POSITION_POLL_SECONDS`, 1.
+    #[arg(
+        id = "position_poll_seconds",
+        long,
+        env = "WAYPOST_POSITION_POLL_SECONDS",
+        default_value = "1",
+        value_parser = seconds
+    )]
+    pub position_poll: Duration,
+    /// How exports are made.
+    #[command(flatten)]
+    pub exports: ExportSettings,
+}

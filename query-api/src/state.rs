@@ -1,0 +1,35 @@
+//! What every handler shares.
+
+use std::time::Duration;
+
+use access::Access;
+use axum::extract::FromRef;
+use event_log::EventLog;
+use sqlx::PgPool;
+
+use crate::exports::Exports;
+use crate::progress::Progress;
+
+/// What every handler shares; clones are the same. The read models are reached through
+/// [`Reading`](crate::reading::Reading) alone.
+#[derive(Clone)]
+pub(crate) struct State {
+    pub(crate) access: Access,
+    pub(crate) log: EventLog,
+    pub(crate) pool: PgPool,
+    pub(crate) progress: Progress,
+    pub(crate) position_wait: Duration,
+    pub(crate) exports: Exports,
+}
+
+impl FromRef<State> for Access {
+    fn from_ref(state: &State) -> Self {
+        state.access.clone()
+    }
+}
+
+impl FromRef<State> for Exports {
+    fn from_ref(state: &State) -> Self {
+        state.exports.clone()
+    }
+}

@@ -1,0 +1,127 @@
+//! `GET /api/v1/webhooks/{id}/deliveries`
+
+use access::scope;
+use axum::http::Uri;
+use axum::response::Response;
+use chrono::{DateTime, Utc};
+use schemas::OrgId;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use service::HttpError;
+use sqlx::PgPool;
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use super::get::no_webhook;
+use crate::paging::{Listed, Page, Parameters};
+use crate::progress::Projection;
+use crate::reading::{Reading, ResourceId};
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Delivery {
+    id: String,
+    event_id: Uuid,
+    #[serde(rename = "type")]
+    event_type: String,
+    status: String,
+    next_attempt_at: Option<DateTime<Utc>>,
+    attempts: Json<Box<RawValue>>,
+    created_at: DateTime<Utc>,
+    #[serde(skip)]
+    total: i64,
+}
+
+impl Listed for Delivery {
+    fn created_at(&self) -> DateTime<Utc> {
+        self.created_at
+    }
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+pub(super) async fn list_deliveries(
+    reading: Reading<scope::ManageWebhooks>,
+    ResourceId(webhook): ResourceId,
+    uri: Uri,
+) -> Result<Response, HttpError> {
+    let page = Page::asked_for(&Parameters::of(&uri)?)?;
+    let read_from = [Projection::Webhooks, Projection::Deliveries];
+    let models = reading.models(&read_from).await?;
+    let org = reading.org();
+    let deliveries = find_deliveries(org, &webhook, &page, models).await?;
+    let total = match deliveries.first() {
+        Some(delivery) => delivery.total,
+        None => count_deliveries(org, &webhook, models)
+            .await?
+            .ok_or_else(no_webhook)?,
+    };
+    Ok(page.answer(&uri, deliveries, total))
+}
+
+/// Places are found in an index alone, and from whichever end of the list is nearer: the total
+/// is exact and of the same snapshot, so that the last page costs what the first does. Only the
+/// deliveries that are shown are read themselves. Of a deleted endpoint there are none.
+async fn find_deliveries(
+    org: &OrgId,
+    webhook: &str,
+    page: &Page,
+    models: &PgPool,
+) -> Result<Vec<Delivery>, sqlx::Error> {
+    sqlx::query_as!(
+        Delivery,
+        r#"WITH list AS MATERIALIZED (
+               SELECT coalesce(sum(count), 0)::bigint AS total FROM totals
+               WHERE org_id = $1 AND kind = 'deliveries' AND parent = $2
+           ), place AS (
+               (SELECT delivery_id FROM deliveries
+                WHERE org_id = $1 AND webhook_id = $2
+                  AND created_at <= coalesce($3::timestamptz, 'infinity')
+                  AND (created_at < coalesce($3::timestamptz, 'infinity') OR delivery_id > $4)
+                  AND $5 <= (SELECT total / 2 FROM list)
+                ORDER BY created_at DESC, delivery_id OFFSET $5 LIMIT $6)
+               UNION ALL
+               (SELECT delivery_id FROM deliveries
+                WHERE org_id = $1 AND webhook_id = $2
+                  AND $5 > (SELECT total / 2 FROM list)
+                ORDER BY created_at, delivery_id DESC
+                OFFSET (SELECT greatest(total - $5 - $6, 0) FROM list)
+                LIMIT (SELECT greatest(least($6, total - $5), 0) FROM list))
+           )
+           SELECT delivery.delivery_id AS id, delivery.event_id, delivery.event_type,
+                  delivery.status, delivery.next_attempt_at,
+                  delivery.attempts AS "attempts: _", delivery.created_at, list.total AS "total!"
+           FROM list, place
+           JOIN deliveries AS delivery
+             ON delivery.org_id = $1 AND delivery.delivery_id = place.delivery_id
+           WHERE EXISTS (SELECT FROM webhooks WHERE org_id = $1 AND webhook_id = $2)
+           ORDER BY delivery.created_at DESC, delivery.delivery_id"#,
+        org.as_str(),
+        webhook,
+        page.after_time(),
+        page.after_id(),
+        page.offset(),
+        page.fetched(),
+    )
+    .fetch_all(models)
+    .await
+}
+
+/// How many deliveries the list has, where there is such an endpoint.
+async fn count_deliveries(
+    org: &OrgId,
+    webhook: &str,
+    models: &PgPool,
+) -> Result<Option<i64>, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT (SELECT coalesce(sum(count), 0)::bigint FROM totals
+                   WHERE org_id = $1 AND kind = 'deliveries' AND parent = $2) AS "total!"
+           FROM webhooks WHERE org_id = $1 AND webhook_id = $2"#,
+        org.as_str(),
+        webhook,
+    )
+    .fetch_optional(models)
+    .await
+}

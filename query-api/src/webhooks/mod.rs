@@ -1,0 +1,22 @@
+//! Webhook endpoints and what was sent to them.
+
+mod deliveries;
+mod get;
+mod list;
+mod row;
+
+use axum::Router;
+use axum::routing::get;
+
+use self::row::Webhook;
+use crate::state::State;
+
+pub(crate) fn router() -> Router<State> {
+    Router::new()
+        .route("/api/v1/webhooks", get(list::list_webhooks))
+        .route("/api/v1/webhooks/{id}", get(get::get_webhook))
+        .route(
+            "/api/v1/webhooks/{id}/deliveries",
+            get(deliveries::list_deliveries),
+        )
+}

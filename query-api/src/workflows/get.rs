@@ -1,0 +1,58 @@
+//! `GET /api/v1/workflows/{id}`
+
+use access::scope;
+use axum::Json;
+use chrono::{DateTime, Utc};
+use schemas::OrgId;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use service::HttpError;
+use sqlx::PgPool;
+
+use crate::progress::Projection;
+use crate::reading::{Reading, ResourceId};
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Workflow {
+    #[serde(rename = "workflowId")]
+    id: String,
+    name: String,
+    status: String,
+    version: i64,
+    timeout_seconds: i64,
+    created_at: DateTime<Utc>,
+    updated_at: DateTime<Utc>,
+    steps: sqlx::types::Json<Box<RawValue>>,
+}
+
+pub(super) async fn get_workflow(
+    reading: Reading<scope::ReadWorkflows>,
+    ResourceId(id): ResourceId,
+) -> Result<Json<Workflow>, HttpError> {
+    let models = reading.models(&[Projection::Workflows]).await?;
+    let workflow = find_workflow(reading.org(), &id, models).await?;
+    workflow.map(Json).ok_or_else(no_workflow)
+}
+
+/// 404, whether the workflow or its runs were asked for.
+pub(super) fn no_workflow() -> HttpError {
+    HttpError::not_found("there is no workflow of this id")
+}
+
+async fn find_workflow(
+    org: &OrgId,
+    id: &str,
+    models: &PgPool,
+) -> Result<Option<Workflow>, sqlx::Error> {
+    sqlx::query_as!(
+        Workflow,
+        r#"SELECT workflow_id AS id, name, status, version, timeout_seconds, created_at, updated_at,
+                  steps AS "steps: _"
+           FROM workflows WHERE org_id = $1 AND workflow_id = $2"#,
+        org.as_str(),
+        id,
+    )
+    .fetch_optional(models)
+    .await
+}

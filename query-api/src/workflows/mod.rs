@@ -1,0 +1,17 @@
+//! Workflows and their runs.
+
+mod get;
+mod list;
+mod list_runs;
+
+use axum::Router;
+use axum::routing::get;
+
+use crate::state::State;
+
+pub(crate) fn router() -> Router<State> {
+    Router::new()
+        .route("/api/v1/workflows", get(list::list_workflows))
+        .route("/api/v1/workflows/{id}", get(get::get_workflow))
+        .route("/api/v1/workflows/{id}/runs", get(list_runs::list_runs))
+}
