@@ -28,8 +28,14 @@ pub struct CommonSettings {
     /// The folder of secrets, outbox and private servers: `WAYPOST_HOME`, `.waypost`.
     #[arg(long, env = "WAYPOST_HOME", default_value = ".waypost", global = true)]
     pub home: PathBuf,
-    /// What is logged, such as `info,projector=debug`: `WAYPOST_LOG`, `info`.
-    #[arg(long, env = "WAYPOST_LOG", default_value = "info", global = true)]
+    /// What is logged, such as `info,projector=debug`: `WAYPOST_LOG`; by
+    /// default everything worth knowing of Waypost, and of its libraries only what went wrong.
+    #[arg(
+        long,
+        env = "WAYPOST_LOG",
+        default_value = "info,sqlx=error,async_nats=warn",
+        global = true
+    )]
     pub log: String,
     /// How log lines look: `WAYPOST_LOG_FORMAT`, `auto`.
     #[arg(
