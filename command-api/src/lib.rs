@@ -1,1 +1,127 @@
-//! Placeholder.
+//! HTTP in: commands become events.
+//!
+//! Each command loads what it needs of its aggregate from the log, decides in a pure function of
+//! `domain`, and appends with the past that it saw as its expectation. What the operator's command
+//! line does too stands here as a public function beside its handler.
+
+mod answer;
+mod body;
+mod commands;
+mod error;
+mod idempotency;
+mod random;
+mod settings;
+
+pub mod accounts;
+pub mod keys;
+pub mod organizations;
+pub mod records;
+pub mod runs;
+pub mod secrets;
+pub mod webhooks;
+pub mod workflows;
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use access::Access;
+use axum::Router;
+use axum::extract::FromRef;
+use event_log::EventLog;
+use service::settings::HttpSettings;
+use service::{Clock, ServeError, health};
+use tokio_util::sync::CancellationToken;
+
+pub use commands::{Commands, Done, Origin};
+pub use error::{CommandError, LogError, NotFound, Refusal};
+pub use random::Random;
+pub use settings::CommandSettings;
+
+/// What the routes of commands stand on.
+#[derive(Clone)]
+pub struct Dependencies {
+    /// Where events go.
+    pub log: EventLog,
+    /// Who may do what, and how often.
+    pub access: Access,
+    /// What is known of workflows.
+    pub workflows: workflows::Directory,
+    /// What tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// How commands are taken.
+    pub settings: CommandSettings,
+    /// Whether webhooks may point at private addresses.
+    pub allow_private_targets: bool,
+}
+
+/// What every handler sees; clones are the same.
+#[derive(Clone)]
+pub(crate) struct App(Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) commands: Commands,
+    pub(crate) access: Access,
+    pub(crate) workflows: workflows::Directory,
+    pub(crate) private_targets: bool,
+}
+
+impl Deref for App {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+impl FromRef<App> for Access {
+    fn from_ref(app: &App) -> Self {
+        app.access.clone()
+    }
+}
+
+/// All routes of commands, without what surrounds a whole process ([`service::edge`]).
+pub fn router(dependencies: Dependencies) -> Router {
+    let commands = Commands::new(dependencies.log)
+        .with_clock(dependencies.clock)
+        .with_receipts_lasting(dependencies.settings.idempotency);
+    let app = App(Arc::new(Inner {
+        commands,
+        access: dependencies.access,
+        workflows: dependencies.workflows,
+        private_targets: dependencies.allow_private_targets,
+    }));
+    Router::new()
+        .merge(keys::router())
+        .merge(records::router())
+        .merge(runs::router())
+        .merge(webhooks::router())
+        .merge(workflows::router())
+        .with_state(app)
+}
+
+/// Serves commands at an address of their own until `shutdown`.
+pub async fn run(
+    dependencies: Dependencies,
+    http: &HttpSettings,
+    shutdown: CancellationToken,
+) -> Result<(), ServeError> {
+    let readiness = health::Readiness::default();
+    let log = dependencies.log.clone();
+    readiness.add("event log", move || {
+        let connected = log.is_connected();
+        async move {
+            connected
+                .then_some(())
+                .ok_or_else(|| "not connected".to_owned())
+        }
+    });
+    let access = dependencies.access.clone();
+    readiness.add("keys", move || {
+        let ready = access.readiness();
+        async move { ready }
+    });
+    let router = router(dependencies).merge(health::router(readiness));
+    let listener = service::listen(http.addr).await?;
+    tracing::info!(address = %http.addr, "Commands are taken");
+    service::serve(listener, service::edge(router), shutdown, http.shutdown).await
+}

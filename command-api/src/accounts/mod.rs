@@ -1,0 +1,3 @@
+//! Persons' accounts.
+
+pub(crate) mod password;

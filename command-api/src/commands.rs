@@ -1,0 +1,295 @@
+//! How every command is carried out: load, decide, append, and all again when somebody else was
+//! quicker.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use event_log::{AppendError, Commit, EventLog, Expected, Position, ReadError, Write};
+use schemas::{Context, Event, NewEvent, Receipt, Recorded, StreamId, claim::Claimed};
+use service::{Clock, RequestContext};
+
+use crate::{CommandError, Random};
+
+/// How often a decision is taken anew before giving up; more than once is rare.
+pub(crate) const ATTEMPTS: usize = 8;
+
+/// What commands work with.
+#[derive(Clone)]
+pub struct Commands {
+    log: EventLog,
+    clock: Arc<dyn Clock>,
+    pub(crate) random: Random,
+    /// How long a repeat with the same `Idempotency-Key` gets the first answer.
+    receipts_last: Duration,
+}
+
+impl fmt::Debug for Commands {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Commands")
+            .field("clock", &self.clock)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where a command comes from.
+#[derive(Clone, Debug, Default)]
+pub struct Origin {
+    /// What led to it.
+    pub context: Context,
+    /// Its receipt, where it came with an `Idempotency-Key`.
+    pub receipt: Option<Receipt>,
+}
+
+impl Origin {
+    /// A command that came with this request.
+    pub fn of(request: &RequestContext) -> Self {
+        Self {
+            context: request.context(),
+            receipt: None,
+        }
+    }
+
+    /// The same with the receipt of its `Idempotency-Key`.
+    #[must_use]
+    pub fn with_receipt(self, receipt: Option<Receipt>) -> Self {
+        Self { receipt, ..self }
+    }
+}
+
+/// A command that was carried out.
+#[derive(Clone, Debug)]
+pub struct Done<T> {
+    /// What came of it.
+    pub answer: T,
+    /// Reads that wait for this position see it.
+    pub position: Position,
+}
+
+/// How much of an aggregate's past a decision needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Past {
+    /// Its last event.
+    Last,
+    /// All of it.
+    Whole,
+}
+
+/// A decision: the answer, and the events that make it true (none where it is true already).
+pub(crate) struct Decision<T> {
+    pub(crate) answer: T,
+    pub(crate) events: Vec<Event>,
+}
+
+impl<T> Decision<T> {
+    pub(crate) fn new(answer: T, event: Option<Event>) -> Self {
+        Self {
+            answer,
+            events: event.into_iter().collect(),
+        }
+    }
+}
+
+/// A command with an `Idempotency-Key` that was carried out before.
+#[derive(Clone, Debug)]
+pub(crate) struct Repeated {
+    /// What the first one made.
+    pub(crate) holder: String,
+    /// Where the first one stands.
+    pub(crate) position: Position,
+}
+
+/// What came of a command that may be a repeat.
+pub(crate) enum Outcome<T> {
+    First(Done<T>),
+    Repeat(Repeated),
+}
+
+impl Commands {
+    /// Works on this log, by the machine's clock.
+    pub fn new(log: EventLog) -> Self {
+        Self {
+            log,
+            clock: Arc::new(service::SystemClock),
+            random: Random::default(),
+            receipts_last: Duration::from_hours(24),
+        }
+    }
+
+    /// The same by another clock.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// The same with another life of receipts.
+    #[must_use]
+    pub fn with_receipts_lasting(self, receipts_last: Duration) -> Self {
+        Self {
+            receipts_last,
+            ..self
+        }
+    }
+
+    /// The log that it works on.
+    pub fn log(&self) -> &EventLog {
+        &self.log
+    }
+
+    /// The time, cut to the microseconds that the log keeps, so that a first answer and its repeat
+    /// say the same.
+    pub(crate) fn now(&self) -> DateTime<Utc> {
+        let now = self.clock.now();
+        DateTime::from_timestamp_micros(now.timestamp_micros()).unwrap_or(now)
+    }
+
+    pub(crate) fn new_event(&self, origin: &Origin, now: DateTime<Utc>, event: Event) -> NewEvent {
+        NewEvent {
+            id: self.random.event_id(now),
+            time: now,
+            event,
+            context: origin.context.clone(),
+            receipt: origin.receipt.clone(),
+        }
+    }
+
+    /// Whether a receipt of that time is still good.
+    pub(crate) fn is_fresh(&self, written: DateTime<Utc>) -> bool {
+        let age = self.now() - written;
+        age.to_std().is_ok_and(|age| age < self.receipts_last) || age < chrono::TimeDelta::zero()
+    }
+
+    async fn past(&self, stream: &StreamId, past: Past) -> Result<Vec<Recorded>, ReadError> {
+        match past {
+            Past::Last => Ok(self.log.last(stream).await?.into_iter().collect()),
+            Past::Whole => self.log.load(stream).await,
+        }
+    }
+
+    /// Carries out a command that is the same however often it is sent.
+    pub(crate) async fn execute<T, R>(
+        &self,
+        origin: &Origin,
+        stream: &StreamId,
+        past: Past,
+        mut decide: impl FnMut(&[Recorded], DateTime<Utc>) -> Result<Decision<T>, R>,
+    ) -> Result<Done<T>, CommandError<R>> {
+        for _ in 0..ATTEMPTS {
+            let events = self.past(stream, past).await?;
+            let now = self.now();
+            let decision = decide(&events, now).map_err(CommandError::Refused)?;
+            let Some(write) = self.write(origin, stream, &events, now, decision.events) else {
+                return Ok(self.unchanged(stream, &events, decision.answer));
+            };
+            match self.log.commit(write.into()).await {
+                Err(AppendError::Conflict) => {}
+                result => {
+                    let (answer, position) = (decision.answer, result?);
+                    return Ok(Done { answer, position });
+                }
+            }
+        }
+        Err(AppendError::Conflict.into())
+    }
+
+    /// Carries out a command at most once for each receipt. The receipt's key is claimed together
+    /// with the command's own events, in the name of `holder`: what a repeat needs to find the
+    /// first answer.
+    pub(crate) async fn execute_once<T, R>(
+        &self,
+        origin: &Origin,
+        stream: &StreamId,
+        past: Past,
+        holder: &str,
+        mut decide: impl FnMut(&[Recorded], DateTime<Utc>) -> Result<Decision<T>, R>,
+    ) -> Result<Outcome<T>, CommandError<R>> {
+        let Some(receipt) = &origin.receipt else {
+            let done = self.execute(origin, stream, past, decide).await?;
+            return Ok(Outcome::First(done));
+        };
+        let claim = self.log.claim("idempotency key", &receipt.key);
+        for _ in 0..ATTEMPTS {
+            let claimed = self.log.last(&claim).await?;
+            if let Some(repeated) = self.repeated(receipt, claimed.as_ref())? {
+                return Ok(Outcome::Repeat(repeated));
+            }
+            let events = self.past(stream, past).await?;
+            let now = self.now();
+            let decision = decide(&events, now).map_err(CommandError::Refused)?;
+            let Some(write) = self.write(origin, stream, &events, now, decision.events) else {
+                return Ok(Outcome::First(self.unchanged(
+                    stream,
+                    &events,
+                    decision.answer,
+                )));
+            };
+            // The claim comes last, so that its position is the whole command's.
+            let claimed = claimed.as_slice();
+            let holder = holder.to_owned();
+            let taken = vec![Event::ClaimClaimed(Claimed { holder })];
+            let claiming = self.write(origin, &claim, claimed, now, taken);
+            let writes = [Some(write), claiming].into_iter().flatten().collect();
+            match self.log.commit(Commit { writes }).await {
+                Err(AppendError::Conflict) => {}
+                result => {
+                    let (answer, position) = (decision.answer, result?);
+                    return Ok(Outcome::First(Done { answer, position }));
+                }
+            }
+        }
+        Err(AppendError::Conflict.into())
+    }
+
+    fn repeated<R>(
+        &self,
+        receipt: &Receipt,
+        claimed: Option<&Recorded>,
+    ) -> Result<Option<Repeated>, CommandError<R>> {
+        let Some(claimed) = claimed.filter(|claimed| self.is_fresh(claimed.time)) else {
+            return Ok(None);
+        };
+        let Event::ClaimClaimed(Claimed { holder }) = &claimed.event else {
+            return Ok(None);
+        };
+        if claimed.receipt.as_ref() != Some(receipt) {
+            return Err(CommandError::OtherRequest);
+        }
+        let position = self.log.position(claim_log(), claimed.sequence);
+        Ok(Some(Repeated {
+            holder: holder.clone(),
+            position,
+        }))
+    }
+
+    fn write(
+        &self,
+        origin: &Origin,
+        stream: &StreamId,
+        past: &[Recorded],
+        now: DateTime<Utc>,
+        events: Vec<Event>,
+    ) -> Option<Write> {
+        if events.is_empty() {
+            return None;
+        }
+        let events = events
+            .into_iter()
+            .map(|event| self.new_event(origin, now, event));
+        Some(Write {
+            stream: stream.clone(),
+            expected: Expected::after(past.last().map(|last| last.sequence)),
+            events: events.collect(),
+        })
+    }
+
+    fn unchanged<T>(&self, stream: &StreamId, past: &[Recorded], answer: T) -> Done<T> {
+        let last = past.last().map_or(0, |last| last.sequence);
+        let position = self.log.position(stream.aggregate.log(), last);
+        Done { answer, position }
+    }
+}
+
+fn claim_log() -> schemas::Log {
+    schemas::AggregateType::Claim.log()
+}

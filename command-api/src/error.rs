@@ -1,0 +1,149 @@
+//! What a command can fail with, and how HTTP says it.
+
+use axum::http::StatusCode;
+use domain::{FieldError, Invalid};
+use event_log::{AppendError, ReadError, VaultError};
+use service::HttpError;
+
+/// Why a command led to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError<R> {
+    /// The decision was no.
+    #[error("{0}")]
+    Refused(R),
+    /// The `Idempotency-Key` came with another request before.
+    #[error("this Idempotency-Key was used with another request")]
+    OtherRequest,
+    /// The log could not be asked or written.
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+/// Why the log could not be asked or written.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// It does not answer; whether something was written is unknown.
+    #[error("{0}")]
+    Unavailable(String),
+    /// Others kept changing the same thing.
+    #[error("others keep changing the same thing")]
+    Busy,
+    /// More than one event can hold.
+    #[error("too large for the log")]
+    TooLarge,
+    /// What nobody expected.
+    #[error("{0}")]
+    Broken(String),
+}
+
+impl From<AppendError> for LogError {
+    fn from(error: AppendError) -> Self {
+        match error {
+            AppendError::Conflict => Self::Busy,
+            AppendError::TooLarge => Self::TooLarge,
+            AppendError::Unavailable(reason) => Self::Unavailable(reason),
+            AppendError::Malformed(reason) => Self::Broken(reason.to_owned()),
+        }
+    }
+}
+
+impl From<ReadError> for LogError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Unavailable(reason) => Self::Unavailable(reason),
+            broken @ ReadError::Undecodable { .. } => Self::Broken(broken.to_string()),
+        }
+    }
+}
+
+impl From<VaultError> for LogError {
+    fn from(error: VaultError) -> Self {
+        match error {
+            VaultError::Unavailable(reason) => Self::Unavailable(reason),
+            broken => Self::Broken(broken.to_string()),
+        }
+    }
+}
+
+impl<R> From<AppendError> for CommandError<R> {
+    fn from(error: AppendError) -> Self {
+        Self::Log(error.into())
+    }
+}
+
+impl<R> From<ReadError> for CommandError<R> {
+    fn from(error: ReadError) -> Self {
+        Self::Log(error.into())
+    }
+}
+
+impl<R> From<VaultError> for CommandError<R> {
+    fn from(error: VaultError) -> Self {
+        Self::Log(error.into())
+    }
+}
+
+impl From<LogError> for HttpError {
+    fn from(error: LogError) -> Self {
+        match error {
+            LogError::Unavailable(_) => {
+                Self::unavailable("the event log does not answer; nothing was confirmed")
+                    .with_cause(error)
+            }
+            LogError::Busy => {
+                Self::conflict("others keep changing this at the same time; try again")
+            }
+            LogError::TooLarge => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "the request is too large")
+            }
+            LogError::Broken(_) => Self::internal(error),
+        }
+    }
+}
+
+impl<R: Refusal> From<CommandError<R>> for HttpError {
+    fn from(error: CommandError<R>) -> Self {
+        match error {
+            CommandError::Refused(refusal) => refusal.into_http(),
+            CommandError::OtherRequest => {
+                Self::conflict("this Idempotency-Key was used with another request")
+            }
+            CommandError::Log(error) => error.into(),
+        }
+    }
+}
+
+/// A decision's no, as HTTP says it.
+pub trait Refusal {
+    /// The answer to the client.
+    fn into_http(self) -> HttpError;
+}
+
+impl Refusal for std::convert::Infallible {
+    fn into_http(self) -> HttpError {
+        match self {}
+    }
+}
+
+impl Refusal for FieldError {
+    fn into_http(self) -> HttpError {
+        HttpError::bad_request(self.to_string())
+    }
+}
+
+impl Refusal for Invalid {
+    fn into_http(self) -> HttpError {
+        HttpError::bad_request(self.to_string())
+    }
+}
+
+/// There is no such thing, or none that the caller may know of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no such {0}")]
+pub struct NotFound(pub &'static str);
+
+impl Refusal for NotFound {
+    fn into_http(self) -> HttpError {
+        HttpError::not_found(self.to_string())
+    }
+}

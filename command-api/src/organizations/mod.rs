@@ -1,0 +1,5 @@
+//! Organizations, founded by the operator.
+
+mod create;
+
+pub use create::{NewOrganization, create};

@@ -1,0 +1,147 @@
+//! Lines in, lines of answer out.
+
+use std::sync::Arc;
+
+use access::Caller;
+use bytes::Bytes;
+use domain::FieldError;
+use domain::record::{Change, Draft, Kind};
+use event_log::Position;
+use schemas::{Receipt, RecordId};
+use serde::Serialize;
+
+use super::batch::{self, NotWritten, Target, Wanted};
+use super::create::read_draft;
+use super::lines::Line;
+use crate::idempotency::IdempotencyKey;
+use crate::{App, LogError, Origin};
+
+/// Whose lines they are.
+pub(super) struct Sender {
+    pub(super) app: App,
+    pub(super) caller: Arc<Caller>,
+    pub(super) kind: Kind,
+    pub(super) origin: Origin,
+    pub(super) idempotency_key: IdempotencyKey,
+}
+
+/// Lines of answer, in the order of the lines that they answer.
+#[derive(Default)]
+pub(super) struct Answers {
+    pub(super) bytes: Vec<u8>,
+    /// Where reads see all that was written.
+    pub(super) position: Option<Position>,
+    /// Whether any line has its final answer.
+    pub(super) confirmed: bool,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Answer<'a> {
+    Written {
+        line: u64,
+        id: &'a RecordId,
+        status: &'static str,
+    },
+    Failed {
+        line: u64,
+        error: &'a str,
+    },
+}
+
+impl Sender {
+    /// Writes lines and answers each. After an error the lines that the log did not confirm have
+    /// answers that say so.
+    pub(super) async fn write(
+        &self,
+        lines: Vec<Line>,
+        answers: &mut Answers,
+    ) -> Result<(), LogError> {
+        let mut wanted = Vec::with_capacity(lines.len());
+        let mut read = Vec::with_capacity(lines.len());
+        for line in lines {
+            let number = line.number;
+            read.push((number, self.read(line).map(|one| wanted.push(one))));
+        }
+        let target = Target {
+            org: &self.caller.org,
+            kind: self.kind,
+            origin: &self.origin,
+        };
+        let written = batch::write(&self.app.commands, target, &wanted).await;
+        let mut outcomes = wanted.iter().zip(written.outcomes);
+        for (line, read) in read {
+            let outcome = read.map(|()| outcomes.next());
+            match outcome {
+                Ok(Some((one, Ok(change)))) => answers.written(line, &one.id, change),
+                Ok(Some((_, Err(NotWritten::Refused(reason))))) => answers.failed(line, reason),
+                Ok(Some((_, Err(NotWritten::Unconfirmed))) | None) => {
+                    answers.unconfirmed(line);
+                }
+                Err(reason) => answers.failed(line, &reason),
+            }
+        }
+        answers.position = written.position.or(answers.position);
+        written.trouble.map_or(Ok(()), Err)
+    }
+
+    fn read(&self, line: Line) -> Result<Wanted, String> {
+        let text = line.text.ok_or("the line is too long")?;
+        let draft = parse(self.kind, &text)?;
+        let log = self.app.commands.log();
+        let key = &self.idempotency_key;
+        let receipt = key.line_receipt(log, &self.caller, line.number, text.trim_ascii());
+        let id = draft.id().cloned();
+        Ok(Wanted {
+            id: id.unwrap_or_else(|| self.new_id(receipt.as_ref())),
+            draft,
+            receipt,
+        })
+    }
+
+    /// A line that may be sent again gets the same id again.
+    fn new_id(&self, receipt: Option<&Receipt>) -> RecordId {
+        let commands = &self.app.commands;
+        RecordId::from(match receipt {
+            None => commands.random.id(),
+            Some(receipt) => {
+                let keyring = commands.log().keyring();
+                keyring.derived_uuid("record", &[receipt.key.as_bytes()])
+            }
+        })
+    }
+}
+
+fn parse(kind: Kind, text: &Bytes) -> Result<Draft, String> {
+    let value = serde_json::from_slice(text);
+    let value = value.map_err(|error| format!("the line is not valid JSON: {error}"))?;
+    read_draft(kind, value).map_err(|error: FieldError| error.to_string())
+}
+
+impl Answers {
+    fn written(&mut self, line: u64, id: &RecordId, change: Change) {
+        let status = match change {
+            Change::Created => "created",
+            Change::Updated => "updated",
+            Change::Unchanged => "unchanged",
+        };
+        self.confirmed = true;
+        self.push(&Answer::Written { line, id, status });
+    }
+
+    fn failed(&mut self, line: u64, error: &str) {
+        self.confirmed = true;
+        self.push(&Answer::Failed { line, error });
+    }
+
+    fn unconfirmed(&mut self, line: u64) {
+        let error = "the event log did not confirm this line; send it again";
+        self.push(&Answer::Failed { line, error });
+    }
+
+    fn push(&mut self, answer: &Answer<'_>) {
+        // Plain data into memory: neither can fail.
+        let _ = serde_json::to_writer(&mut self.bytes, answer);
+        self.bytes.push(b'\n');
+    }
+}

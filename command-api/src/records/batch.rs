@@ -1,0 +1,253 @@
+//! Writes many records at once: one read of what stands, one shared append, line by line in the
+//! order given where several lines speak of one record.
+
+use chrono::{DateTime, Utc};
+use domain::record::{self, Change, Draft, Kind};
+use event_log::{AppendError, Commit, Expected, Position, Write};
+use indexmap::IndexMap;
+use schemas::{NewEvent, OrgId, Receipt, RecordId, Recorded, StreamId};
+
+use crate::commands::ATTEMPTS;
+use crate::{Commands, LogError, Origin};
+
+/// Whose records are written.
+#[derive(Clone, Copy)]
+pub(super) struct Target<'a> {
+    pub(super) org: &'a OrgId,
+    pub(super) kind: Kind,
+    pub(super) origin: &'a Origin,
+}
+
+/// One record to write.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    pub(super) id: RecordId,
+    pub(super) draft: Draft,
+    /// The receipt of this line, where its request came with an `Idempotency-Key`.
+    pub(super) receipt: Option<Receipt>,
+}
+
+/// Why one record was not written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum NotWritten {
+    /// Nobody knows: the log did not confirm it.
+    Unconfirmed,
+    /// It cannot be, for this reason.
+    Refused(&'static str),
+}
+
+/// What became of each record, in the order given.
+pub(super) struct Written {
+    pub(super) outcomes: Vec<Result<Change, NotWritten>>,
+    /// Where reads see all of it.
+    pub(super) position: Option<Position>,
+    /// Why some are unconfirmed.
+    pub(super) trouble: Option<LogError>,
+}
+
+/// The lines that speak of one record, by their places.
+type Groups = IndexMap<RecordId, Vec<usize>>;
+
+/// Writes records as far as the log confirms them.
+pub(super) async fn write(commands: &Commands, target: Target<'_>, wanted: &[Wanted]) -> Written {
+    let mut written = Written {
+        outcomes: vec![Err(NotWritten::Unconfirmed); wanted.len()],
+        position: None,
+        trouble: None,
+    };
+    let mut open: Groups = IndexMap::with_capacity(wanted.len());
+    for (place, one) in wanted.iter().enumerate() {
+        open.entry(one.id.clone()).or_default().push(place);
+    }
+    for _ in 0..ATTEMPTS {
+        if open.is_empty() || written.trouble.is_some() {
+            return written;
+        }
+        open = written.attempt(commands, target, wanted, open).await;
+    }
+    for place in open.into_values().flatten() {
+        written.outcomes[place] = Err(NotWritten::Refused("others keep changing this record"));
+    }
+    written
+}
+
+impl Written {
+    /// Answers with what must be tried again because others were quicker.
+    async fn attempt(
+        &mut self,
+        commands: &Commands,
+        target: Target<'_>,
+        wanted: &[Wanted],
+        open: Groups,
+    ) -> Groups {
+        let aggregate = target.kind.aggregate();
+        let stream = |id: &RecordId| StreamId::new(target.org, aggregate, id.as_str());
+        let streams: Vec<StreamId> = open.keys().map(stream).collect();
+        let lasts = match commands.log().last_of_each(&streams).await {
+            Ok(lasts) => lasts,
+            Err(error) => {
+                self.trouble = Some(error.into());
+                return open;
+            }
+        };
+        let now = commands.now();
+        let (mut commits, mut deciding) = (Vec::new(), Vec::new());
+        for ((stream, last), (id, places)) in streams.into_iter().zip(lasts).zip(open) {
+            let past = match Past::of(commands, &stream, last, wanted, &places).await {
+                Ok(past) => past,
+                Err(error) => {
+                    self.trouble = Some(error);
+                    continue;
+                }
+            };
+            let decided = decide(commands, target, &past, wanted, &places, now);
+            if decided.events.is_empty() {
+                self.settle(decided.outcomes);
+                self.reach(
+                    past.last
+                        .map(|last| commands.log().position(aggregate.log(), last.sequence)),
+                );
+            } else {
+                let expected = Expected::after(past.last.map(|last| last.sequence));
+                let events = decided.events;
+                commits.push(Commit::from(Write {
+                    stream,
+                    expected,
+                    events,
+                }));
+                deciding.push((id, places, decided.outcomes));
+            }
+        }
+        let results = commands.log().commit_each(commits).await;
+        let mut again = Groups::new();
+        for (result, (id, places, outcomes)) in results.into_iter().zip(deciding) {
+            match result {
+                Ok(position) => {
+                    self.settle(outcomes);
+                    self.reach(Some(position));
+                }
+                Err(AppendError::Conflict) => {
+                    again.insert(id, places);
+                }
+                Err(AppendError::TooLarge) => {
+                    let refused = Err(NotWritten::Refused("the record is too large"));
+                    self.settle(
+                        places
+                            .into_iter()
+                            .map(|place| (place, refused.clone()))
+                            .collect(),
+                    );
+                }
+                Err(error) => self.trouble = Some(error.into()),
+            }
+        }
+        again
+    }
+
+    fn settle(&mut self, outcomes: Vec<(usize, Result<Change, NotWritten>)>) {
+        for (place, outcome) in outcomes {
+            self.outcomes[place] = outcome;
+        }
+    }
+
+    fn reach(&mut self, position: Option<Position>) {
+        let further = |old: Position| position.is_some_and(|new| new.sequence() > old.sequence());
+        if self.position.is_none_or(further) {
+            self.position = position.or(self.position);
+        }
+    }
+}
+
+/// What must be known of a record.
+struct Past {
+    last: Option<Recorded>,
+    /// Its earlier events, looked at only where a line may be a repeat.
+    earlier: Vec<Recorded>,
+}
+
+impl Past {
+    async fn of(
+        commands: &Commands,
+        stream: &StreamId,
+        last: Option<Recorded>,
+        wanted: &[Wanted],
+        places: &[usize],
+    ) -> Result<Self, LogError> {
+        let mut past = Self {
+            last,
+            earlier: Vec::new(),
+        };
+        let unknown = |place: &usize| {
+            let receipt = wanted[*place].receipt.as_ref();
+            receipt.is_some_and(|receipt| past.last.is_some() && past.find(receipt).is_none())
+        };
+        if places.iter().any(unknown) {
+            past.earlier = commands.log().load(stream).await?;
+        }
+        Ok(past)
+    }
+
+    /// The event that a line with this receipt has led to before.
+    fn find(&self, receipt: &Receipt) -> Option<&Recorded> {
+        let of_key = |recorded: &&Recorded| {
+            recorded
+                .receipt
+                .as_ref()
+                .is_some_and(|known| known.key == receipt.key)
+        };
+        let events = self.last.iter().chain(&self.earlier);
+        events
+            .filter(of_key)
+            .max_by_key(|recorded| recorded.sequence)
+    }
+}
+
+struct Decided {
+    outcomes: Vec<(usize, Result<Change, NotWritten>)>,
+    events: Vec<NewEvent>,
+}
+
+/// Decides line by line, each on what the line before it has made.
+fn decide(
+    commands: &Commands,
+    target: Target<'_>,
+    past: &Past,
+    wanted: &[Wanted],
+    places: &[usize],
+    now: DateTime<Utc>,
+) -> Decided {
+    let mut decided = Decided {
+        outcomes: Vec::with_capacity(places.len()),
+        events: Vec::new(),
+    };
+    for &place in places {
+        let one = &wanted[place];
+        if let Some(outcome) = repeated(commands, past, one) {
+            decided.outcomes.push((place, outcome));
+            continue;
+        }
+        let last = decided.events.last().map(|new| &new.event);
+        let last = last.or(past.last.as_ref().map(|recorded| &recorded.event));
+        let (change, event) = record::put(one.id.clone(), one.draft.clone(), last, now);
+        decided.outcomes.push((place, Ok(change)));
+        if let Some(event) = event {
+            let mut new = commands.new_event(target.origin, now, event);
+            new.receipt.clone_from(&one.receipt);
+            decided.events.push(new);
+        }
+    }
+    decided
+}
+
+/// The first answer to a line that was written before under the same receipt.
+fn repeated(commands: &Commands, past: &Past, one: &Wanted) -> Option<Result<Change, NotWritten>> {
+    let receipt = one.receipt.as_ref()?;
+    let known = past
+        .find(receipt)
+        .filter(|known| commands.is_fresh(known.time))?;
+    if known.receipt.as_ref() != Some(receipt) {
+        let reason = "this Idempotency-Key was used with another line";
+        return Some(Err(NotWritten::Refused(reason)));
+    }
+    record::change_of(&known.event).map(Ok)
+}

@@ -1,0 +1,112 @@
+//! `POST /api/v1/records/{kind}`: one new record, or a stream of lines (see [`super::ndjson`]).
+
+use access::{Authorized, Caller, scope};
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::Response;
+use domain::FieldError;
+use domain::record::{self, Draft, Exists, Kind};
+use schemas::{OrgId, RecordId, StreamId};
+use serde::Serialize;
+use serde_json::Value;
+use service::{HttpError, RequestContext};
+
+use super::answers::Sender;
+use super::{ndjson, parse_kind};
+use crate::commands::{Decision, Outcome, Past};
+use crate::idempotency::IdempotencyKey;
+use crate::{App, CommandError, Commands, Done, Origin, Refusal, answer, body};
+
+/// A record that was just made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NewRecord {
+    /// The record.
+    pub id: RecordId,
+}
+
+impl Refusal for Exists {
+    fn into_http(self) -> HttpError {
+        HttpError::conflict(self.to_string())
+    }
+}
+
+/// Makes a record, under a new id where the draft has none.
+pub async fn create(
+    commands: &Commands,
+    origin: &Origin,
+    org: &OrgId,
+    kind: Kind,
+    draft: Draft,
+) -> Result<Done<NewRecord>, CommandError<Exists>> {
+    let id = draft.id().cloned();
+    let id = id.unwrap_or_else(|| RecordId::from(commands.random.id()));
+    let stream = StreamId::new(org, kind.aggregate(), id.as_str());
+    let made = commands.execute_once(origin, &stream, Past::Last, id.as_str(), |past, now| {
+        let last = past.last().map(|recorded| &recorded.event);
+        let event = record::create(id.clone(), draft.clone(), last, now)?;
+        Ok(Decision::new((), Some(event)))
+    });
+    let (id, position) = match made.await? {
+        Outcome::First(done) => (id, done.position),
+        Outcome::Repeat(repeated) => (RecordId::new(repeated.holder), repeated.position),
+    };
+    let answer = NewRecord { id };
+    Ok(Done { answer, position })
+}
+
+pub(super) async fn create_records(
+    caller: Authorized<scope::WriteRecords>,
+    State(app): State<App>,
+    Path(kind): Path<String>,
+    context: RequestContext,
+    idempotency_key: IdempotencyKey,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let kind = parse_kind(&kind)?;
+    if is_ndjson(request.headers()) {
+        let origin = Origin::of(&context);
+        let sender = Sender {
+            app,
+            caller: caller.0,
+            kind,
+            origin,
+            idempotency_key,
+        };
+        return ndjson::write_lines(sender, request.into_body()).await;
+    }
+    create_record(&app, &caller, kind, &context, &idempotency_key, request).await
+}
+
+async fn create_record(
+    app: &App,
+    caller: &Caller,
+    kind: Kind,
+    context: &RequestContext,
+    idempotency_key: &IdempotencyKey,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await?;
+    let draft = read_draft(kind, body::parse(&bytes)?).map_err(Refusal::into_http)?;
+    let receipt = idempotency_key.receipt(app.commands.log(), caller, &bytes);
+    let origin = Origin::of(context).with_receipt(receipt);
+    let done = create(&app.commands, &origin, &caller.org, kind, draft).await?;
+    Ok(answer::json(StatusCode::CREATED, done))
+}
+
+/// Reads one record from JSON.
+pub(super) fn read_draft(kind: Kind, value: Value) -> Result<Draft, FieldError> {
+    match value {
+        Value::Object(fields) => record::parse_object(kind, fields),
+        _ => Err(FieldError::new("body", "must be a JSON object")),
+    }
+}
+
+fn is_ndjson(headers: &HeaderMap) -> bool {
+    let value = headers.get(header::CONTENT_TYPE);
+    let essence = value.and_then(|value| value.to_str().ok()?.split(';').next());
+    essence.is_some_and(|essence| {
+        let essence = essence.trim();
+        essence.eq_ignore_ascii_case("application/x-ndjson")
+            || essence.eq_ignore_ascii_case("application/ndjson")
+    })
+}

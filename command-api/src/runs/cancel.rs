@@ -1,0 +1,83 @@
+//! `POST /api/v1/runs/{runId}/cancel`: calls a run off.
+
+use access::{Authorized, scope};
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use domain::run::{NotCancellable, Run};
+use schemas::{AggregateType, OrgId, RunId, StreamId};
+use serde::Serialize;
+use service::{HttpError, RequestContext};
+
+use crate::commands::{Decision, Outcome, Past};
+use crate::idempotency::IdempotencyKey;
+use crate::{App, CommandError, Commands, Done, Origin, Refusal, answer, body};
+
+/// Why a run is not called off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotCancelled {
+    /// There is none.
+    #[error("there is no such run")]
+    NoRun,
+    /// It has ended by itself.
+    #[error(transparent)]
+    Ended(#[from] NotCancellable),
+}
+
+impl Refusal for NotCancelled {
+    fn into_http(self) -> HttpError {
+        match self {
+            Self::NoRun => HttpError::not_found(self.to_string()),
+            Self::Ended(_) => HttpError::conflict(self.to_string()),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CancelledRun {
+    run_id: RunId,
+}
+
+/// Calls a run off; one that has been called off already stays so.
+pub async fn cancel(
+    commands: &Commands,
+    origin: &Origin,
+    org: &OrgId,
+    run_id: &RunId,
+) -> Result<Done<()>, CommandError<NotCancelled>> {
+    let stream = StreamId::new(org, AggregateType::Run, run_id.as_str());
+    let holder = run_id.as_str();
+    let cancelled = commands.execute_once(origin, &stream, Past::Whole, holder, |past, _| {
+        let run = Run::fold(past).map_err(|_| NotCancelled::NoRun)?;
+        Ok(Decision::new((), domain::run::cancel(&run)?))
+    });
+    Ok(match cancelled.await? {
+        Outcome::First(done) => done,
+        Outcome::Repeat(repeated) => Done {
+            answer: (),
+            position: repeated.position,
+        },
+    })
+}
+
+pub(super) async fn cancel_run(
+    caller: Authorized<scope::WriteWorkflows>,
+    State(app): State<App>,
+    Path(id): Path<String>,
+    context: RequestContext,
+    idempotency_key: IdempotencyKey,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let bytes = service::body::read(request, body::MAX_OBJECT_BYTES).await?;
+    let receipt = idempotency_key.receipt(app.commands.log(), &caller, &bytes);
+    let origin = Origin::of(&context).with_receipt(receipt);
+    let run_id = RunId::new(id);
+    let done = cancel(&app.commands, &origin, &caller.org, &run_id).await?;
+    let position = done.position;
+    let answer = CancelledRun { run_id };
+    Ok(answer::json(
+        StatusCode::ACCEPTED,
+        Done { answer, position },
+    ))
+}

@@ -1,0 +1,112 @@
+//! `POST /api/v1/webhooks`: makes an endpoint and shows its secret, once.
+
+use std::convert::Infallible;
+
+use access::{Authorized, scope};
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use chrono::{DateTime, Utc};
+use domain::webhook::{self, Endpoint, Request as WebhookRequest};
+use event_log::Owner;
+use schemas::{AggregateType, Event, OrgId, StreamId, WebhookId};
+use serde::Serialize;
+use service::{HttpError, RequestContext};
+
+use super::Webhook;
+use crate::commands::{Decision, Outcome, Past};
+use crate::idempotency::IdempotencyKey;
+use crate::{App, CommandError, Commands, Done, LogError, Origin, answer, body};
+
+/// The form of the Standard Webhooks specification.
+const SECRET_PREFIX: &str = "whsec_";
+
+/// An endpoint that was just made.
+#[derive(Clone, Serialize)]
+pub struct NewWebhook {
+    /// The endpoint.
+    #[serde(flatten)]
+    pub webhook: Webhook,
+    /// What its deliveries are signed with.
+    pub secret: String,
+}
+
+impl std::fmt::Debug for NewWebhook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "NewWebhook({})", self.webhook.id)
+    }
+}
+
+/// Makes an endpoint. A repeat with the same receipt gets the same endpoint and secret again.
+pub async fn create(
+    commands: &Commands,
+    origin: &Origin,
+    org: &OrgId,
+    request: WebhookRequest,
+) -> Result<Done<NewWebhook>, CommandError<Infallible>> {
+    let id = WebhookId::from(commands.random.id());
+    let secret = BASE64.encode(commands.random.bytes::<32>());
+    let secret = format!("{SECRET_PREFIX}{secret}");
+    let owner = Owner::Organization(org.clone());
+    let sealed = commands.log().vault().seal(&owner, &secret).await?;
+    let event = webhook::create(id.clone(), request, sealed);
+    let stream = StreamId::new(org, AggregateType::Webhook, id.as_str());
+    let made = commands.execute_once(origin, &stream, Past::Last, id.as_str(), |_, now| {
+        Ok(Decision::new(now, Some(event.clone())))
+    });
+    let (event, at, secret, position) = match made.await? {
+        Outcome::First(done) => (event, done.answer, secret, done.position),
+        Outcome::Repeat(repeated) => {
+            let stream = StreamId::new(org, AggregateType::Webhook, repeated.holder);
+            let (event, at) = first_event(commands, &stream).await?;
+            let secret = unsealed(commands, &owner, &event).await?;
+            (event, at, secret, repeated.position)
+        }
+    };
+    let endpoint = Endpoint::fold([&event]).ok_or_else(lost)?;
+    let webhook = Webhook::new(endpoint, at);
+    let answer = NewWebhook { webhook, secret };
+    Ok(Done { answer, position })
+}
+
+async fn first_event(
+    commands: &Commands,
+    stream: &StreamId,
+) -> Result<(Event, DateTime<Utc>), LogError> {
+    let events = commands.log().load(stream).await?;
+    let first = events.into_iter().next().ok_or_else(lost)?;
+    Ok((first.event, first.time))
+}
+
+async fn unsealed(commands: &Commands, owner: &Owner, event: &Event) -> Result<String, LogError> {
+    let Event::WebhookCreated(created) = event else {
+        return Err(lost());
+    };
+    Ok(commands
+        .log()
+        .vault()
+        .unseal(owner, &created.secret)
+        .await?)
+}
+
+fn lost() -> LogError {
+    LogError::Broken("a webhook's first event is not there".to_owned())
+}
+
+pub(super) async fn create_webhook(
+    caller: Authorized<scope::ManageWebhooks>,
+    State(app): State<App>,
+    context: RequestContext,
+    idempotency_key: IdempotencyKey,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await?;
+    let request = WebhookRequest::parse(body::parse(&bytes)?, app.private_targets);
+    let request = request.map_err(|error| HttpError::bad_request(error.to_string()))?;
+    let receipt = idempotency_key.receipt(app.commands.log(), &caller, &bytes);
+    let origin = Origin::of(&context).with_receipt(receipt);
+    let done = create(&app.commands, &origin, &caller.org, request).await?;
+    Ok(answer::json(StatusCode::CREATED, done))
+}

@@ -1,0 +1,23 @@
+//! Workflows: saving them and setting them off.
+
+mod directory;
+mod put;
+mod trigger;
+
+use axum::Router;
+use axum::routing::{post, put as put_route};
+
+pub use directory::Directory;
+pub use put::{SavedWorkflow, put};
+
+use crate::App;
+
+pub(crate) fn router() -> Router<App> {
+    Router::new()
+        .route("/api/v1/workflows/{id}", put_route(put::put_workflow))
+        .route(
+            "/api/v1/workflows/{id}/trigger",
+            post(trigger::trigger_workflow),
+        )
+        .route("/api/v1/workflows//trigger", post(trigger::trigger_nothing))
+}

@@ -1,0 +1,98 @@
+//! `PUT /api/v1/workflows/{id}`: saves a workflow's definition as its next version.
+
+use access::{Authorized, scope};
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use domain::workflow::{Saving, Summary};
+use domain::{Invalid, workflow};
+use schemas::workflow::Definition;
+use schemas::{AggregateType, Event, OrgId, StreamId, WorkflowId};
+use serde::Serialize;
+use serde_json::Value;
+use service::{HttpError, RequestContext};
+
+use crate::commands::{Decision, Past};
+use crate::{App, CommandError, Commands, Done, Origin, answer, body};
+
+const MAX_BYTES: usize = 256 * 1024;
+
+/// A workflow's newest version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SavedWorkflow {
+    /// The workflow.
+    pub workflow_id: WorkflowId,
+    /// The version that stands now.
+    pub version: u32,
+}
+
+/// Saves a definition. Without an id the document's own `workflowId` is taken, or a new one.
+pub async fn put(
+    commands: &Commands,
+    origin: &Origin,
+    org: &OrgId,
+    id: Option<WorkflowId>,
+    document: Value,
+) -> Result<Done<SavedWorkflow>, CommandError<Invalid>> {
+    let refuse = |invalid: Invalid| CommandError::Refused(invalid);
+    let own = || document.get("workflowId").and_then(Value::as_str);
+    let id = match id {
+        Some(id) => id,
+        None => match own() {
+            Some(own) => workflow::parse_id(own).map_err(|error| refuse(error.into()))?,
+            None => WorkflowId::from(commands.random.id()),
+        },
+    };
+    let definition = workflow::parse(&id, document).map_err(refuse)?;
+    let (_, done) = save(commands, origin, org, &id, definition).await?;
+    Ok(done)
+}
+
+async fn save(
+    commands: &Commands,
+    origin: &Origin,
+    org: &OrgId,
+    id: &WorkflowId,
+    definition: Definition,
+) -> Result<(Option<Summary>, Done<SavedWorkflow>), CommandError<Invalid>> {
+    let stream = StreamId::new(org, AggregateType::Workflow, id.as_str());
+    let mut summary = None;
+    let saved = commands.execute(origin, &stream, Past::Last, |past, _| {
+        let last = past.last().map(|recorded| &recorded.event);
+        let answer = |version| SavedWorkflow {
+            workflow_id: id.clone(),
+            version,
+        };
+        Ok(match workflow::save(id.clone(), definition.clone(), last) {
+            Saving::Unchanged { version } => Decision::new(answer(version), None),
+            Saving::Saved(saved) => {
+                summary = Some(Summary::from(&saved));
+                Decision::new(answer(saved.version), Some(Event::WorkflowSaved(saved)))
+            }
+        })
+    });
+    let done = saved.await?;
+    Ok((summary, done))
+}
+
+pub(super) async fn put_workflow(
+    caller: Authorized<scope::WriteWorkflows>,
+    State(app): State<App>,
+    Path(id): Path<String>,
+    context: RequestContext,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let bytes = body::read_json(request, MAX_BYTES).await?;
+    let id = workflow::parse_id(&id).map_err(|error| HttpError::bad_request(error.to_string()))?;
+    let document = body::parse(&bytes)?;
+    let definition = workflow::parse(&id, document)
+        .map_err(|error| HttpError::bad_request(error.to_string()))?;
+    let origin = Origin::of(&context);
+    let (summary, done) = save(&app.commands, &origin, &caller.org, &id, definition).await?;
+    if let Some(summary) = summary {
+        let sequence = done.position.sequence();
+        app.workflows.learn(&caller.org, &id, summary, sequence);
+    }
+    Ok(answer::json(StatusCode::OK, done))
+}

@@ -1,0 +1,305 @@
+//! `POST /api/v1/workflows/{id}/trigger`: starts a run. The hot path.
+
+use std::sync::Arc;
+
+use access::{Authorized, Caller, scope};
+use axum::Json;
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use domain::workflow::{NotTriggerable, Summary, TriggeredBy, payload};
+use event_log::{AppendError, Commit, Expected, Position, PositionError, Write};
+use schemas::workflow::Triggered;
+use schemas::{
+    AggregateType, Context, Event, NewEvent, OrgId, Receipt, RunId, StreamId, WorkflowId,
+};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use service::{HttpError, RequestContext};
+
+use crate::answer::{POSITION, position_value};
+use crate::error::LogError;
+use crate::idempotency::IdempotencyKey;
+use crate::{App, Commands};
+
+const MAX_BYTES: usize = 256 * 1024;
+const MIN_POSITION: &str = "waypost-min-position";
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Started<'a> {
+    run_id: &'a RunId,
+}
+
+/// Why no run was started. This API knows only the statuses 400, 404, 409 and 500.
+#[derive(Debug, thiserror::Error)]
+enum Refusal {
+    #[error("{0}")]
+    Malformed(String),
+    #[error("there is no such workflow")]
+    NoWorkflow,
+    #[error(transparent)]
+    NotTriggerable(#[from] NotTriggerable),
+    #[error("the run could not be started; nothing was confirmed, so it may be tried again")]
+    Log(#[from] LogError),
+}
+
+impl From<Refusal> for HttpError {
+    fn from(refusal: Refusal) -> Self {
+        let message = refusal.to_string();
+        match refusal {
+            Refusal::Malformed(_) | Refusal::Log(LogError::TooLarge) => Self::bad_request(message),
+            Refusal::NoWorkflow => Self::not_found(message),
+            Refusal::NotTriggerable(_) => Self::conflict(message),
+            Refusal::Log(error) => {
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, message).with_cause(error)
+            }
+        }
+    }
+}
+
+fn malformed(reason: impl Into<String>) -> Refusal {
+    Refusal::Malformed(reason.into())
+}
+
+/// What is asked for.
+struct Trigger {
+    caller: Arc<Caller>,
+    workflow_id: String,
+    given: Map<String, Value>,
+    context: RequestContext,
+    receipt: Option<Receipt>,
+    min_position: Option<Position>,
+}
+
+pub(super) async fn trigger_workflow(
+    caller: Authorized<scope::TriggerWorkflow>,
+    State(app): State<App>,
+    Path(workflow_id): Path<String>,
+    context: RequestContext,
+    idempotency_key: IdempotencyKey,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let min_position = min_position(&app, request.headers())?;
+    let json = request
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_none_or(|_| service::body::is_json(request.headers()));
+    let body = service::body::read(request, MAX_BYTES).await;
+    let body = body.map_err(|error| error.with_status(StatusCode::BAD_REQUEST))?;
+    let given = read_payload(&body, json)?;
+    let receipt = idempotency_key.receipt(app.commands.log(), &caller, body.trim_ascii());
+    let trigger = Trigger {
+        caller: caller.0,
+        workflow_id,
+        given,
+        context,
+        receipt,
+        min_position,
+    };
+    let (run_id, position) = start_run(&app, trigger).await?;
+    let position = [(POSITION, position_value(position))];
+    let started = Json(Started { run_id: &run_id });
+    Ok((StatusCode::ACCEPTED, position, started).into_response())
+}
+
+/// An address without a workflow's id, authorised like any other.
+pub(super) async fn trigger_nothing(
+    _caller: Authorized<scope::TriggerWorkflow>,
+) -> Result<Response, HttpError> {
+    Err(malformed("the workflow's id is missing").into())
+}
+
+fn min_position(app: &App, headers: &HeaderMap) -> Result<Option<Position>, Refusal> {
+    let Some(value) = headers.get(MIN_POSITION) else {
+        return Ok(None);
+    };
+    let text = value.to_str().map_err(|_| PositionError::Malformed);
+    let position = text.and_then(|text| app.commands.log().parse_position(text));
+    let position = position.map_err(|error| malformed(format!("Waypost-Min-Position: {error}")))?;
+    Ok(Some(position))
+}
+
+/// No body, or a JSON object. White space alone is no body.
+fn read_payload(body: &Bytes, json: bool) -> Result<Map<String, Value>, Refusal> {
+    if body.trim_ascii().is_empty() {
+        return Ok(Map::new());
+    }
+    if !json {
+        return Err(malformed("a body must have Content-Type: application/json"));
+    }
+    serde_json::from_slice(body).map_err(|error| {
+        if error.is_data() {
+            malformed("the body must be a JSON object")
+        } else {
+            malformed(format!("the body is not valid JSON: {error}"))
+        }
+    })
+}
+
+async fn start_run(app: &App, trigger: Trigger) -> Result<(RunId, Position), Refusal> {
+    match triggerable(app, &trigger).await {
+        Ok(version) => append(app, trigger, version).await,
+        // Whoever repeats a request gets its first answer, whatever became of the workflow.
+        Err(refusal) => match &trigger.receipt {
+            Some(receipt) => repeated(app, &trigger.caller.org, receipt)
+                .await?
+                .ok_or(refusal),
+            None => Err(refusal),
+        },
+    }
+}
+
+/// The version that the run follows. A no is never given on old news: the log has the last word.
+async fn triggerable(app: &App, trigger: &Trigger) -> Result<u32, Refusal> {
+    let (org, id) = (&trigger.caller.org, trigger.workflow_id.as_str());
+    let judge = |known: Option<Summary>| -> Result<u32, Refusal> {
+        Ok(known.ok_or(Refusal::NoWorkflow)?.triggerable()?)
+    };
+    let fresh = trigger
+        .min_position
+        .is_none_or(|position| app.workflows.has_reached(position));
+    if fresh && let Ok(version) = judge(app.workflows.get(org, id)) {
+        return Ok(version);
+    }
+    judge(app.workflows.ask_log(org, id).await)
+}
+
+async fn append(app: &App, trigger: Trigger, version: u32) -> Result<(RunId, Position), Refusal> {
+    let now = app.commands.now();
+    let run = NewRun {
+        org: trigger.caller.org.clone(),
+        workflow_id: WorkflowId::new(trigger.workflow_id),
+        version,
+        payload: payload(trigger.given, TriggeredBy::ApiKey, now),
+        context: trigger.context.context(),
+        receipt: trigger.receipt,
+        now,
+    };
+    if let Some(receipt) = run.receipt.clone() {
+        return append_once(app, &run, &receipt).await;
+    }
+    let run_id = RunId::from(app.commands.random.id_at(now));
+    let commit = run.begin(&app.commands, run_id.clone());
+    let position = app
+        .commands
+        .log()
+        .commit(commit)
+        .await
+        .map_err(LogError::from)?;
+    Ok((run_id, position))
+}
+
+/// A run that is about to begin.
+#[derive(Clone)]
+struct NewRun {
+    org: OrgId,
+    workflow_id: WorkflowId,
+    version: u32,
+    payload: Map<String, Value>,
+    context: Context,
+    receipt: Option<Receipt>,
+    now: DateTime<Utc>,
+}
+
+impl NewRun {
+    fn begin(self, commands: &Commands, run_id: RunId) -> Commit {
+        let stream = StreamId::new(&self.org, AggregateType::Run, run_id.as_str());
+        let event = NewEvent {
+            id: commands.random.event_id(self.now),
+            time: self.now,
+            event: Event::WorkflowTriggered(Triggered {
+                run_id,
+                workflow_id: self.workflow_id,
+                workflow_version: self.version,
+                trigger_payload: self.payload,
+            }),
+            context: self.context,
+            receipt: self.receipt,
+        };
+        Commit::from(Write {
+            stream,
+            expected: Expected::Empty,
+            events: vec![event],
+        })
+    }
+}
+
+/// The receipt names the run: a repeat, also one at another process while the first is still
+/// under way, meets the first one's event and answers from it.
+async fn append_once(
+    app: &App,
+    run: &NewRun,
+    receipt: &Receipt,
+) -> Result<(RunId, Position), Refusal> {
+    for generation in 0..=u64::MAX {
+        let run_id = derived_run_id(app, receipt, generation);
+        let commit = run.clone().begin(&app.commands, run_id.clone());
+        match app.commands.log().commit(commit).await {
+            Ok(position) => return Ok((run_id, position)),
+            Err(AppendError::Conflict) => {}
+            Err(error) => return Err(LogError::from(error).into()),
+        }
+        if let Earlier::Fresh(position) = earlier(app, &run.org, &run_id, receipt).await? {
+            return Ok((run_id, position));
+        }
+    }
+    Err(LogError::Busy.into())
+}
+
+/// The first answer to a request with this receipt.
+async fn repeated(
+    app: &App,
+    org: &OrgId,
+    receipt: &Receipt,
+) -> Result<Option<(RunId, Position)>, Refusal> {
+    for generation in 0..=u64::MAX {
+        let run_id = derived_run_id(app, receipt, generation);
+        match earlier(app, org, &run_id, receipt).await? {
+            Earlier::None => break,
+            Earlier::Stale => {}
+            Earlier::Fresh(position) => return Ok(Some((run_id, position))),
+        }
+    }
+    Ok(None)
+}
+
+/// An `Idempotency-Key` may be used again once its receipt is too old; each use is a generation.
+fn derived_run_id(app: &App, receipt: &Receipt, generation: u64) -> RunId {
+    let parts = &[receipt.key.as_bytes(), &generation.to_be_bytes()[..]];
+    RunId::from(app.commands.log().keyring().derived_uuid("run", parts))
+}
+
+/// What is known of a run that a receipt names.
+enum Earlier {
+    None,
+    Stale,
+    Fresh(Position),
+}
+
+async fn earlier(
+    app: &App,
+    org: &OrgId,
+    run_id: &RunId,
+    receipt: &Receipt,
+) -> Result<Earlier, Refusal> {
+    let log = app.commands.log();
+    let stream = StreamId::new(org, AggregateType::Run, run_id.as_str());
+    let events = log.load(&stream).await.map_err(LogError::from)?;
+    let Some(first) = events.first() else {
+        return Ok(Earlier::None);
+    };
+    if !app.commands.is_fresh(first.time) {
+        return Ok(Earlier::Stale);
+    }
+    if first.receipt.as_ref() != Some(receipt) {
+        return Err(malformed(
+            "this Idempotency-Key was used with another request",
+        ));
+    }
+    Ok(Earlier::Fresh(
+        log.position(schemas::Log::Events, first.sequence),
+    ))
+}

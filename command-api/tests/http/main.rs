@@ -1,0 +1,12 @@
+//! Every command by HTTP, against the real log.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod keys;
+mod operator;
+mod records;
+mod records_ndjson;
+mod support;
+mod trigger;
+mod webhooks;
+mod workflows;

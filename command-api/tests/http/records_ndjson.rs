@@ -1,0 +1,149 @@
+use axum::body::Body;
+use futures::stream;
+use schemas::AggregateType;
+use serde_json::{Value, json};
+
+use crate::support::{Answer, House};
+
+const PATH: &str = "/api/v1/records/contacts";
+const NDJSON: (&str, &str) = ("content-type", "application/x-ndjson");
+
+async fn send(house: &House, body: impl Into<Body>) -> Answer {
+    house.send_with("POST", PATH, &[NDJSON], body).await
+}
+
+fn statuses(answer: &Answer) -> Vec<Value> {
+    answer
+        .lines()
+        .into_iter()
+        .map(|line| line["status"].clone())
+        .collect()
+}
+
+#[tokio::test]
+async fn every_line_has_its_answer() {
+    let house = House::open().await;
+    let body = concat!(
+        "{\"id\": \"a\", \"firstName\": \"Ada\"}\n",
+        "\n",
+        "{\"id\": \"b\"}\n",
+        "nonsense\n",
+        "{\"id\": \"a\", \"firstName\": \"Ada\"}\r\n",
+        "{\"id\": \"a\", \"firstName\": \"Eve\"}\n",
+        "[1]\n",
+        "{\"id\": \"c\", \"firstName\": \"Cleo\"}",
+    );
+    let answer = send(&house, body).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert_eq!(answer.headers["content-type"], "application/x-ndjson");
+    let lines = answer.lines();
+    assert_eq!(lines[0], json!({"line": 1, "id": "a", "status": "created"}));
+    assert_eq!(lines[1]["line"], 3);
+    assert!(
+        lines[1]["error"].as_str().unwrap().starts_with("email: "),
+        "{lines:?}"
+    );
+    assert_eq!(lines[2]["line"], 4);
+    assert_eq!(
+        lines[3],
+        json!({"line": 5, "id": "a", "status": "unchanged"})
+    );
+    assert_eq!(lines[4], json!({"line": 6, "id": "a", "status": "updated"}));
+    assert!(lines[5]["error"].is_string());
+    assert_eq!(lines[6], json!({"line": 8, "id": "c", "status": "created"}));
+    assert_eq!(lines.len(), 7);
+
+    let position = house
+        .commands
+        .log()
+        .parse_position(answer.position().unwrap())
+        .unwrap();
+    let a = house.events(AggregateType::Contact, "a").await;
+    let c = house.events(AggregateType::Contact, "c").await;
+    assert_eq!((a.len(), c.len()), (2, 1));
+    assert_eq!(position.sequence(), a[1].sequence.max(c[0].sequence));
+}
+
+#[tokio::test]
+async fn thousands_of_lines_are_answered_in_order_and_repeatable() {
+    let house = House::open().await;
+    let line = |nth: usize| format!("{{\"id\": \"c{nth}\", \"firstName\": \"N{nth}\"}}\n");
+    let body: String = (0..2_500).map(line).collect();
+    let answer = send(&house, body.clone()).await;
+    let numbers: Vec<_> = answer
+        .lines()
+        .iter()
+        .map(|line| line["line"].as_u64())
+        .collect();
+    assert_eq!(numbers, (1..=2_500).map(Some).collect::<Vec<_>>());
+    assert!(
+        statuses(&answer).iter().all(|status| status == "created"),
+        "{}",
+        answer.body
+    );
+    assert!(answer.position().is_some());
+    let again = send(&house, body).await;
+    assert!(statuses(&again).iter().all(|status| status == "unchanged"));
+}
+
+#[tokio::test]
+async fn answers_come_before_the_request_has_ended() {
+    let house = House::open().await;
+    let (lines, pieces) = tokio::sync::mpsc::channel::<Result<String, std::io::Error>>(1);
+    let body = Body::from_stream(stream::unfold(pieces, async |mut pieces| {
+        Some((pieces.recv().await?, pieces))
+    }));
+    lines
+        .send(Ok("{\"id\": \"a\", \"firstName\": \"A\"}\n".to_owned()))
+        .await
+        .unwrap();
+    let asking = house.open_stream(PATH, NDJSON, body);
+    let mut answer = asking.await;
+    assert_eq!(answer.next().await.unwrap()["id"], "a");
+    lines
+        .send(Ok("{\"id\": \"b\", \"firstName\": \"B\"}\n".to_owned()))
+        .await
+        .unwrap();
+    assert_eq!(answer.next().await.unwrap()["id"], "b");
+    drop(lines);
+    assert_eq!(answer.next().await, None);
+}
+
+#[tokio::test]
+async fn a_repeat_with_a_key_gets_the_first_answers() {
+    let house = House::open().await;
+    let headers = [NDJSON, ("idempotency-key", "n")];
+    let body = "{\"firstName\": \"A\"}\n{\"id\": \"b\", \"firstName\": \"B\"}\n";
+    let first = house.send_with("POST", PATH, &headers, body).await;
+    assert_eq!(statuses(&first), ["created", "created"]);
+    // Somebody else changes one in between; the repeat must not undo that.
+    house
+        .send("PUT", &format!("{PATH}/b"), r#"{"firstName": "Changed"}"#)
+        .await;
+    let again = house.send_with("POST", PATH, &headers, body).await;
+    assert_eq!(again.body, first.body);
+    assert_eq!(house.events(AggregateType::Contact, "b").await.len(), 2);
+    let other = "{\"firstName\": \"X\"}\n{\"id\": \"b\", \"firstName\": \"B\"}\n";
+    let other = house.send_with("POST", PATH, &headers, other).await;
+    assert!(other.lines()[0]["error"].is_string(), "{}", other.body);
+    assert_eq!(other.lines()[1]["status"], "created");
+}
+
+#[tokio::test]
+async fn writers_that_meet_on_one_record_all_get_an_answer() {
+    let house = House::open().await;
+    let line = |who, nth| format!("{{\"id\": \"c{nth}\", \"firstName\": \"W{who}\"}}\n");
+    let body = |who: usize| {
+        let lines: Vec<String> = (0..20).map(|nth| line(who, nth)).collect();
+        lines.concat()
+    };
+    let sent = (0..4).map(|who| send(&house, body(who)));
+    for answer in futures::future::join_all(sent).await {
+        assert_eq!(answer.lines().len(), 20);
+        assert!(
+            answer.lines().iter().all(|line| line["status"].is_string()),
+            "{}",
+            answer.body
+        );
+    }
+}

@@ -1,0 +1,77 @@
+use serde_json::json;
+
+use crate::support::House;
+
+const PATH: &str = "/api/v1/webhooks";
+
+fn body() -> String {
+    json!({"url": "https://hooks.example.com/in", "events": ["run.*"]}).to_string()
+}
+
+#[tokio::test]
+async fn an_endpoint_is_made_changed_and_deleted() {
+    let house = House::open().await;
+    let made = house.send("POST", PATH, body()).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let answer = made.json();
+    assert_eq!(answer["url"], "https://hooks.example.com/in");
+    assert_eq!(answer["events"], json!(["run.*"]));
+    assert_eq!(answer["status"], "ENABLED");
+    assert!(answer["createdAt"].is_string());
+    assert!(made.text("secret").starts_with("whsec_"));
+
+    let path = format!("{PATH}/{}", made.text("id"));
+    let changed = house
+        .send("PATCH", &path, r#"{"status": "DISABLED"}"#)
+        .await;
+    assert_eq!(changed.status, 200, "{}", changed.body);
+    let mut expected = answer;
+    expected["status"] = json!("DISABLED");
+    expected.as_object_mut().unwrap().remove("secret");
+    assert_eq!(changed.json(), expected);
+
+    assert_eq!(house.send("DELETE", &path, "").await.status, 204);
+    assert_eq!(house.send("DELETE", &path, "").await.status, 404);
+    assert_eq!(house.send("PATCH", &path, "{}").await.status, 404);
+}
+
+#[tokio::test]
+async fn private_addresses_and_other_slips_are_400() {
+    let house = House::open().await;
+    for (body, field) in [
+        (json!({}), "url"),
+        (json!({"url": "http://127.0.0.1:80/"}), "url"),
+        (json!({"url": "http://localhost/"}), "url"),
+        (json!({"url": "ftp://example.com/"}), "url"),
+        (
+            json!({"url": "https://example.com/", "events": ["nope"]}),
+            "events[0]",
+        ),
+        (
+            json!({"url": "https://example.com/", "events": "run.*"}),
+            "events",
+        ),
+        (
+            json!({"url": "https://example.com/", "status": "DISABLED"}),
+            "status",
+        ),
+    ] {
+        let answer = house.send("POST", PATH, body.to_string()).await;
+        assert_eq!(answer.status, 400, "{body}");
+        assert!(answer.error().starts_with(field), "{}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn a_repeat_gets_the_same_endpoint_and_secret() {
+    let house = House::open().await;
+    let headers = [("idempotency-key", "h")];
+    let first = house.send_with("POST", PATH, &headers, body()).await;
+    let again = house.send_with("POST", PATH, &headers, body()).await;
+    assert_eq!((again.status, again.json()), (201, first.json()));
+    let other = r#"{"url": "https://hooks.example.com/other"}"#;
+    assert_eq!(
+        house.send_with("POST", PATH, &headers, other).await.status,
+        409
+    );
+}
