@@ -57,6 +57,15 @@ macro_rules! kinds {
             }
         }
 
+        /// What an event of a record did to it; `None` where it deleted it or is no record's.
+        pub fn change_of(event: &Event) -> Option<Change> {
+            match event {
+                $(Event::$created(_) => Some(Change::Created),
+                Event::$updated(_) => Some(Change::Updated),)+
+                _ => None,
+            }
+        }
+
         /// The own fields of a record of some kind.
         #[derive(Clone, Debug, PartialEq)]
         pub(super) enum Fields { $($kind($fields)),+ }

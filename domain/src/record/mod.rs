@@ -12,7 +12,7 @@ mod value;
 
 pub use decide::{Change, Exists, create, delete, put};
 pub use draft::{Draft, parse_id, parse_object};
-pub use kind::Kind;
+pub use kind::{Kind, change_of};
 pub use row::Columns;
 
 #[cfg(test)]
