@@ -2,7 +2,7 @@
 //!
 //! A handler names what it asks for in its signature:
 //!
-//! ```ignore
+//! ```text
 //! async fn trigger_workflow(caller: Authorized<scope::TriggerWorkflow>, …) -> …
 //! ```
 //!

@@ -72,3 +72,61 @@ struct Place {
     index: usize,
     open: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::limit::Policy;
+
+    fn waiting(checks: &[(u8, u64)]) -> Vec<Waiting> {
+        let check = |(caller, cost): &(u8, u64)| Waiting {
+            counter: Arc::new(Counter::new(Policy::Hourly, &caller.to_string(), 60, false)),
+            quota: 10,
+            cost: *cost,
+            answer: oneshot::channel().0,
+        };
+        checks.iter().map(check).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn every_check_is_flushed_once_in_the_order_of_its_counter(
+            checks in prop::collection::vec((0..4_u8, 1..3_u64), 0..40),
+        ) {
+            let mut left = waiting(&checks);
+            let mut flushed: Vec<(String, u64)> = Vec::new();
+            while !left.is_empty() {
+                let groups = gather(&mut left);
+                let mut names: Vec<_> = groups.iter().map(|group| group.counter.name()).collect();
+                names.sort_unstable();
+                names.dedup();
+                prop_assert_eq!(names.len(), groups.len(), "a counter stands once in a flush");
+                for group in &groups {
+                    let check = (group.counter.name().to_string(), group.cost);
+                    flushed.extend(group.answers.iter().map(|_| check.clone()));
+                }
+            }
+            for caller in 0..4 {
+                let name = format!("hourly/{caller}");
+                let sent = checks.iter().filter(|(of, _)| *of == caller).map(|(_, cost)| *cost);
+                let done = flushed.iter().filter(|(of, _)| *of == name).map(|(_, cost)| *cost);
+                prop_assert_eq!(sent.collect::<Vec<_>>(), done.collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn a_flush_takes_so_many_counters_and_no_more() {
+        let mut left = Vec::new();
+        for caller in 0..=MAX_GROUPS {
+            let name = caller.to_string();
+            let mut one = waiting(&[(0, 1)]);
+            one[0].counter = Arc::new(Counter::new(Policy::Hourly, &name, 60, false));
+            left.append(&mut one);
+        }
+        assert_eq!(gather(&mut left).len(), MAX_GROUPS);
+        assert_eq!(gather(&mut left).len(), 1);
+    }
+}

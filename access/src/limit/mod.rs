@@ -15,7 +15,7 @@ mod worker;
 use std::sync::Arc;
 
 use sqlx::PgPool;
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -29,10 +29,6 @@ use postgres::Server;
 
 /// Checks that may wait at once; more than any number of connections that one process serves.
 const QUEUE: usize = 65_536;
-/// Flushes in flight. While one is on its way, the checks that come meanwhile need not wait for
-/// its return; a third would find nothing left to carry.
-const WORKERS: usize = 2;
-
 /// Decides which requests still fit into their limits. Clones are the same limiter.
 #[derive(Clone)]
 pub struct Limiter {
@@ -48,17 +44,9 @@ impl Limiter {
         let server = Server::of(pool, settings);
         let outage = Arc::new(Outage::default());
         let (queue, waiting) = mpsc::channel(QUEUE);
-        let waiting = Arc::new(Mutex::new(waiting));
-        for _ in 0..WORKERS {
-            let worker = worker::run(waiting.clone(), server.clone(), outage.clone());
-            tokio::spawn(worker);
-        }
-        tokio::spawn(outage::keep_house(
-            outage.clone(),
-            server,
-            settings.retry,
-            shutdown,
-        ));
+        tokio::spawn(worker::run(waiting, server.clone(), outage.clone()));
+        let house = outage::keep_house(outage.clone(), server, settings.retry, shutdown);
+        tokio::spawn(house);
         Self {
             queue,
             outage,

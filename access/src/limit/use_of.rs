@@ -173,3 +173,96 @@ fn first_fit(ends: &[(u64, u64)], needed: u64, now: f64) -> u64 {
     let last = enough.or(ends.last());
     last.map_or(second_of(now) + 1, |(end, _)| *end)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const START: u64 = 1_800_000_000;
+
+    fn seen(used: u64, decided: f64) -> Standing {
+        Standing {
+            used,
+            eases_at: 0,
+            retry_at: None,
+            decided,
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+    fn at(ms: u64) -> f64 {
+        START as f64 + ms as f64 / 1_000.0
+    }
+
+    proptest! {
+        /// Alone, never more than the quota in any window, the use last seen included; and the
+        /// promised time is true.
+        #[test]
+        fn alone_the_quota_holds_and_retry_at_is_true(
+            quota in 1..20_u64,
+            span in 1..200_u64,
+            fixed: bool,
+            used in 0..20_u64,
+            waits in prop::collection::vec(0..4_000_u64, 1..120),
+        ) {
+            let window = Window { span, fixed };
+            let mut usage = Use::default();
+            usage.see(seen(used, at(0)));
+            let (mut now, mut admitted) = (0, vec![(0, used)]);
+            for wait in waits {
+                now += wait;
+                let before = now;
+                let mut standing = usage.decide_alone(window, at(now), quota, 1);
+                if let Some(retry_at) = standing.retry_at {
+                    now = now.max((retry_at - START) * 1_000);
+                    standing = usage.decide_alone(window, at(now), quota, 1);
+                    prop_assert!(standing.retry_at.is_none() || used >= quota, "{before} {standing:?}");
+                }
+                if standing.retry_at.is_none() {
+                    admitted.push((now, 1));
+                }
+                let recent = admitted.iter().filter(|(time, _)| if fixed {
+                    (START + time / 1_000) / span == (START + now / 1_000) / span
+                } else {
+                    now - time < span * 1_000
+                });
+                let recent: u64 = recent.map(|(_, used)| used).sum();
+                prop_assert!(recent <= quota.max(used), "{recent} of {quota}");
+            }
+        }
+
+        #[test]
+        fn an_outage_of_any_length_takes_bounded_memory(
+            waits in prop::collection::vec(0..20_000_u64, 1..400),
+        ) {
+            let window = Window { span: 600, fixed: false };
+            let mut usage = Use::default();
+            let mut now = 0;
+            for wait in waits {
+                now += wait;
+                usage.decide_alone(window, at(now), 1_000_000, 1);
+                prop_assert!(usage.late().len() <= 62, "{}", usage.late().len());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_written_counts_once() {
+        let window = Window {
+            span: 60,
+            fixed: false,
+        };
+        let mut usage = Use::default();
+        usage.decide_alone(window, at(0), 10, 4);
+        let late = usage.late().to_vec();
+        usage.decide_alone(window, at(10), 10, 1);
+        for late in late {
+            usage.wrote(late, at(20));
+        }
+        assert_eq!(usage.late().iter().map(|late| late.used).sum::<u64>(), 1);
+        let standing = usage.decide_alone(window, at(30), 10, 1);
+        assert_eq!((standing.used, standing.retry_at), (6, None));
+    }
+}
