@@ -1,0 +1,90 @@
+//! What comes before an answer: the key, its limit, its scopes, and whose data it is.
+
+use crate::support::House;
+use schemas::OrgId;
+
+/// Every read, with the scope that it asks for.
+const READS: &[(&str, &str)] = &[
+    ("/api/export/contacts", "export:contacts:read"),
+    ("/api/v1/records/contacts/c1", "records:write"),
+    ("/api/v1/workflows", "workflows:read"),
+    ("/api/v1/workflows/w1", "workflows:read"),
+    ("/api/v1/workflows/w1/runs", "workflows:read"),
+    ("/api/v1/runs/r1", "workflows:read"),
+    ("/api/v1/keys", "keys:manage"),
+    ("/api/v1/webhooks", "webhooks:manage"),
+    ("/api/v1/webhooks/h1", "webhooks:manage"),
+    ("/api/v1/webhooks/h1/deliveries", "webhooks:manage"),
+];
+
+#[tokio::test]
+async fn no_read_is_without_its_key_and_scope() {
+    let house = House::open().await;
+    let without = house.key_for(&house.org, &["events:read"]).await;
+    let without = format!("Bearer {without}");
+    for (path, scope) in READS {
+        let answer = house
+            .get_with(path, &[("authorization", "Bearer wp_x")])
+            .await;
+        assert_eq!(answer.status, 401, "{path}");
+        // A position that cannot be read comes later than a scope that is missing.
+        let headers = [
+            ("authorization", without.as_str()),
+            ("waypost-min-position", "x"),
+        ];
+        let answer = house.get_with(path, &headers).await;
+        assert_eq!(answer.status, 403, "{path}");
+        assert!(answer.error().contains(scope), "{path}: {}", answer.error());
+        assert!(answer.headers.contains_key("ratelimit"), "{path}");
+
+        let with = house.key_for(&house.org, &[scope]).await;
+        let with = format!("Bearer {with}");
+        let answer = house.get_with(path, &[("authorization", &with)]).await;
+        assert!(matches!(answer.status, 200 | 404), "{path}: {answer:?}");
+    }
+    house.close().await;
+}
+
+#[tokio::test]
+async fn a_used_up_limit_comes_before_a_missing_scope() {
+    let house = House::open().await;
+    let key = house.key_with_limit(&house.org, &["events:read"], 1).await;
+    let key = format!("Bearer {key}");
+    for (status, path) in [(403, "/api/v1/keys"), (429, "/api/export/contacts")] {
+        let answer = house.get_with(path, &[("authorization", &key)]).await;
+        assert_eq!(answer.status, status, "{path}");
+    }
+    house.close().await;
+}
+
+#[tokio::test]
+async fn nobody_sees_what_belongs_to_another_organization() {
+    let house = House::open().await;
+    for row in [
+        "INSERT INTO contacts (org_id, id, first_name, created_at, updated_at)
+         VALUES ($1, 'c1', 'Ada', now(), now())",
+        "INSERT INTO workflows VALUES
+         ($1, 'w1', 'One', 'ACTIVE', 1, 60, true, '[]', now(), now())",
+        "INSERT INTO runs VALUES
+         ($1, 'r1', 'w1', 1, 'QUEUED', '{}', now(), NULL, NULL, NULL, '[]')",
+        "INSERT INTO api_keys VALUES ($1, 'k1', 'Key', '{}', 5, NULL, now())",
+        "INSERT INTO webhooks VALUES
+         ($1, 'h1', 'https://a.example', '{}', NULL, 'ENABLED', NULL, now(), now())",
+        "INSERT INTO deliveries VALUES
+         ($1, 'd1', 'h1', gen_random_uuid(), 1, 'run.started', 'PENDING', NULL, '[]', now())",
+    ] {
+        house.execute(row).await;
+    }
+    let other = OrgId::from("another");
+    let stranger = house.key_for(&other, &["admin"]).await;
+    let stranger = format!("Bearer {stranger}");
+    for (path, _) in READS {
+        let own = house.get(path).await;
+        assert_eq!(own.status, 200, "{path}: {own:?}");
+        let answer = house.get_with(path, &[("authorization", &stranger)]).await;
+        let (status, text) = (answer.status, answer.text());
+        let empty = status == 200 && (text.contains("\"data\":[]") || text.lines().count() == 1);
+        assert!(status == 404 || empty, "{path}: {status} {text}");
+    }
+    house.close().await;
+}

@@ -1,0 +1,137 @@
+//! Lists, page by page and walked as a whole.
+
+use crate::support::House;
+
+/// 250 runs, ten to a moment, of which every fifth failed.
+const RUNS: &str = "INSERT INTO runs
+    SELECT $1, 'r' || lpad(i::text, 3, '0'), 'w1', 1,
+           CASE WHEN i % 5 = 0 THEN 'FAILED' ELSE 'QUEUED' END, '{}',
+           '2026-11-21T00:00:00Z'::timestamptz + make_interval(secs => i / 10), NULL, NULL, NULL, '[]'
+    FROM generate_series(0, 249) AS i";
+const TOTALS: &str = "INSERT INTO totals VALUES
+    ($1, 'runs', 'w1', 'FAILED', 50), ($1, 'runs', 'w1', 'QUEUED', 200)";
+const WORKFLOWS: &str = "INSERT INTO workflows
+    SELECT $1, 'w' || i, 'One', 'ACTIVE', 1, 60, true, '[]', now() - make_interval(secs => i), now()
+    FROM generate_series(1, 45) AS i";
+
+async fn house_of_runs() -> House {
+    let house = House::open().await;
+    for rows in [RUNS, TOTALS, WORKFLOWS] {
+        house.execute(rows).await;
+    }
+    house
+}
+
+/// Newest first, then by id.
+fn expected(failed_only: bool) -> Vec<String> {
+    let moments = (0..25).rev();
+    let runs = moments.flat_map(|moment| (0..10).map(move |i| moment * 10 + i));
+    runs.filter(|i| !failed_only || i % 5 == 0)
+        .map(|i| format!("r{i:03}"))
+        .collect()
+}
+
+#[tokio::test]
+async fn pages_by_number_make_up_the_list() {
+    let house = house_of_runs().await;
+    for (filter, failed_only, total) in [("", false, 250), ("&state=FAILED", true, 50)] {
+        for limit in [7, 20, 100] {
+            let mut found = Vec::new();
+            for page in 1..=total / limit + 1 {
+                let path = format!("/api/v1/workflows/w1/runs?limit={limit}&page={page}{filter}");
+                let answer = house.get(&path).await;
+                let list = answer.json();
+                assert_eq!(list["total"], total, "{path}");
+                assert_eq!(list["page"], page, "{path}");
+                assert_eq!(list["limit"], limit, "{path}");
+                assert_eq!(answer.next().is_some(), page * limit < total, "{path}");
+                found.extend(answer.all("runId"));
+            }
+            assert_eq!(found, expected(failed_only), "limit {limit}{filter}");
+        }
+    }
+    house.close().await;
+}
+
+#[tokio::test]
+async fn a_list_is_walked_by_its_links_while_it_grows() {
+    let house = house_of_runs().await;
+    let mut next = Some("/api/v1/workflows/w1/runs?limit=13".to_owned());
+    let (mut found, mut pages) = (Vec::new(), 0);
+    while let Some(path) = next {
+        let answer = house.get(&path).await;
+        pages += 1;
+        assert_eq!(answer.json()["page"], pages);
+        found.extend(answer.all("runId"));
+        next = answer.next();
+        if pages == 2 {
+            let newer = "INSERT INTO runs
+                SELECT $1, 'x' || i, 'w1', 1, 'QUEUED', '{}', now() + '1 day', NULL, NULL, NULL, '[]'
+                FROM generate_series(1, 20) AS i";
+            house.execute(newer).await;
+        }
+    }
+    assert_eq!(found, expected(false));
+    house.close().await;
+}
+
+#[tokio::test]
+async fn a_page_past_the_end_is_empty() {
+    let house = house_of_runs().await;
+    for path in [
+        "/api/v1/workflows/w1/runs?page=14",
+        "/api/v1/workflows/w1/runs?page=9223372036854775807&limit=100",
+        "/api/v1/workflows/w1/runs?page=99999999999999999999",
+    ] {
+        let answer = house.get(path).await;
+        let list = answer.json();
+        assert_eq!(
+            (answer.status, &list["total"]),
+            (200, &250.into()),
+            "{path}"
+        );
+        assert!(list["data"].as_array().unwrap().is_empty(), "{path}");
+        assert_eq!(answer.next(), None, "{path}");
+    }
+    let answer = house.get("/api/v1/workflows/w2/runs").await;
+    assert_eq!(answer.json()["total"], 0);
+    assert_eq!(house.get("/api/v1/workflows/w46/runs").await.status, 404);
+    house.close().await;
+}
+
+#[tokio::test]
+async fn other_lists_have_pages_too() {
+    let house = house_of_runs().await;
+    let first = house.get("/api/v1/workflows").await;
+    assert_eq!(first.all("workflowId")[0], "w1");
+    assert_eq!(first.json()["total"], 45);
+    let second = house.get(&first.next().unwrap()).await;
+    let by_number = house.get("/api/v1/workflows?page=2").await;
+    assert_eq!(second.json(), by_number.json());
+    let last = house.get(&second.next().unwrap()).await;
+    assert_eq!((last.all("workflowId").len(), last.next()), (5, None));
+    house.close().await;
+}
+
+#[tokio::test]
+async fn wrong_parameters_are_refused_before_anything_is_looked_for() {
+    let house = house_of_runs().await;
+    for (parameters, word) in [
+        ("limit=101", "limit"),
+        ("limit=0", "limit"),
+        ("page=0", "page"),
+        ("page=1.5", "page"),
+        ("state=DONE", "state"),
+        ("state=failed", "state"),
+        ("state=", "state"),
+        ("cursor=nothing", "cursor"),
+    ] {
+        let answer = house
+            .get(&format!("/api/v1/workflows/nowhere/runs?{parameters}"))
+            .await;
+        assert_eq!(answer.status, 400, "{parameters}");
+        let error = answer.error();
+        assert!(error.starts_with(word), "{parameters}: {error}");
+    }
+    house.close().await;
+}

@@ -1,0 +1,11 @@
+//! Reads and exports over HTTP, on read models of a test's own.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod checks;
+mod exports;
+mod lists;
+mod outage;
+mod positions;
+mod shapes;
+mod support;

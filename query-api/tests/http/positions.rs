@@ -1,0 +1,98 @@
+//! Reads that wait for a position.
+
+use std::time::Duration;
+
+use crate::support::{House, settings};
+use event_log::Position;
+use query_api::QuerySettings;
+use schemas::Log;
+
+const CONTACT: &str = "INSERT INTO contacts (org_id, id, first_name, created_at, updated_at)
+     VALUES ($1, 'c1', 'Ada', now(), now())";
+const PATH: &str = "/api/v1/records/contacts/c1";
+
+/// Moves every projection of the events to a position, as the projector does.
+async fn project(house: &House, position: Position, epoch: u32) {
+    let mut transaction = house.pool.begin().await.unwrap();
+    sqlx::query(
+        "INSERT INTO projection_checkpoints (name, log, epoch, sequence)
+         SELECT name, 'events', $1, $2
+         FROM UNNEST('{contacts,organizations,workflows,runs,webhooks,api_keys}'::text[]) AS p (name)
+         ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch, sequence = excluded.sequence",
+    )
+    .bind(i64::from(epoch))
+    .bind(i64::try_from(position.sequence()).unwrap())
+    .execute(&mut *transaction)
+    .await
+    .unwrap();
+    let told = sqlx::query("SELECT pg_notify('projection', 'events')");
+    told.execute(&mut *transaction).await.unwrap();
+    transaction.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_read_waits_until_its_projections_have_reached_the_position() {
+    let house = House::open().await;
+    let position = house.log.end(Log::Events).await.unwrap();
+    let before = house.log.position(Log::Events, position.sequence() - 1);
+    project(&house, before, position.epoch()).await;
+    house.execute(CONTACT).await;
+    let text = position.to_string();
+    let headers = [("waypost-min-position", text.as_str())];
+    let reads = futures::future::join(
+        house.get_with(PATH, &headers),
+        house.get_with("/api/export/contacts", &headers),
+    );
+    let mut reads = Box::pin(reads);
+    let early = tokio::time::timeout(Duration::from_millis(200), &mut reads);
+    assert!(
+        early.await.is_err(),
+        "answered before the projection was there"
+    );
+    project(&house, position, position.epoch()).await;
+    let (contact, export) = reads.as_mut().await;
+    drop(reads);
+    assert_eq!((contact.status, export.status), (200, 200));
+    // Now that it is known, it is not even waited for.
+    assert_eq!(house.get_with(PATH, &headers).await.status, 200);
+    house.close().await;
+}
+
+#[tokio::test]
+async fn a_position_that_is_not_reached_in_time_is_503_and_of_an_export_500() {
+    let impatient = QuerySettings {
+        position_wait: Duration::from_millis(50),
+        ..settings()
+    };
+    let house = House::open_with(impatient, None).await;
+    house.execute(CONTACT).await;
+    let position = house.log.end(Log::Events).await.unwrap();
+    // Another epoch's sequences say nothing.
+    project(&house, position, position.epoch().wrapping_add(1)).await;
+    let text = position.to_string();
+    let headers = [("waypost-min-position", text.as_str())];
+    for (path, status) in [(PATH, 503), ("/api/export/contacts", 500)] {
+        let answer = house.get_with(path, &headers).await;
+        assert_eq!(answer.status, status);
+        assert!(answer.error().contains("Waypost-Min-Position"));
+    }
+    // The projections of contacts are not folded from positions.
+    let other = house.log.position(Log::Locations, 1_000_000).to_string();
+    let headers = [("waypost-min-position", other.as_str())];
+    assert_eq!(house.get_with(PATH, &headers).await.status, 200);
+    house.close().await;
+}
+
+#[tokio::test]
+async fn what_is_no_position_is_refused() {
+    let house = House::open().await;
+    for text in ["", "x", "e0-1", "e00000000-", "1"] {
+        let headers = [("waypost-min-position", text)];
+        let answer = house.get_with(PATH, &headers).await;
+        assert_eq!(answer.status, 400, "{text:?}");
+        assert!(answer.error().contains("Waypost-Min-Position"));
+        let answer = house.get_with("/api/export/contacts", &headers).await;
+        assert_eq!(answer.status, 500, "{text:?}");
+    }
+    house.close().await;
+}

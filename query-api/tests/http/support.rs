@@ -1,0 +1,249 @@
+//! A whole query API on read models of its own, for one organization.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use access::{Access, ApiKey, LimitSettings};
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request};
+use chrono::Utc;
+use event_log::{Commit, EventLog, Expected, Keyring, LogSettings, Position, Write};
+use query_api::exports::ExportSettings;
+use query_api::{Dependencies, QuerySettings};
+use schemas::{AggregateType, Context, Event, EventId, KeyId, NewEvent, OrgId, StreamId, key};
+use serde_json::Value;
+use service::SystemClock;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgPool};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tower::ServiceExt;
+use uuid::Uuid;
+
+const PREFIX: &str = "querytests";
+
+pub(crate) struct House {
+    pub(crate) router: Router,
+    pub(crate) log: EventLog,
+    /// Writes the read models, as the projector does.
+    pub(crate) pool: PgPool,
+    pub(crate) org: OrgId,
+    pub(crate) key: String,
+    access: Access,
+    database: String,
+    _until: DropGuard,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.body.clone()).unwrap()
+    }
+
+    pub(crate) fn error(&self) -> String {
+        self.json()["error"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
+    /// One field of every item of a list.
+    pub(crate) fn all(&self, field: &str) -> Vec<String> {
+        let list = self.json();
+        let items = list["data"].as_array().unwrap().iter();
+        items
+            .map(|item| item[field].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    /// The address of the next page, where there is one.
+    pub(crate) fn next(&self) -> Option<String> {
+        let link = self.header("link")?.strip_prefix('<')?;
+        Some(link.strip_suffix(">; rel=\"next\"")?.to_owned())
+    }
+}
+
+pub(crate) fn settings() -> QuerySettings {
+    QuerySettings {
+        position_wait: Duration::from_secs(5),
+        position_poll: Duration::from_secs(1),
+        exports: ExportSettings {
+            streams: 4,
+            documents: 1,
+            wait: Duration::from_secs(30),
+            stall: Duration::from_secs(30),
+        },
+    }
+}
+
+fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set; use `make test`"))
+}
+
+fn server() -> PgConnectOptions {
+    PgConnectOptions::from_str(&variable("DATABASE_URL")).unwrap()
+}
+
+pub(crate) async fn connect_log() -> EventLog {
+    let settings = LogSettings {
+        log_prefix: PREFIX.to_owned(),
+        ..LogSettings::at(variable("NATS_URL"))
+    };
+    let keyring = Keyring::from_master(&[7; 32]);
+    EventLog::connect(&settings, keyring).await.unwrap()
+}
+
+impl House {
+    pub(crate) async fn open() -> Self {
+        Self::open_with(settings(), None).await
+    }
+
+    /// A query API that reads from `models`, where they are not the house's own.
+    pub(crate) async fn open_with(settings: QuerySettings, models: Option<PgPool>) -> Self {
+        let database = format!("q{}", &Uuid::new_v4().simple().to_string()[..12]);
+        let mut admin = server().connect().await.unwrap();
+        let create = AssertSqlSafe(format!("CREATE DATABASE {database}"));
+        admin.execute(create).await.unwrap();
+        let options = server().database(&database);
+        let pool = PgPoolOptions::new().max_connections(4);
+        let pool = pool.connect_with(options.clone()).await.unwrap();
+        service::database::migrate(&pool).await.unwrap();
+        let read_only = options.options([("default_transaction_read_only", "on")]);
+        let models = models.unwrap_or_else(|| {
+            let models = PgPoolOptions::new().max_connections(8);
+            models.connect_lazy_with(read_only.application_name("reads"))
+        });
+
+        let log = connect_log().await;
+        let shutdown = CancellationToken::new();
+        let limits = LimitSettings::default();
+        let clock = Arc::new(SystemClock);
+        let access = Access::start(&log, &pool, limits, clock.clone(), shutdown.clone());
+        let access = access.await.unwrap();
+        let router = query_api::router(Dependencies {
+            access: access.clone(),
+            log: log.clone(),
+            pool: models,
+            clock,
+            settings,
+        });
+        let mut house = Self {
+            router: service::edge(router),
+            log,
+            pool,
+            org: OrgId::from(Uuid::new_v4()),
+            key: String::new(),
+            access,
+            database,
+            _until: shutdown.drop_guard(),
+        };
+        house
+            .execute("INSERT INTO organizations VALUES ($1, 'Müller & Söhne', now())")
+            .await;
+        house.key = house.key_for(&house.org, &["admin"]).await;
+        house
+    }
+
+    /// Makes an API key, and waits until it works.
+    pub(crate) async fn key_for(&self, org: &OrgId, scopes: &[&str]) -> String {
+        self.key_with_limit(org, scopes, 100_000).await
+    }
+
+    pub(crate) async fn key_with_limit(&self, org: &OrgId, scopes: &[&str], limit: u32) -> String {
+        let key = ApiKey::generate().unwrap();
+        let key_id = KeyId::from(Uuid::new_v4());
+        let created = key::Created {
+            key_id: key_id.clone(),
+            name: "test".to_owned(),
+            scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
+            rate_limit: limit,
+            expires_at: None,
+            key_sha256: key.sha256().to_string(),
+        };
+        let stream = StreamId::new(org, AggregateType::Key, key_id.into_string());
+        self.append(stream, Event::KeyCreated(created)).await;
+        while self.access.identify(key.expose()).is_err() {
+            tokio::task::yield_now().await;
+        }
+        key.expose().to_owned()
+    }
+
+    pub(crate) async fn append(&self, stream: StreamId, event: Event) -> Position {
+        let event = NewEvent {
+            id: EventId(Uuid::new_v4()),
+            time: Utc::now(),
+            event,
+            context: Context::default(),
+            receipt: None,
+        };
+        let write = Write {
+            stream,
+            expected: Expected::Empty,
+            events: vec![event],
+        };
+        self.log.commit(Commit::from(write)).await.unwrap()
+    }
+
+    /// Changes the read models; `$1` is the organization.
+    pub(crate) async fn execute(&self, sql: &'static str) {
+        let statement = sqlx::query(sql).bind(self.org.as_str());
+        statement.execute(&self.pool).await.unwrap();
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.get_with(path, &[]).await
+    }
+
+    /// Asks with more headers; one that is named here goes before the usual ones.
+    pub(crate) async fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        self.ask("GET", path, headers).await
+    }
+
+    pub(crate) async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let response = self.open_answer(method, path, headers).await;
+        let (parts, body) = response.into_parts();
+        Answer {
+            status: parts.status.as_u16(),
+            headers: parts.headers,
+            body: to_bytes(body, 256 << 20).await.unwrap().to_vec(),
+        }
+    }
+
+    /// An answer whose body has yet to be read.
+    pub(crate) async fn open_answer(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> axum::response::Response {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        if !headers.iter().any(|(name, _)| *name == "authorization") {
+            request = request.header("authorization", format!("Bearer {}", self.key));
+        }
+        let request = request.body(Body::empty()).unwrap();
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
+    /// Takes away what the test made on the shared server.
+    pub(crate) async fn close(self) {
+        let drop = format!("DROP DATABASE {} WITH (FORCE)", self.database);
+        let mut admin = server().connect().await.unwrap();
+        admin.execute(AssertSqlSafe(drop)).await.unwrap();
+    }
+}
