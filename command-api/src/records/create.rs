@@ -1,7 +1,8 @@
 //! `POST /api/v1/records/{kind}`: one new record, or a stream of lines (see [`super::ndjson`]).
 
 use access::{Authorized, Caller, scope};
-use axum::extract::{Path, Request, State};
+use axum::Extension;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use domain::FieldError;
@@ -12,7 +13,7 @@ use serde_json::Value;
 use service::{HttpError, RequestContext};
 
 use super::answers::Sender;
-use super::{ndjson, parse_kind};
+use super::ndjson;
 use crate::commands::{Decision, Outcome, Past};
 use crate::idempotency::IdempotencyKey;
 use crate::{App, CommandError, Commands, Done, Origin, Refusal, answer, body};
@@ -57,12 +58,11 @@ pub async fn create(
 pub(super) async fn create_records(
     caller: Authorized<scope::WriteRecords>,
     State(app): State<App>,
-    Path(kind): Path<String>,
+    Extension(kind): Extension<Kind>,
     context: RequestContext,
     idempotency_key: IdempotencyKey,
     request: Request,
 ) -> Result<Response, HttpError> {
-    let kind = parse_kind(&kind)?;
     if is_ndjson(request.headers()) {
         let origin = Origin::of(&context);
         let sender = Sender {

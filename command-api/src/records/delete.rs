@@ -1,13 +1,13 @@
 //! `DELETE /api/v1/records/{kind}/{id}`: deletes a record.
 
 use access::{Authorized, scope};
+use axum::Extension;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use domain::record::{self, Kind};
 use schemas::{OrgId, RecordId, StreamId};
 use service::{HttpError, RequestContext};
 
-use super::parse_kind;
 use crate::commands::{Decision, Past};
 use crate::{App, CommandError, Commands, Done, NotFound, Origin, answer};
 
@@ -31,10 +31,10 @@ pub async fn delete(
 pub(super) async fn delete_record(
     caller: Authorized<scope::WriteRecords>,
     State(app): State<App>,
-    Path((kind, id)): Path<(String, String)>,
+    Extension(kind): Extension<Kind>,
+    Path(id): Path<String>,
     context: RequestContext,
 ) -> Result<Response, HttpError> {
-    let kind = parse_kind(&kind)?;
     let (origin, id) = (Origin::of(&context), RecordId::new(id));
     let done = delete(&app.commands, &origin, &caller.org, kind, &id).await?;
     Ok(answer::no_content(&done))

@@ -9,10 +9,9 @@ mod lines;
 mod ndjson;
 mod put;
 
-use axum::Router;
 use axum::routing::{post, put as put_route};
+use axum::{Extension, Router};
 use domain::record::Kind;
-use service::HttpError;
 
 pub use create::{NewRecord, create};
 pub use delete::delete;
@@ -21,15 +20,15 @@ pub use put::put;
 
 use crate::App;
 
+/// Each kind has routes of its own, so that an unknown kind is an unknown path.
 pub(crate) fn router() -> Router<App> {
-    Router::new()
-        .route("/api/v1/records/{kind}", post(create::create_records))
-        .route(
-            "/api/v1/records/{kind}/{id}",
-            put_route(put::put_record).delete(delete::delete_record),
-        )
-}
-
-fn parse_kind(name: &str) -> Result<Kind, HttpError> {
-    Kind::parse(name).ok_or_else(|| HttpError::not_found("there is no such kind of record"))
+    Kind::ALL.iter().fold(Router::new(), |router, kind| {
+        let all = format!("/api/v1/records/{}", kind.name());
+        let one = format!("{all}/{{id}}");
+        let records = post(create::create_records);
+        let record = put_route(put::put_record).delete(delete::delete_record);
+        router
+            .route(&all, records.layer(Extension(*kind)))
+            .route(&one, record.layer(Extension(*kind)))
+    })
 }

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 
 use access::{Authorized, scope};
+use axum::Extension;
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -10,8 +11,8 @@ use domain::record::{self, Change, Draft, Kind};
 use schemas::{OrgId, RecordId, StreamId};
 use service::{HttpError, RequestContext};
 
+use super::NewRecord;
 use super::create::read_draft;
-use super::{NewRecord, parse_kind};
 use crate::commands::{Decision, Past};
 use crate::{App, CommandError, Commands, Done, Origin, Refusal, answer, body};
 
@@ -36,11 +37,11 @@ pub async fn put(
 pub(super) async fn put_record(
     caller: Authorized<scope::WriteRecords>,
     State(app): State<App>,
-    Path((kind, id)): Path<(String, String)>,
+    Extension(kind): Extension<Kind>,
+    Path(id): Path<String>,
     context: RequestContext,
     request: Request,
 ) -> Result<Response, HttpError> {
-    let kind = parse_kind(&kind)?;
     let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await?;
     let id = record::parse_id(&id).map_err(Refusal::into_http)?;
     let draft = read_draft(kind, body::parse(&bytes)?);

@@ -10,5 +10,5 @@ pub use cancel::{NotCancelled, cancel};
 use crate::App;
 
 pub(crate) fn router() -> Router<App> {
-    Router::new().route("/api/v1/runs/{id}/cancel", post(cancel::cancel_run))
+    Router::new().route("/api/v1/runs/{run_id}/cancel", post(cancel::cancel_run))
 }
