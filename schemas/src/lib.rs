@@ -21,7 +21,7 @@ pub mod secret;
 pub mod webhook;
 pub mod workflow;
 
-pub use catalog::{CATALOG, CatalogEntry, DecodeError, Event, Visibility};
+pub use catalog::{CATALOG, CatalogEntry, Custom, DecodeError, Event, Visibility};
 pub use envelope::{
     AggregateType, Context, Log, NewEvent, Receipt, Recorded, StreamId, Traceparent,
 };

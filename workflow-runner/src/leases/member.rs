@@ -155,11 +155,14 @@ impl Member {
 
     /// Lets go of everything once the leases have run out.
     fn lapse(&mut self) {
-        let out = Instant::now() >= *self.shared.valid_until.borrow();
+        let out = !self.shared.is_current();
         if out && !(self.owned.is_empty() && self.leaving.is_empty()) {
             tracing::warn!(name = self.name, "Leases ran out");
-            self.owned.clear();
-            self.leaving.clear();
+            let lost = std::mem::take(&mut self.owned);
+            let leaving = std::mem::take(&mut self.leaving);
+            for partition in lost.into_iter().chain(leaving.into_keys()) {
+                self.shared.lose(partition);
+            }
             self.publish();
         }
     }
@@ -190,11 +193,14 @@ impl Member {
 
     /// Partitions that others have taken are theirs.
     fn drop_lost(&mut self) {
-        let (mirror, id) = (&self.mirror, &self.id);
+        let (mirror, id, shared) = (&self.mirror, &self.id, &self.shared);
         let ours = |partition: &u16| {
-            mirror
-                .holder(*partition)
-                .is_none_or(|holder| holder.member == *id)
+            let holder = mirror.holder(*partition);
+            let ours = holder.is_none_or(|holder| holder.member == *id);
+            if !ours {
+                shared.lose(*partition);
+            }
+            ours
         };
         self.owned.retain(ours);
         self.leaving.retain(|partition, _| ours(partition));
@@ -234,6 +240,9 @@ impl Member {
     }
 
     async fn release(&mut self, partitions: &[u16]) {
+        for partition in partitions {
+            self.shared.lose(*partition);
+        }
         for (partition, revision) in self.change(partitions, "").await {
             self.mirror.changed(partition, "", revision);
             self.leaving.remove(&partition);
@@ -265,7 +274,7 @@ impl Member {
             .collect();
         self.owned.clear();
         self.publish();
-        if Instant::now() < *self.shared.valid_until.borrow() {
+        if self.shared.is_current() {
             let patience = self.ttl;
             let goodbye = async {
                 self.release(&held).await;

@@ -16,7 +16,7 @@ mod share;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use event_log::{Error, EventLog};
@@ -46,6 +46,8 @@ struct Shared {
     partitions: u16,
     /// Work under way in each partition.
     holds: Vec<AtomicUsize>,
+    /// How often each partition has been lost or given up.
+    losses: Vec<AtomicU64>,
     /// Until when the leases are surely ours.
     valid_until: watch::Sender<Instant>,
 }
@@ -54,6 +56,8 @@ struct Shared {
 pub struct Hold {
     shared: Arc<Shared>,
     partition: u16,
+    /// The partition's losses when the work began.
+    losses: u64,
 }
 
 impl Leases {
@@ -68,6 +72,7 @@ impl Leases {
         let shared = Arc::new(Shared {
             partitions,
             holds: (0..partitions).map(|_| AtomicUsize::new(0)).collect(),
+            losses: (0..partitions).map(|_| AtomicU64::new(0)).collect(),
             valid_until: watch::Sender::new(Instant::now()),
         });
         let (publish, owned) = watch::channel(Owned::default());
@@ -91,8 +96,7 @@ impl Leases {
 
     /// Whether a partition is surely owned at this moment; to be asked before every act.
     pub fn holds(&self, partition: u16) -> bool {
-        Instant::now() < *self.shared.valid_until.borrow()
-            && self.owned.borrow().contains(&partition)
+        self.shared.is_current() && self.owned.borrow().contains(&partition)
     }
 
     /// Announces work in a partition, if it is owned.
@@ -125,11 +129,21 @@ fn partition_of(id: &str, partitions: u16) -> u16 {
 
 impl Hold {
     fn new(shared: Arc<Shared>, partition: u16) -> Option<Self> {
-        shared
-            .holds
-            .get(usize::from(partition))?
-            .fetch_add(1, Ordering::SeqCst);
-        Some(Self { shared, partition })
+        let place = usize::from(partition);
+        let losses = shared.losses.get(place)?.load(Ordering::SeqCst);
+        shared.holds[place].fetch_add(1, Ordering::SeqCst);
+        Some(Self {
+            shared,
+            partition,
+            losses,
+        })
+    }
+
+    /// Whether the partition has been ours all the time and surely is at this moment. A planned
+    /// handing over that still waits for this work does not count.
+    pub fn is_valid(&self) -> bool {
+        let losses = self.shared.losses[usize::from(self.partition)].load(Ordering::SeqCst);
+        self.shared.is_current() && losses == self.losses
     }
 }
 
@@ -140,6 +154,15 @@ impl Drop for Hold {
 }
 
 impl Shared {
+    fn is_current(&self) -> bool {
+        Instant::now() < *self.valid_until.borrow()
+    }
+
+    /// Makes every hold on a partition worthless.
+    fn lose(&self, partition: u16) {
+        self.losses[usize::from(partition)].fetch_add(1, Ordering::SeqCst);
+    }
+
     fn is_held(&self, partition: u16) -> bool {
         self.holds[usize::from(partition)].load(Ordering::SeqCst) > 0
     }

@@ -1,0 +1,70 @@
+//! Taking partitions over: their checkpoints, and what the log has had since.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use event_log::{EventLog, Item, Tail};
+use schemas::{AggregateType, Log};
+use tokio::time::sleep;
+
+use super::checkpoint::Checkpoints;
+use super::index::{Partition, RunKey};
+use crate::leases::Leases;
+
+const EVENTS_AT_ONCE: usize = 1_000;
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// Partitions by their number, folded up to the same place in the log or further.
+pub(super) type Folded = BTreeMap<u16, Partition>;
+
+/// Folds partitions up to the log's end, and gives back the tail that goes on from there. Tries
+/// until it succeeds: nothing can be done without.
+pub(super) async fn catch_up(
+    log: EventLog,
+    leases: Leases,
+    checkpoints: Checkpoints,
+    wanted: Vec<u16>,
+) -> (Folded, Tail) {
+    let mut folded = Folded::new();
+    for partition in wanted {
+        folded.insert(partition, checkpoints.load(partition).await);
+    }
+    loop {
+        match fold_to_end(&log, &leases, &mut folded).await {
+            Ok(tail) => return (folded, tail),
+            Err(error) => {
+                tracing::warn!(error, "The log cannot be followed to take over runs");
+                sleep(AGAIN).await;
+            }
+        }
+    }
+}
+
+async fn fold_to_end(log: &EventLog, leases: &Leases, folded: &mut Folded) -> Result<Tail, String> {
+    let after = folded.values().map(|partition| partition.folded_to).min();
+    let after = after.unwrap_or_default();
+    let tail = log.tail(Log::Events, after, &[AggregateType::Run]).await;
+    let mut tail = tail.map_err(|error| error.to_string())?;
+    while !tail.caught_up() {
+        let batch = tail.next(EVENTS_AT_ONCE).await;
+        let batch = batch.map_err(|error| error.to_string())?;
+        for item in batch.items {
+            take_in(leases, folded, item);
+        }
+        for partition in folded.values_mut() {
+            partition.folded_to = partition.folded_to.max(batch.last_sequence);
+        }
+    }
+    Ok(tail)
+}
+
+fn take_in(leases: &Leases, folded: &mut Folded, item: Item) {
+    // What cannot be read is met again by the job of the run it belongs to.
+    let Item::Event(recorded) = item else { return };
+    let number = leases.partition_of(&recorded.stream.id);
+    if let Some(partition) = folded.get_mut(&number)
+        && partition.folded_to < recorded.sequence
+    {
+        partition.fold(RunKey::of(&recorded.stream.id), &recorded);
+    }
+}

@@ -1,0 +1,98 @@
+//! The jobs under way, and how many more there may be.
+
+use std::collections::HashMap;
+
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use super::backlog::{Place, Turn};
+use super::index::RunKey;
+use super::job::{Job, Outcome};
+
+/// The jobs of this process; one for a run at most.
+pub(super) struct Crew {
+    room: usize,
+    jobs: JoinSet<Outcome>,
+    tasks: HashMap<Id, (Turn, Place)>,
+    under_way: HashMap<RunKey, CancellationToken>,
+    /// How many jobs each organization has.
+    shares: HashMap<Turn, usize>,
+}
+
+/// A job that has ended; `Err` where it broke down.
+pub(super) struct Ended {
+    pub(super) turn: Turn,
+    pub(super) place: Place,
+    pub(super) outcome: Result<Outcome, JoinError>,
+}
+
+impl Crew {
+    pub(super) fn new(room: usize) -> Self {
+        Self {
+            room: room.max(1),
+            jobs: JoinSet::new(),
+            tasks: HashMap::new(),
+            under_way: HashMap::new(),
+            shares: HashMap::new(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.jobs.len() >= self.room
+    }
+
+    /// One organization gets at most half of the room, so that there is always some for others.
+    pub(super) fn has_room_for(&self, turn: Turn) -> bool {
+        let share = self.shares.get(&turn).copied().unwrap_or_default();
+        !self.is_full() && share < self.room.div_ceil(2)
+    }
+
+    pub(super) fn works_on(&self, key: RunKey) -> bool {
+        self.under_way.contains_key(&key)
+    }
+
+    pub(super) fn start(&mut self, turn: Turn, place: Place, job: Job) {
+        self.under_way.insert(place.1, job.ended.clone());
+        *self.shares.entry(turn).or_default() += 1;
+        let id = self.jobs.spawn(job.run()).id();
+        self.tasks.insert(id, (turn, place));
+    }
+
+    /// Tells a run's job that the run has ended by another's hand.
+    pub(super) fn call_off(&self, key: RunKey) {
+        if let Some(job) = self.under_way.get(&key) {
+            job.cancel();
+        }
+    }
+
+    /// Waits for a job to end; `None` at once where there is none.
+    pub(super) async fn next_ended(&mut self) -> Option<Ended> {
+        let joined = self.jobs.join_next_with_id().await?;
+        let (id, outcome) = match joined {
+            Ok((id, outcome)) => (id, Ok(outcome)),
+            Err(error) => (error.id(), Err(error)),
+        };
+        let (turn, place) = self.tasks.remove(&id)?;
+        self.under_way.remove(&place.1);
+        if let Some(share) = self.shares.get_mut(&turn) {
+            *share -= 1;
+            if *share == 0 {
+                self.shares.remove(&turn);
+            }
+        }
+        Some(Ended {
+            turn,
+            place,
+            outcome,
+        })
+    }
+
+    /// Cuts off what is still under way.
+    pub(super) async fn cut_off(&mut self) {
+        self.jobs.shutdown().await;
+    }
+}

@@ -1,0 +1,404 @@
+//! Follows the log, keeps the open runs of the partitions that this process owns, and gives each
+//! run that is to be carried on to a job.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use event_log::{Batch, Item, Tail, TailError};
+use schemas::{Event, Recorded};
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::backlog::{Backlog, Place, Turn};
+use super::catch_up::{Folded, catch_up};
+use super::checkpoint::Checkpoints;
+use super::crew::{Crew, Ended};
+use super::index::{Change, Open, Partition, Phase, RunKey};
+use super::job::{From, Job, Outcome, Shared};
+use super::settings::RunSettings;
+use super::{Standing, measure};
+use crate::leases::Owned;
+
+const EVENTS_AT_ONCE: usize = 512;
+/// The pause before a run is tried again whose job could not get on.
+const AGAIN: TimeDelta = TimeDelta::milliseconds(250);
+const TAIL_AGAIN: Duration = Duration::from_millis(250);
+/// A timer further away than this is looked at again then.
+const LONGEST_SLEEP: Duration = Duration::from_hours(1);
+
+pub(super) struct Dispatcher {
+    shared: Arc<Shared>,
+    settings: RunSettings,
+    checkpoints: Checkpoints,
+    standing: Arc<AtomicU8>,
+    owned: watch::Receiver<Owned>,
+    /// The partitions that are owned and folded.
+    partitions: BTreeMap<u16, Partition>,
+    /// Partitions on their way to `partitions`.
+    coming: BTreeSet<u16>,
+    catching_up: JoinSet<(Folded, Tail)>,
+    tail: Option<Tail>,
+    backlog: Backlog,
+    timers: BTreeSet<(DateTime<Utc>, Place)>,
+    crew: Crew,
+    saving: JoinSet<()>,
+    /// Up to where partitions have been noted.
+    saved: HashMap<u16, u64>,
+}
+
+impl Dispatcher {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        settings: RunSettings,
+        checkpoints: Checkpoints,
+        standing: Arc<AtomicU8>,
+    ) -> Self {
+        Self {
+            owned: shared.leases.owned(),
+            crew: Crew::new(settings.concurrency),
+            shared,
+            settings,
+            checkpoints,
+            standing,
+            partitions: BTreeMap::new(),
+            coming: BTreeSet::new(),
+            catching_up: JoinSet::new(),
+            tail: None,
+            backlog: Backlog::default(),
+            timers: BTreeSet::new(),
+            saving: JoinSet::new(),
+            saved: HashMap::new(),
+        }
+    }
+
+    pub(super) async fn run(mut self, shutdown: CancellationToken) {
+        let mut checkpoint = interval(self.settings.checkpoint);
+        checkpoint.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        self.reassign();
+        loop {
+            self.start_what_fits();
+            self.say_standing();
+            let timer = self.next_timer();
+            tokio::select! {
+                () = shutdown.cancelled() => break,
+                changed = self.owned.changed() => match changed {
+                    Ok(()) => self.reassign(),
+                    Err(_) => break,
+                },
+                Some(folded) = self.catching_up.join_next() => self.take_over(folded),
+                Some(ended) = self.crew.next_ended() => self.job_ended(ended),
+                batch = next_batch(&mut self.tail) => self.take_in(batch).await,
+                () = sleep(timer) => self.wake(),
+                _ = checkpoint.tick() => {
+                    self.measure();
+                    self.save();
+                }
+                Some(_) = self.saving.join_next() => {}
+            }
+        }
+        self.end().await;
+    }
+
+    /// Lets go of partitions that are ours no more and begins to take over new ones.
+    fn reassign(&mut self) {
+        let owned = Arc::clone(&self.owned.borrow_and_update());
+        self.partitions
+            .retain(|partition, _| owned.contains(partition));
+        self.saved.retain(|partition, _| owned.contains(partition));
+        self.coming.retain(|partition| owned.contains(partition));
+        let wanted: Vec<u16> = owned
+            .iter()
+            .copied()
+            .filter(|partition| !self.partitions.contains_key(partition))
+            .filter(|partition| self.coming.insert(*partition))
+            .collect();
+        if !wanted.is_empty() {
+            let (log, leases) = (self.shared.log.clone(), self.shared.leases.clone());
+            let checkpoints = self.checkpoints.clone();
+            self.catching_up
+                .spawn(catch_up(log, leases, checkpoints, wanted));
+        }
+    }
+
+    fn take_over(&mut self, folded: Result<(Folded, Tail), JoinError>) {
+        let (folded, tail) = match folded {
+            Ok(folded) => folded,
+            Err(error) => {
+                tracing::error!(%error, "Taking over runs broke down");
+                self.coming.clear();
+                return self.reassign();
+            }
+        };
+        // The tail that goes on from the earlier place serves both old and new partitions.
+        let reached = tail.last_sequence();
+        if self
+            .tail
+            .as_ref()
+            .is_none_or(|own| own.last_sequence() > reached)
+        {
+            self.tail = Some(tail);
+        }
+        for (number, partition) in folded {
+            // It may have been lost again meanwhile.
+            if self.coming.remove(&number) {
+                self.take_over_partition(number, partition);
+            }
+        }
+    }
+
+    fn take_over_partition(&mut self, number: u16, mut partition: Partition) {
+        for (key, open) in &mut partition.open {
+            let place = (number, *key);
+            if self.crew.works_on(*key) {
+                open.phase = Phase::UnderWay;
+            }
+            match open.phase {
+                Phase::Ready => self.backlog.push(open.turn, place),
+                Phase::Waiting(until) => drop(self.timers.insert((until, place))),
+                Phase::UnderWay => {}
+            }
+        }
+        let open = partition.open.len();
+        tracing::debug!(partition = number, open, "Runs taken over");
+        self.partitions.insert(number, partition);
+    }
+
+    async fn take_in(&mut self, batch: Result<Batch, TailError>) {
+        let batch = match batch {
+            Ok(batch) => batch,
+            Err(error) => {
+                tracing::error!(%error, "The log cannot be followed");
+                return sleep(TAIL_AGAIN).await;
+            }
+        };
+        for item in batch.items {
+            match item {
+                Item::Event(recorded) => self.fold(recorded),
+                Item::Undecodable {
+                    sequence, reason, ..
+                } => tracing::error!(sequence, reason, "An event of a run cannot be read"),
+            }
+        }
+        for partition in self.partitions.values_mut() {
+            partition.folded_to = partition.folded_to.max(batch.last_sequence);
+        }
+    }
+
+    fn fold(&mut self, recorded: Recorded) {
+        let number = self.shared.leases.partition_of(&recorded.stream.id);
+        let Some(partition) = self.partitions.get_mut(&number) else {
+            return;
+        };
+        if recorded.sequence <= partition.folded_to {
+            return;
+        }
+        let key = RunKey::of(&recorded.stream.id);
+        let place = (number, key);
+        match partition.fold(key, &recorded) {
+            Change::Nothing => {}
+            Change::Ready => self.ready(place, recorded),
+            Change::Waits(until) => drop(self.timers.insert((until, place))),
+            Change::Ended => {
+                if matches!(recorded.event, Event::RunCancelled(_)) {
+                    measure::cancelled();
+                }
+                self.crew.call_off(key);
+            }
+        }
+    }
+
+    /// A run is to be carried on. One that is new is started with what is at hand, if there is
+    /// room; all others are read again when it is their turn, so that what waits costs nothing.
+    fn ready(&mut self, place: Place, recorded: Recorded) {
+        let turn = Turn::of(&recorded.stream.org);
+        let new = matches!(recorded.event, Event::WorkflowTriggered(_));
+        if new {
+            measure::delay(self.shared.clock.now() - recorded.time);
+        }
+        if new && self.crew.has_room_for(turn) && !self.backlog.has(turn) {
+            self.start(turn, place, From::Trigger(Box::new(recorded)));
+        } else {
+            self.backlog.push(turn, place);
+        }
+    }
+
+    fn start_what_fits(&mut self) {
+        while !self.crew.is_full() {
+            let next = self.backlog.pop(|turn| self.crew.has_room_for(turn));
+            let Some((turn, place)) = next else { return };
+            match self.open(place) {
+                Some(open) if open.phase == Phase::Ready => {
+                    let from = From::Place(open.first);
+                    self.start(turn, place, from);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn start(&mut self, turn: Turn, place: Place, from: From) {
+        let (partition, key) = place;
+        if self.crew.works_on(key) {
+            return;
+        }
+        // Without a hold the partition is on its way to somebody else, or was for a moment.
+        let Some(hold) = self.shared.leases.hold(partition) else {
+            return self.again(place);
+        };
+        self.set_phase(place, Phase::UnderWay);
+        let job = Job {
+            shared: Arc::clone(&self.shared),
+            hold,
+            partition,
+            from,
+            ended: CancellationToken::new(),
+        };
+        self.crew.start(turn, place, job);
+    }
+
+    fn job_ended(&mut self, ended: Ended) {
+        let Ended {
+            turn,
+            place,
+            outcome,
+        } = ended;
+        let Some(partition) = self.partitions.get_mut(&place.0) else {
+            return;
+        };
+        match outcome {
+            Ok(Outcome::Ended) => drop(partition.open.remove(&place.1)),
+            Ok(Outcome::Waits { until, known }) => match partition.waits(place.1, until, known) {
+                Change::Waits(until) => drop(self.timers.insert((until, place))),
+                Change::Ready => self.backlog.push(turn, place),
+                Change::Nothing | Change::Ended => {}
+            },
+            Ok(Outcome::Again | Outcome::Left) => self.again(place),
+            Err(error) => {
+                // It would break down again: the run is ended instead.
+                tracing::error!(%error, "A run's job broke down");
+                if let Some(open) = self.open(place) {
+                    let from = From::Broken(open.first);
+                    self.start(turn, place, from);
+                }
+            }
+        }
+    }
+
+    /// The run is tried again in a moment.
+    fn again(&mut self, place: Place) {
+        let until = self.shared.clock.now() + AGAIN;
+        self.set_phase(place, Phase::Waiting(until));
+        self.timers.insert((until, place));
+    }
+
+    fn open(&self, (partition, key): Place) -> Option<&Open> {
+        self.partitions.get(&partition)?.open.get(&key)
+    }
+
+    fn set_phase(&mut self, (partition, key): Place, phase: Phase) {
+        let partition = self.partitions.get_mut(&partition);
+        if let Some(open) = partition.and_then(|partition| partition.open.get_mut(&key)) {
+            open.phase = phase;
+        }
+    }
+
+    fn next_timer(&self) -> Duration {
+        let Some((until, _)) = self.timers.first() else {
+            return LONGEST_SLEEP;
+        };
+        let time = *until - self.shared.clock.now();
+        time.to_std().unwrap_or_default().min(LONGEST_SLEEP)
+    }
+
+    /// Carries on the runs whose time has come.
+    fn wake(&mut self) {
+        let now = self.shared.clock.now();
+        while let Some((until, place)) = self.timers.first().copied() {
+            if until > now {
+                return;
+            }
+            self.timers.pop_first();
+            // Others may have moved the run since: then this is not its timer any more.
+            match self.open(place).copied() {
+                Some(open) if open.phase == Phase::Waiting(until) => {
+                    self.set_phase(place, Phase::Ready);
+                    self.backlog.push(open.turn, place);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Notes what has moved since the last time, unless that is still being written.
+    fn save(&mut self) {
+        if !self.saving.is_empty() {
+            return;
+        }
+        let notes = self.notes();
+        if !notes.is_empty() {
+            let checkpoints = self.checkpoints.clone();
+            self.saving
+                .spawn(async move { checkpoints.save(notes).await });
+        }
+    }
+
+    fn notes(&mut self) -> Vec<(u16, Vec<u8>)> {
+        let mut notes = Vec::new();
+        for (number, partition) in &self.partitions {
+            let place = Some(partition.folded_to);
+            let moved = self.saved.get(number).copied() != place;
+            if moved && self.shared.leases.holds(*number) {
+                self.saved.insert(*number, partition.folded_to);
+                notes.push((*number, self.checkpoints.note(partition)));
+            }
+        }
+        notes
+    }
+
+    fn say_standing(&self) {
+        let standing = if self.coming.is_empty() {
+            Standing::Following
+        } else {
+            Standing::CatchingUp
+        };
+        self.standing.store(standing as u8, Ordering::Relaxed);
+    }
+
+    fn measure(&self) {
+        let partitions = self.partitions.values();
+        let open = partitions.map(|partition| partition.open.len()).sum();
+        let followed = self.tail.as_ref().map_or(0, Tail::last_sequence);
+        measure::load(open, self.crew.len(), self.backlog.len(), followed);
+    }
+
+    /// Lets steps under way end, then notes where things stand.
+    async fn end(mut self) {
+        self.shared.stopping.cancel();
+        let patience = self.settings.shutdown;
+        let all_ended = async {
+            while let Some(ended) = self.crew.next_ended().await {
+                // The log's tail is not read any more, so it is the jobs that tell.
+                self.job_ended(ended);
+            }
+        };
+        if timeout(patience, all_ended).await.is_err() {
+            tracing::warn!("Steps under way were cut off; they are begun again at the next start");
+            self.crew.cut_off().await;
+        }
+        self.saving.shutdown().await;
+        let notes = self.notes();
+        self.checkpoints.save(notes).await;
+    }
+}
+
+async fn next_batch(tail: &mut Option<Tail>) -> Result<Batch, TailError> {
+    match tail {
+        Some(tail) => tail.next(EVENTS_AT_ONCE).await,
+        None => std::future::pending().await,
+    }
+}

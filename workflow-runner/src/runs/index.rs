@@ -1,0 +1,137 @@
+//! Which runs are open: a fold of the log, kept per partition.
+//!
+//! An open run costs a few dozen bytes here, whatever it carries: its first sequence in the log
+//! is enough to find everything else again.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use ring::digest;
+use schemas::{Event, Recorded};
+use uuid::Uuid;
+
+use super::backlog::Turn;
+
+/// A run's id in 16 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct RunKey(pub(super) u128);
+
+impl RunKey {
+    pub(super) fn of(id: &str) -> Self {
+        if let Ok(uuid) = Uuid::try_parse(id) {
+            return Self(uuid.as_u128());
+        }
+        let hash = digest::digest(&digest::SHA256, id.as_bytes());
+        let bytes = hash.as_ref().iter().take(16);
+        Self(bytes.fold(0, |key, byte| key << 8 | u128::from(*byte)))
+    }
+}
+
+/// The open runs of one partition.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Partition {
+    /// All events up to this sequence are in here.
+    pub(super) folded_to: u64,
+    pub(super) open: HashMap<RunKey, Open>,
+}
+
+/// A run that has not ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Open {
+    /// The sequence of its trigger.
+    pub(super) first: u64,
+    /// The last of its events that is known here.
+    pub(super) known: u64,
+    /// Its organization.
+    pub(super) turn: Turn,
+    pub(super) phase: Phase,
+}
+
+/// What an open run is waiting for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// To be carried on.
+    Ready,
+    /// Its time.
+    Waiting(DateTime<Utc>),
+    /// Its job in this process.
+    UnderWay,
+}
+
+/// What an event changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// Nothing that matters here.
+    Nothing,
+    /// The run is to be carried on.
+    Ready,
+    /// The run goes on at this time.
+    Waits(DateTime<Utc>),
+    /// The run has ended.
+    Ended,
+}
+
+impl Partition {
+    /// Takes in an event of one of its runs.
+    pub(super) fn fold(&mut self, key: RunKey, recorded: &Recorded) -> Change {
+        let sequence = recorded.sequence;
+        match &recorded.event {
+            Event::WorkflowTriggered(_) => {
+                let open = Open {
+                    first: sequence,
+                    known: sequence,
+                    turn: Turn::of(&recorded.stream.org),
+                    phase: Phase::Ready,
+                };
+                self.open.insert(key, open);
+                Change::Ready
+            }
+            Event::RunSucceeded(_) | Event::RunFailed(_) | Event::RunCancelled(_) => {
+                match self.open.remove(&key) {
+                    Some(_) => Change::Ended,
+                    None => Change::Nothing,
+                }
+            }
+            event => match self.open.get_mut(&key) {
+                Some(open) if open.known < sequence => {
+                    open.known = sequence;
+                    open.moved(event)
+                }
+                // Known from the job that wrote it, or of a run that has ended.
+                _ => Change::Nothing,
+            },
+        }
+    }
+
+    /// A job has ended without ending its run, which waits for `until`; unless others have
+    /// written to it meanwhile.
+    pub(super) fn waits(&mut self, key: RunKey, until: DateTime<Utc>, known: u64) -> Change {
+        let Some(open) = self.open.get_mut(&key) else {
+            return Change::Nothing;
+        };
+        if open.known > known {
+            open.phase = Phase::Ready;
+            return Change::Ready;
+        }
+        open.known = known;
+        open.phase = Phase::Waiting(until);
+        Change::Waits(until)
+    }
+}
+
+impl Open {
+    fn moved(&mut self, event: &Event) -> Change {
+        match (event, self.phase) {
+            (_, Phase::UnderWay) => Change::Nothing,
+            (Event::RunWaiting(waiting), _) => {
+                self.phase = Phase::Waiting(waiting.until);
+                Change::Waits(waiting.until)
+            }
+            (_, Phase::Waiting(_)) => {
+                self.phase = Phase::Ready;
+                Change::Ready
+            }
+            (_, Phase::Ready) => Change::Nothing,
+        }
+    }
+}

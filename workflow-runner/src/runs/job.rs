@@ -1,0 +1,164 @@
+//! One run, read and carried on as far as it goes: until it has ended or waits for a time.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use domain::run::End;
+use event_log::{EventLog, ReadError};
+use schemas::{Log, Recorded};
+use service::Clock;
+use tokio_util::sync::CancellationToken;
+
+use super::conduct::Conduct;
+use super::draft::Draft;
+use super::program::Program;
+use super::programs::{ProgramError, Programs};
+use super::secrets::Secrets;
+use crate::leases::{Hold, Leases};
+use crate::targets::Targets;
+
+/// What all jobs share.
+pub(super) struct Shared {
+    pub(super) log: EventLog,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) leases: Leases,
+    pub(super) programs: Programs,
+    pub(super) secrets: Secrets,
+    pub(super) targets: Targets,
+    /// No call may begin any more.
+    pub(super) stopping: CancellationToken,
+}
+
+/// A run to carry on.
+pub(super) struct Job {
+    pub(super) shared: Arc<Shared>,
+    pub(super) hold: Hold,
+    pub(super) partition: u16,
+    pub(super) from: From,
+    /// The run has ended by another's hand.
+    pub(super) ended: CancellationToken,
+}
+
+/// Where a run begins.
+pub(super) enum From {
+    /// Its trigger, which is all there is of it yet as far as anyone knows.
+    Trigger(Box<Recorded>),
+    /// Its trigger's place in the log.
+    Place(u64),
+    /// As before; the run is to be ended because its last job broke down.
+    Broken(u64),
+}
+
+/// How far a job has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// The run has ended.
+    Ended,
+    /// The run goes on at a time; `known` is its last event's sequence.
+    Waits { until: DateTime<Utc>, known: u64 },
+    /// The log could not be read, or others keep writing to the run: try again soon.
+    Again,
+    /// The run is not ours to carry on.
+    Left,
+}
+
+/// Why a job ends before its run does.
+pub(super) struct Stop(pub(super) Outcome);
+
+impl Job {
+    pub(super) async fn run(self) -> Outcome {
+        let carried_on = match self.load().await {
+            Ok(draft) => self.carry_on(draft).await,
+            Err(stop) => Err(stop),
+        };
+        match carried_on {
+            Ok(outcome) | Err(Stop(outcome)) => outcome,
+        }
+    }
+
+    async fn load(&self) -> Result<Draft, Stop> {
+        match &self.from {
+            From::Trigger(trigger) => draft(std::slice::from_ref(&**trigger)),
+            From::Place(first) => self.load_from(&self.trigger_at(*first).await?).await,
+            From::Broken(first) => {
+                let trigger = self.trigger_at(*first).await?;
+                let reason = "the run met an internal error";
+                self.give_up(&trigger, reason).await
+            }
+        }
+    }
+
+    async fn trigger_at(&self, first: u64) -> Result<Recorded, Stop> {
+        match self.shared.log.get(Log::Events, first).await {
+            Ok(Some(trigger)) => Ok(trigger),
+            Ok(None) => Err(Stop(Outcome::Ended)),
+            Err(ReadError::Unavailable(_)) => Err(Stop(Outcome::Again)),
+            Err(error) => {
+                tracing::error!(sequence = first, %error, "A run's trigger cannot be read");
+                Err(Stop(Outcome::Ended))
+            }
+        }
+    }
+
+    async fn load_from(&self, trigger: &Recorded) -> Result<Draft, Stop> {
+        match self.shared.log.load(&trigger.stream).await {
+            Ok(events) => draft(&events),
+            Err(ReadError::Unavailable(_)) => Err(Stop(Outcome::Again)),
+            Err(error) => self.give_up(trigger, &error.to_string()).await,
+        }
+    }
+
+    /// Ends a run whose events cannot be used, by its trigger alone.
+    async fn give_up(&self, trigger: &Recorded, reason: &str) -> Result<Draft, Stop> {
+        let last = match self.shared.log.last(&trigger.stream).await {
+            Ok(Some(last)) => last.sequence,
+            Err(ReadError::Undecodable { sequence, .. }) => sequence,
+            Ok(None) | Err(ReadError::Unavailable(_)) => return Err(Stop(Outcome::Again)),
+        };
+        tracing::error!(run = trigger.stream.id, reason, "A run is given up");
+        let mut draft = draft(std::slice::from_ref(trigger))?;
+        draft.sequence = last;
+        draft.ended(End::Failed(reason.to_owned()), self.shared.clock.now());
+        Ok(draft)
+    }
+
+    async fn carry_on(&self, mut draft: Draft) -> Result<Outcome, Stop> {
+        if draft.run.state.is_end() && draft.is_empty() {
+            return Ok(Outcome::Ended);
+        }
+        let program = self.program(&mut draft).await?;
+        let mut conduct = Conduct::new(self, draft, program);
+        loop {
+            if let Some(outcome) = conduct.round().await? {
+                return Ok(outcome);
+            }
+        }
+    }
+
+    /// The definition that the run follows; a run without one is ended.
+    async fn program(&self, draft: &mut Draft) -> Result<Arc<Program>, Stop> {
+        let (run, org) = (&draft.run, &draft.stream.org);
+        let programs = &self.shared.programs;
+        match programs
+            .get(org, &run.workflow_id, run.workflow_version)
+            .await
+        {
+            Ok(program) => Ok(program),
+            Err(ProgramError::Unavailable(_)) => Err(Stop(Outcome::Again)),
+            Err(error) => {
+                if !draft.run.state.is_end() {
+                    draft.ended(End::Failed(error.to_string()), self.shared.clock.now());
+                }
+                Ok(Arc::new(Program::empty()))
+            }
+        }
+    }
+}
+
+pub(super) fn draft(events: &[Recorded]) -> Result<Draft, Stop> {
+    Draft::from_events(events).map_err(|error| {
+        let run = events.first().map(|event| event.stream.id.as_str());
+        tracing::error!(run, %error, "What looked like a run is none");
+        Stop(Outcome::Ended)
+    })
+}

@@ -1,0 +1,95 @@
+//! A workflow's definition, made ready to run: its graph and its templates, read once.
+
+use std::collections::{BTreeSet, HashMap};
+
+use domain::run::Graph;
+use domain::template::{self, Tree};
+use schemas::StepId;
+use schemas::workflow::{Action, Definition, Http, Notify, Status};
+use serde_json::Value;
+
+/// A definition, ready to run.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) graph: Graph,
+    templates: HashMap<StepId, Result<Templates, template::Error>>,
+    secrets: BTreeSet<String>,
+}
+
+/// The templates of one step.
+#[derive(Debug)]
+pub(super) enum Templates {
+    None,
+    Http(HttpTemplates),
+    /// A NOTIFY step's data.
+    Notify(Tree),
+}
+
+#[derive(Debug)]
+pub(super) struct HttpTemplates {
+    pub(super) url: Tree,
+    pub(super) headers: Tree,
+    pub(super) body: Option<Tree>,
+}
+
+impl Program {
+    pub(super) fn new(definition: Definition) -> Self {
+        let mut secrets = BTreeSet::new();
+        let mut templates = HashMap::new();
+        for step in &definition.steps {
+            let read = read(&step.action, &mut secrets);
+            templates.entry(step.id.clone()).or_insert(read);
+        }
+        Self {
+            graph: Graph::new(definition),
+            templates,
+            secrets,
+        }
+    }
+
+    /// A definition without steps.
+    pub(super) fn empty() -> Self {
+        Self::new(Definition {
+            name: String::new(),
+            status: Status::Draft,
+            timeout_seconds: 0,
+            steps: Vec::new(),
+        })
+    }
+
+    pub(super) fn templates(&self, step: &StepId) -> Result<&Templates, &template::Error> {
+        self.templates
+            .get(step)
+            .map_or(Ok(&Templates::None), |read| read.as_ref())
+    }
+
+    /// The secrets that its steps name.
+    pub(super) fn secrets(&self) -> &BTreeSet<String> {
+        &self.secrets
+    }
+}
+
+fn read(action: &Action, secrets: &mut BTreeSet<String>) -> Result<Templates, template::Error> {
+    let mut tree = |value: &Value, place: &str| {
+        let tree = Tree::parse(value).map_err(|error| error.at(place))?;
+        secrets.extend(tree.references().secrets);
+        Ok(tree)
+    };
+    Ok(match action {
+        Action::Trigger => Templates::None,
+        Action::Http(Http {
+            url, headers, body, ..
+        }) => {
+            let headers = headers.iter();
+            let headers = headers.map(|(name, value)| (name.clone(), Value::from(value.as_str())));
+            Templates::Http(HttpTemplates {
+                url: tree(&Value::from(url.as_str()), "url")?,
+                headers: tree(&headers.collect(), "headers")?,
+                body: body.as_ref().map(|body| tree(body, "body")).transpose()?,
+            })
+        }
+        Action::Notify(Notify { data, .. }) => {
+            Templates::Notify(tree(&Value::Object(data.clone()), "data")?)
+        }
+    })
+}

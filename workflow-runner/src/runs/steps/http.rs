@@ -1,0 +1,307 @@
+//! HTTP: a call to an address of the user's.
+//!
+//! An attempt that fails on the way, runs out of time or is answered with 408, 425, 429 or 5xx is
+//! tried again, at the earliest when `Retry-After` says; any other status that is not accepted
+//! fails the step at once, for the same request would get the same answer. All attempts carry the
+//! same `Idempotency-Key`, `<run id>/<step id>`, so that a receiver can recognise a repeat.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::template::{Scope, Scrub, Secrets, Tree};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, SET_COOKIE};
+use reqwest::{Method, Response, StatusCode};
+use schemas::workflow::{Http, Retry};
+use schemas::{StepId, Traceparent};
+use serde_json::{Map, Value, json};
+
+use super::super::program::HttpTemplates;
+use super::{MAX_RECORDED, Surroundings, encoded_len, within_bounds};
+use crate::targets::{self, Targets};
+
+/// How much of an answer's body is kept.
+const MAX_BODY: usize = 256 * 1024;
+/// How much of an answer's body an error quotes.
+const QUOTED: usize = 200;
+/// How many bytes of an answer's headers are kept.
+const MAX_HEADERS: usize = 16 * 1024;
+
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+const TRACEPARENT: &str = "traceparent";
+
+/// A request, ready to be sent.
+pub(in super::super) struct Call {
+    method: Method,
+    url: String,
+    headers: HeaderMap,
+    body: Option<Vec<u8>>,
+    timeout: Duration,
+    accept: Vec<u16>,
+    pub(in super::super) retry: Retry,
+}
+
+/// What a call has come to.
+#[derive(Debug, PartialEq)]
+pub(in super::super) enum Outcome {
+    /// An accepted answer.
+    Succeeded(Value),
+    /// Anything else.
+    Failed {
+        /// Why, for people.
+        error: String,
+        /// Whether another attempt could go better.
+        again: bool,
+        /// When the receiver wants to be asked again.
+        not_before: Option<DateTime<Utc>>,
+    },
+}
+
+impl Outcome {
+    fn failed(error: String, again: bool) -> Self {
+        Self::Failed {
+            error,
+            again,
+            not_before: None,
+        }
+    }
+}
+
+/// A request's parts after rendering.
+struct Rendered {
+    url: Value,
+    headers: Value,
+    body: Option<Value>,
+}
+
+/// Renders a request twice: as it is sent, and as it is recorded, with secrets masked.
+pub(super) fn prepare(
+    step: &StepId,
+    http: &Http,
+    templates: &HttpTemplates,
+    with: &Surroundings<'_>,
+) -> Result<(Value, Call), String> {
+    let scope = with.scope();
+    let shown = render(templates, &scope, Secrets::Shown(with.secrets.by_name()))?;
+    let masked = render(templates, &scope, Secrets::Masked)?;
+    let mut input = json!({
+        "method": http.method,
+        "url": masked.url,
+        "headers": masked.headers,
+    });
+    if let Some(body) = masked.body {
+        input["body"] = body;
+    }
+    within_bounds("request", &input)?;
+    let mut headers = headers(&shown.headers)?;
+    let key = format!("{}/{step}", with.run.id);
+    if let (false, Ok(key)) = (
+        headers.contains_key(IDEMPOTENCY_KEY),
+        HeaderValue::from_str(&key),
+    ) {
+        headers.insert(HeaderName::from_static(IDEMPOTENCY_KEY), key);
+    }
+    let body = shown.body.map(|body| encode(&body, &mut headers));
+    let call = Call {
+        method: method(&http.method)?,
+        url: text(&shown.url),
+        headers,
+        body,
+        timeout: Duration::from_secs(http.timeout_seconds),
+        accept: http.accept_status.clone(),
+        retry: http.retry.clone(),
+    };
+    Ok((input, call))
+}
+
+fn render(
+    templates: &HttpTemplates,
+    scope: &Scope,
+    secrets: Secrets<'_>,
+) -> Result<Rendered, String> {
+    let tree = |tree: &Tree, place: &str| {
+        let rendered = tree.render(scope, secrets);
+        rendered.map_err(|error| error.at(place).to_string())
+    };
+    let body = templates.body.as_ref().map(|body| tree(body, "body"));
+    Ok(Rendered {
+        url: tree(&templates.url, "url")?,
+        headers: tree(&templates.headers, "headers")?,
+        body: body.transpose()?,
+    })
+}
+
+fn method(name: &str) -> Result<Method, String> {
+    Method::from_bytes(name.as_bytes()).map_err(|_| format!("{name} is no HTTP method"))
+}
+
+/// A value where only text can stand.
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn headers(rendered: &Value) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in rendered.as_object().into_iter().flatten() {
+        let wrong = || format!("headers.{name}: cannot be sent");
+        let value = HeaderValue::from_str(&text(value)).map_err(|_| wrong())?;
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
+        headers.append(name, value);
+    }
+    Ok(headers)
+}
+
+/// The body as JSON; a text under a `Content-Type` of another kind as it is.
+fn encode(body: &Value, headers: &mut HeaderMap) -> Vec<u8> {
+    match (body, headers.get(CONTENT_TYPE)) {
+        (Value::String(text), Some(kind)) if !is_json(kind) => text.clone().into_bytes(),
+        (_, Some(_)) => body.to_string().into_bytes(),
+        (_, None) => {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            body.to_string().into_bytes()
+        }
+    }
+}
+
+fn is_json(kind: &HeaderValue) -> bool {
+    let kind = kind.to_str().unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/json")
+        || essence.to_ascii_lowercase().ends_with("+json")
+}
+
+/// Sends a request and judges the answer. Nothing that comes back holds a secret.
+pub(in super::super) async fn perform(
+    call: &Call,
+    targets: &Targets,
+    trace: &Traceparent,
+    scrub: &Scrub,
+    now: impl Fn() -> DateTime<Utc>,
+) -> Outcome {
+    let request = match targets.request(call.method.clone(), &call.url) {
+        Ok(request) => request,
+        Err(error) => return Outcome::failed(scrub.text(&error.to_string()), false),
+    };
+    let mut request = request
+        .timeout(call.timeout)
+        .headers(call.headers.clone())
+        .header(TRACEPARENT, trace.as_str());
+    if let Some(body) = &call.body {
+        request = request.body(body.clone());
+    }
+    match request.send().await {
+        Ok(response) => judge(call, response, scrub, now()).await,
+        Err(error) => {
+            let again = !error.is_builder();
+            Outcome::failed(scrub.text(&targets::reason(&error)), again)
+        }
+    }
+}
+
+async fn judge(call: &Call, response: Response, scrub: &Scrub, now: DateTime<Utc>) -> Outcome {
+    let status = response.status();
+    let headers = response.headers().clone();
+    let body = match targets::read_body(response, MAX_BODY).await {
+        Ok(body) => body,
+        Err(error) => return Outcome::failed(scrub.text(&targets::reason(&error)), true),
+    };
+    if accepts(&call.accept, status) {
+        return Outcome::Succeeded(output(status, &headers, &body, scrub));
+    }
+    let start: String = String::from_utf8_lossy(&body.bytes)
+        .chars()
+        .take(QUOTED)
+        .collect();
+    let error = if start.trim().is_empty() {
+        format!("HTTP {}", status.as_u16())
+    } else {
+        format!("HTTP {}: {}", status.as_u16(), scrub.text(start.trim()))
+    };
+    Outcome::Failed {
+        error,
+        again: can_pass(status),
+        not_before: retry_after(&headers, now),
+    }
+}
+
+fn accepts(accept: &[u16], status: StatusCode) -> bool {
+    if accept.is_empty() {
+        status.is_success()
+    } else {
+        accept.contains(&status.as_u16())
+    }
+}
+
+/// Whether a refusal is of the kind that passes.
+fn can_pass(status: StatusCode) -> bool {
+    status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429)
+}
+
+fn retry_after(headers: &HeaderMap, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let given = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = given.parse::<u32>() {
+        return now.checked_add_signed(TimeDelta::seconds(i64::from(seconds)));
+    }
+    DateTime::parse_from_rfc2822(given)
+        .ok()
+        .map(|date| date.to_utc())
+}
+
+/// What later steps see of an answer.
+fn output(status: StatusCode, headers: &HeaderMap, body: &targets::Body, scrub: &Scrub) -> Value {
+    let json = headers.get(CONTENT_TYPE).is_some_and(is_json) && !body.truncated;
+    let parsed = json
+        .then(|| serde_json::from_slice(&body.bytes).ok())
+        .flatten();
+    let read = match parsed {
+        Some(parsed) => parsed,
+        None if body.bytes.is_empty() => Value::Null,
+        None => Value::from(String::from_utf8_lossy(&body.bytes)),
+    };
+    let (kept, cut) = within_record(scrub.value(read));
+    let mut output = json!({
+        "status": status.as_u16(),
+        "headers": scrub.value(Value::Object(headers_output(headers))),
+        "body": kept,
+    });
+    if body.truncated || cut {
+        output["truncated"] = Value::Bool(true);
+    }
+    output
+}
+
+/// Control characters and broken text grow when they are written as JSON: what grows beyond what
+/// is recorded is cut.
+fn within_record(body: Value) -> (Value, bool) {
+    let length = encoded_len(&body);
+    if length <= 2 * MAX_RECORDED {
+        return (body, false);
+    }
+    let text = text(&body);
+    let kept = text.chars().take(MAX_RECORDED / 6).collect::<String>();
+    (Value::from(kept), true)
+}
+
+/// Cookies are credentials: they are left out.
+fn headers_output(headers: &HeaderMap) -> Map<String, Value> {
+    let mut kept = Map::new();
+    let mut room = MAX_HEADERS;
+    for name in headers.keys().filter(|name| **name != SET_COOKIE) {
+        let values = headers.get_all(name).iter();
+        let values: Vec<_> = values
+            .map(|value| String::from_utf8_lossy(value.as_bytes()))
+            .collect();
+        let value = values.join(", ");
+        let Some(rest) = room.checked_sub(name.as_str().len() + value.len()) else {
+            continue;
+        };
+        room = rest;
+        kept.insert(name.as_str().to_owned(), Value::from(value));
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests;

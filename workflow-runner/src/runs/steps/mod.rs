@@ -1,0 +1,102 @@
+//! What each type of step does.
+
+pub(super) mod http;
+mod notify;
+mod trigger;
+
+use domain::run::{Run, StepState};
+use domain::template::Scope;
+use schemas::Event;
+use schemas::workflow::{Action, Step};
+use serde_json::Value;
+
+use super::program::Templates;
+use super::secrets::Values;
+
+/// The largest input or data that is recorded, as JSON.
+pub(super) const MAX_RECORDED: usize = 256 * 1024;
+
+/// What a step's attempt has come to when it has begun.
+pub(super) enum Begun {
+    /// It has succeeded already.
+    Done(Box<Done>),
+    /// It calls out, and its outcome comes later.
+    Call {
+        /// What is recorded as its input.
+        input: Value,
+        /// The call.
+        call: Box<http::Call>,
+    },
+}
+
+/// A step that succeeds in the moment it begins.
+pub(super) struct Done {
+    pub(super) input: Value,
+    /// What it says in the run's own stream, in the same commit as its success.
+    pub(super) says: Option<Event>,
+    pub(super) output: Value,
+}
+
+/// What a step works with.
+pub(super) struct Surroundings<'a> {
+    pub(super) run: &'a Run,
+    pub(super) secrets: &'a Values,
+}
+
+impl Surroundings<'_> {
+    /// The names that templates see, with the outputs of the steps that have succeeded.
+    fn scope(&self) -> Scope {
+        let steps = self.run.steps.iter();
+        let ended = steps.filter(|(_, step)| step.state == StepState::Succeeded);
+        let outputs = ended.map(|(id, step)| (id, &step.output));
+        Scope::new(&self.run.id, &self.run.trigger_payload, outputs)
+    }
+}
+
+/// Begins an attempt; an error is for good, for the same input would lead to it again.
+pub(super) fn begin(
+    step: &Step,
+    templates: &Templates,
+    with: &Surroundings<'_>,
+) -> Result<Begun, String> {
+    match (&step.action, templates) {
+        (Action::Trigger, _) => Ok(Begun::Done(Box::new(trigger::begin()))),
+        (Action::Http(http), Templates::Http(templates)) => {
+            let (input, call) = http::prepare(&step.id, http, templates, with)?;
+            let call = Box::new(call);
+            Ok(Begun::Call { input, call })
+        }
+        (Action::Notify(notify), Templates::Notify(data)) => {
+            let done = notify::begin(notify, data, with)?;
+            Ok(Begun::Done(Box::new(done)))
+        }
+        (Action::Http(_) | Action::Notify(_), _) => Err("the step has no templates".to_owned()),
+    }
+}
+
+/// Refuses what is too large to be recorded.
+fn within_bounds(what: &str, value: &Value) -> Result<(), String> {
+    if encoded_len(value) > MAX_RECORDED {
+        let kib = MAX_RECORDED / 1024;
+        return Err(format!("the {what} is larger than {kib} KiB"));
+    }
+    Ok(())
+}
+
+/// How many bytes a value takes as JSON.
+pub(super) fn encoded_len(value: &Value) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Counting cannot fail.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
+}
