@@ -91,13 +91,19 @@ fn feeds(deps: &Dependencies) -> Vec<Feed> {
             status: Status::new(log),
         })
         .collect();
-    let statuses: Vec<_> = feeds.iter().map(|feed| feed.status.clone()).collect();
-    deps.readiness.add("projections", move || {
-        let failed: Vec<_> = statuses.iter().filter_map(|s| s.check().err()).collect();
-        let ready = failed.is_empty().then_some(()).ok_or(failed.join("; "));
-        async { ready }
-    });
+    let statuses = || feeds.iter().map(|feed| feed.status.clone());
+    let working: Vec<_> = statuses().collect();
+    let check = move || std::future::ready(all_well(working.iter().map(Status::check)));
+    deps.readiness.add("projections", check);
+    let parking: Vec<_> = statuses().collect();
+    let check = move || std::future::ready(all_well(parking.iter().map(Status::check_parked)));
+    deps.readiness.add_warning("dead_letters", check);
     feeds
+}
+
+fn all_well(checks: impl Iterator<Item = Result<(), String>>) -> Result<(), String> {
+    let failed: Vec<_> = checks.filter_map(Result::err).collect();
+    failed.is_empty().then_some(()).ok_or(failed.join("; "))
 }
 
 /// Waits for a database that is away; several projectors may start at once.

@@ -25,6 +25,8 @@ pub(crate) struct Status {
 struct Shared {
     state: State,
     positions: BTreeMap<&'static str, u64>,
+    /// Aggregates of each projection whose events wait.
+    parked: BTreeMap<&'static str, usize>,
     /// Where the log ended at which time, oldest first.
     ends: VecDeque<(Instant, u64)>,
 }
@@ -43,6 +45,7 @@ impl Status {
             shared: Arc::new(Mutex::new(Shared {
                 state: State::Starting,
                 positions: BTreeMap::new(),
+                parked: BTreeMap::new(),
                 ends: VecDeque::new(),
             })),
         }
@@ -61,6 +64,23 @@ impl Status {
         }
     }
 
+    /// Whether every event could be applied, or which projections have put some aside.
+    pub(crate) fn check_parked(&self) -> Result<(), String> {
+        let shared = self.shared();
+        let parked: Vec<_> = shared
+            .parked
+            .iter()
+            .filter(|(_, count)| **count > 0)
+            .collect();
+        if parked.is_empty() {
+            return Ok(());
+        }
+        let told = parked.into_iter().map(|(projection, count)| {
+            format!("{projection}: {count} waiting behind an event that cannot be applied")
+        });
+        Err(told.collect::<Vec<_>>().join("; "))
+    }
+
     pub(crate) fn stands_by(&self) {
         let mut shared = self.shared();
         if !matches!(shared.state, State::StandingBy) {
@@ -68,6 +88,7 @@ impl Status {
             shared.state = State::StandingBy;
         }
         shared.positions.clear();
+        shared.parked.clear();
         gauge!("waypost_projector_active", "log" => log_name(self.log)).set(0.0);
     }
 
@@ -127,6 +148,7 @@ impl Status {
         for member in &group.members {
             let projection = member.projection.name();
             shared.positions.insert(projection, group.position);
+            shared.parked.insert(projection, member.parked.len());
             gauge!("waypost_projection_parked_aggregates", "projection" => projection)
                 .set(as_gauge(member.parked.len() as u64));
         }

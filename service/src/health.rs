@@ -23,7 +23,14 @@ type Check = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Syn
 
 /// What must hold before this process can do its work, each part under its own name.
 #[derive(Clone, Default)]
-pub struct Readiness(Arc<RwLock<BTreeMap<&'static str, Check>>>);
+pub struct Readiness(Arc<RwLock<BTreeMap<&'static str, Entry>>>);
+
+#[derive(Clone)]
+struct Entry {
+    check: Check,
+    /// Whether the process is not ready where the check fails.
+    needed: bool,
+}
 
 impl fmt::Debug for Readiness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -40,9 +47,27 @@ impl Readiness {
         F: Fn() -> R + Send + Sync + 'static,
         R: Future<Output = Result<(), String>> + Send + 'static,
     {
+        self.insert(name, check, true);
+    }
+
+    /// Adds a check whose failure is told but takes nothing out of service: what it watches
+    /// wants a person's eye while everything else goes on.
+    pub fn add_warning<F, R>(&self, name: &'static str, check: F)
+    where
+        F: Fn() -> R + Send + Sync + 'static,
+        R: Future<Output = Result<(), String>> + Send + 'static,
+    {
+        self.insert(name, check, false);
+    }
+
+    fn insert<F, R>(&self, name: &'static str, check: F, needed: bool)
+    where
+        F: Fn() -> R + Send + Sync + 'static,
+        R: Future<Output = Result<(), String>> + Send + 'static,
+    {
         let check: Check = Arc::new(move || Box::pin(check()));
         let mut checks = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        checks.insert(name, check);
+        checks.insert(name, Entry { check, needed });
     }
 
     async fn report(&self) -> Report {
@@ -50,12 +75,13 @@ impl Readiness {
             let checks = self.0.read().unwrap_or_else(PoisonError::into_inner);
             checks
                 .iter()
-                .map(|(name, check)| (*name, check()))
+                .map(|(name, entry)| (*name, entry.needed, (entry.check)()))
                 .collect()
         };
-        let results = join_all(checks.into_iter().map(|(name, check)| async move {
+        let results = join_all(checks.into_iter().map(|(name, needed, check)| async move {
             let result = tokio::time::timeout(PATIENCE, check).await;
-            (name, result.unwrap_or_else(|_| Err("no answer".to_owned())))
+            let result = result.unwrap_or_else(|_| Err("no answer".to_owned()));
+            (name, needed, result)
         }));
         Report::from(results.await)
     }
@@ -76,13 +102,17 @@ struct CheckReport {
     reason: Option<String>,
 }
 
-impl From<Vec<(&'static str, Result<(), String>)>> for Report {
-    fn from(results: Vec<(&'static str, Result<(), String>)>) -> Self {
+/// A check's name, whether the process needs it, and what it said.
+type Checked = (&'static str, bool, Result<(), String>);
+
+impl From<Vec<Checked>> for Report {
+    fn from(results: Vec<Checked>) -> Self {
         let failed: Vec<String> = results
             .iter()
-            .filter_map(|(name, result)| Some(format!("{name}: {}", result.as_ref().err()?)))
+            .filter(|(_, needed, _)| *needed)
+            .filter_map(|(name, _, result)| Some(format!("{name}: {}", result.as_ref().err()?)))
             .collect();
-        let checks = results.into_iter().map(|(name, result)| {
+        let checks = results.into_iter().map(|(name, _, result)| {
             let ok = result.is_ok();
             let reason = result.err();
             (name, CheckReport { ok, reason })

@@ -3,18 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
-use axum::http::{Request, StatusCode};
+use axum::http::StatusCode;
 use event_log::{EventLog, Keyring};
 use schemas::Log;
-use service::health::{self, Readiness};
+use service::health::Readiness;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tower::ServiceExt as _;
 
-use crate::support::{World, eventually, log_settings, nats_url, start};
+use crate::support::{World, eventually, log_settings, nats_url, readiness, start};
 
 /// A connection to a server that can be cut.
 struct Cable {
@@ -53,17 +51,6 @@ impl Cable {
     fn plug(&self, plugged: bool) {
         self.plugged.send_replace(plugged);
     }
-}
-
-async fn readiness(readiness: &Readiness) -> (StatusCode, String) {
-    let request = Request::get("/readyz").body(Body::empty()).unwrap();
-    let answer = health::router(readiness.clone())
-        .oneshot(request)
-        .await
-        .unwrap();
-    let status = answer.status();
-    let body = to_bytes(answer.into_body(), 1 << 16).await.unwrap();
-    (status, String::from_utf8(body.to_vec()).unwrap())
 }
 
 async fn becomes(check: &Readiness, expected: StatusCode) {

@@ -1,6 +1,9 @@
 //! Events that cannot be applied.
 
-use crate::support::{World, contact, deleted, eventually, nats, started, triggered};
+use crate::support::{
+    World, contact, deleted, eventually, nats, readiness, start, started, triggered,
+};
+use axum::http::StatusCode;
 use projector::dead_letters;
 use schemas::{AggregateType, Event, Log};
 use uuid::Uuid;
@@ -37,7 +40,9 @@ async fn a_poison_event_parks_only_its_aggregate() {
     world
         .append_contacts((0..50).map(|i| format!("after-{i}")))
         .await;
-    let projector = world.start();
+    let deps = world.deps();
+    let ready = deps.readiness.clone();
+    let projector = start(deps);
     world.caught_up(Log::Events, waiting + 50).await;
     // The projector goes on, and what comes now waits as well.
     let last = world.append(stream, waiting, vec![deleted(&bad)]).await;
@@ -65,6 +70,10 @@ async fn a_poison_event_parks_only_its_aggregate() {
             (last, behind, false)
         ]
     );
+    // It is told, and takes nothing out of service.
+    let (status, report) = readiness(&ready).await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(report.contains("contacts: 1 waiting"), "{report}");
     projector.stop().await;
     world.end().await;
 }

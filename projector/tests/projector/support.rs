@@ -4,6 +4,8 @@ use std::env;
 use std::str::FromStr as _;
 use std::time::Duration;
 
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, StatusCode};
 use chrono::{DateTime, Utc};
 use event_log::{Commit, EventLog, Expected, Keyring, LogSettings, Position, Write};
 use projector::{Dependencies, ProjectorSettings};
@@ -11,13 +13,14 @@ use schemas::record::{Contact, Deleted};
 use schemas::run::Started;
 use schemas::workflow::Triggered;
 use schemas::{AggregateType, Context, Event, EventId, Log, NewEvent, OrgId, StreamId};
-use service::health::Readiness;
+use service::health::{self, Readiness};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions as _, Executor as _, PgPool};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
 use uuid::Uuid;
 
 pub(crate) struct World {
@@ -166,6 +169,8 @@ pub(crate) fn nats_url() -> String {
 pub(crate) fn log_settings(prefix: &str) -> LogSettings {
     let mut settings = LogSettings::at(nats_url());
     prefix.clone_into(&mut settings.log_prefix);
+    // Thousands of appends at once on a busy machine: the test is of what follows them.
+    settings.log_timeout_ms = 20_000;
     settings
 }
 
@@ -243,6 +248,18 @@ pub(crate) fn started(run: &str, workflow: &str) -> Event {
 
 pub(crate) fn deleted(id: &str) -> Event {
     Event::ContactDeleted(Deleted { id: id.into() })
+}
+
+/// What `/readyz` answers.
+pub(crate) async fn readiness(readiness: &Readiness) -> (StatusCode, String) {
+    let request = Request::get("/readyz").body(Body::empty()).unwrap();
+    let answer = health::router(readiness.clone())
+        .oneshot(request)
+        .await
+        .unwrap();
+    let status = answer.status();
+    let body = to_bytes(answer.into_body(), 1 << 16).await.unwrap();
+    (status, String::from_utf8(body.to_vec()).unwrap())
 }
 
 /// Waits for something to become true.

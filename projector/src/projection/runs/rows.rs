@@ -10,6 +10,9 @@ use super::run::{Origin, Run, State};
 use crate::projection::ApplyError;
 use crate::projection::text::optional;
 
+/// Postgres takes no message of more than 1 GiB, and what steps give out may be large.
+const STATEMENT_BYTES: usize = 32 * 1024 * 1024;
+
 /// A run's organization and id.
 pub(super) type Key<'a> = (&'a str, &'a str);
 
@@ -58,18 +61,24 @@ pub(super) async fn read<'a>(
 
 /// Makes the rows of new runs and rewrites those of others.
 pub(super) async fn write(rows: &mut PgConnection, folded: &Folded<'_>) -> Result<(), ApplyError> {
-    let mut added = Vec::new();
-    let mut changed = Vec::new();
+    let (mut added, mut changed, mut bytes) = (Vec::new(), Vec::new(), 0);
     for (key, run) in folded {
         let unwritable = |error: serde_json::Error| ApplyError::Refused(error.to_string());
         let steps = serde_json::to_string(&run.steps).map_err(unwritable)?;
+        bytes += steps.len();
         match &run.origin {
             Some(origin) => {
                 let payload = &origin.triggered.trigger_payload;
                 let payload = serde_json::to_string(payload).map_err(unwritable)?;
+                bytes += payload.len();
                 added.push((key, run, steps, origin, payload));
             }
             None => changed.push((key, run, steps)),
+        }
+        if bytes >= STATEMENT_BYTES {
+            insert(rows, &added).await?;
+            update(rows, &changed).await?;
+            (added, changed, bytes) = (Vec::new(), Vec::new(), 0);
         }
     }
     insert(rows, &added).await?;
