@@ -13,6 +13,7 @@ use service::settings::{CommonSettings, DatabaseSettings};
 use service::{Clock, SystemClock, database};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use workflow_runner::RunnerSettings;
 
 use crate::Failure;
 
@@ -29,6 +30,8 @@ pub(super) struct Settings {
     queries: QuerySettings,
     #[command(flatten)]
     projector: ProjectorSettings,
+    #[command(flatten)]
+    runner: RunnerSettings,
 }
 
 /// The services, running.
@@ -75,6 +78,18 @@ impl Services {
         let stop = shutdown.clone();
         tasks.spawn(async move { Ok(projector::run(projector, stop).await?) });
 
+        let runner = workflow_runner::Dependencies {
+            log: log.clone(),
+            access: access.clone(),
+            clock: clock.clone(),
+            settings: settings.runner.clone(),
+            readiness: readiness.clone(),
+        };
+        let runner = workflow_runner::start(runner).await?;
+        let sockets = runner.router();
+        let stop = shutdown.clone();
+        tasks.spawn(async move { Ok(runner.run(stop).await?) });
+
         let workflows =
             command_api::workflows::Directory::start(log.clone(), shutdown.clone()).await?;
         let commands = command_api::router(command_api::Dependencies {
@@ -83,7 +98,7 @@ impl Services {
             workflows,
             clock: clock.clone(),
             settings: settings.commands,
-            allow_private_targets: true,
+            allow_private_targets: settings.runner.targets.allow_private,
         });
         let queries = query_api::router(query_api::Dependencies {
             access: access.clone(),
@@ -96,7 +111,7 @@ impl Services {
             let ready = access.readiness();
             async move { ready }
         });
-        let router = commands.merge(queries);
+        let router = commands.merge(queries).merge(sockets);
         Ok(Self {
             commands: Commands::new(log),
             readiness,

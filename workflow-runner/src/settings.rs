@@ -1,0 +1,23 @@
+//! The settings of the runner's parts together.
+
+use crate::runs::RunSettings;
+use crate::targets::TargetSettings;
+use crate::webhooks::WebhookSettings;
+use crate::ws::WsSettings;
+
+/// How runs are carried out and events are pushed.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RunnerSettings {
+    /// Runs.
+    #[command(flatten)]
+    pub runs: RunSettings,
+    /// Webhooks.
+    #[command(flatten)]
+    pub webhooks: WebhookSettings,
+    /// Sockets.
+    #[command(flatten)]
+    pub sockets: WsSettings,
+    /// Calls to the outside.
+    #[command(flatten)]
+    pub targets: TargetSettings,
+}

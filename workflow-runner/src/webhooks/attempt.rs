@@ -1,0 +1,233 @@
+//! What came of an attempt, and what follows from it.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use schemas::delivery::{Attempted, Message, Outcome};
+
+use super::lane::{Answer, Retry};
+use super::schedule::Schedule;
+
+/// How much of a receiver's answer is kept.
+pub(super) const RESPONSE_BYTES: usize = 1_024;
+
+/// What a receiver made of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Reception {
+    /// When the attempt began.
+    pub(super) at: DateTime<Utc>,
+    pub(super) duration: Duration,
+    /// The answer, or why there was none.
+    pub(super) answer: Result<Received, NoAnswer>,
+}
+
+/// A receiver's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Received {
+    pub(super) status: u16,
+    /// The start of the body.
+    pub(super) body: Vec<u8>,
+    /// How long it asks to be left alone.
+    pub(super) retry_after: Option<Duration>,
+}
+
+/// Why there was no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum NoAnswer {
+    /// The connection or the request failed, or took too long; in words for people.
+    Failed(String),
+    /// Nothing can ever be sent, such as where the secret was destroyed.
+    Impossible(&'static str),
+}
+
+const GONE: u16 = 410;
+
+impl Reception {
+    pub(super) fn succeeded(&self) -> bool {
+        matches!(&self.answer, Ok(received) if (200..300).contains(&received.status))
+    }
+
+    /// Whether the receiver wants nothing ever again.
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(&self.answer, Ok(received) if received.status == GONE)
+    }
+
+    /// What it says of the endpoint.
+    pub(super) fn verdict(&self) -> Answer {
+        match &self.answer {
+            Ok(_) if self.succeeded() => Answer::Well,
+            Ok(received) if matches!(received.status, 429 | 502 | 503 | 504) => Answer::Overwhelmed,
+            Ok(_) => Answer::Badly,
+            Err(NoAnswer::Failed(_)) => Answer::Overwhelmed,
+            Err(NoAnswer::Impossible(_)) => Answer::Unasked,
+        }
+    }
+
+    fn error(&self) -> Option<String> {
+        match &self.answer {
+            Ok(_) if self.succeeded() => None,
+            Ok(received) if (300..400).contains(&received.status) => Some(format!(
+                "the receiver redirects ({}); redirects are not followed",
+                received.status
+            )),
+            Ok(received) => Some(format!("the receiver answered {}", received.status)),
+            Err(NoAnswer::Failed(reason)) => Some(reason.clone()),
+            Err(NoAnswer::Impossible(reason)) => Some((*reason).to_owned()),
+        }
+    }
+
+    /// The attempt as an event; `attempt` is its number.
+    pub(super) fn attempted(
+        self,
+        message: Message,
+        attempt: u32,
+        schedule: &Schedule,
+    ) -> Attempted {
+        let outcome = self.outcome(&message, attempt, schedule);
+        let error = self.error();
+        let received = self.answer.ok();
+        Attempted {
+            message,
+            attempt,
+            at: self.at,
+            duration_ms: u64::try_from(self.duration.as_millis()).unwrap_or(u64::MAX),
+            status: received.as_ref().map(|received| received.status),
+            error,
+            response: received.map(|received| readable(&received.body)),
+            outcome,
+        }
+    }
+
+    fn outcome(&self, message: &Message, attempt: u32, schedule: &Schedule) -> Outcome {
+        let retry_after = match &self.answer {
+            Ok(_) if self.succeeded() => return Outcome::Succeeded,
+            Ok(_) if self.is_gone() => return Outcome::Failed,
+            Ok(received) => received.retry_after,
+            Err(NoAnswer::Failed(_)) => None,
+            Err(NoAnswer::Impossible(_)) => return Outcome::Failed,
+        };
+        let wait = schedule.wait(attempt, retry_after, luck(message, attempt));
+        let wait = wait.and_then(|wait| TimeDelta::from_std(self.duration + wait).ok());
+        match wait {
+            Some(wait) => Outcome::Retrying {
+                next_attempt_at: self.at + wait,
+            },
+            None => Outcome::Failed,
+        }
+    }
+}
+
+/// A number from 0 to 1 that differs between deliveries, and is the same for one attempt.
+fn luck(message: &Message, attempt: u32) -> f64 {
+    let mut hasher = DefaultHasher::new();
+    (message.delivery_id.as_str(), attempt).hash(&mut hasher);
+    f64::from((hasher.finish() >> 32) as u32) / f64::from(u32::MAX)
+}
+
+/// The start of an answer as text that can be kept anywhere.
+fn readable(body: &[u8]) -> String {
+    let start = &body[..body.len().min(RESPONSE_BYTES)];
+    String::from_utf8_lossy(start).replace('\0', "")
+}
+
+/// What is left to do for a delivery after an attempt that stands at `recorded`.
+pub(super) fn retry(attempted: &Attempted, recorded: u64) -> Option<Retry> {
+    match attempted.outcome {
+        Outcome::Retrying { next_attempt_at } => Some(Retry {
+            due: next_attempt_at,
+            attempts: attempted.attempt,
+            recorded,
+        }),
+        Outcome::Succeeded | Outcome::Failed => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schemas::EventId;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn received(status: u16) -> Reception {
+        reception(Ok(Received {
+            status,
+            body: b"ok".to_vec(),
+            retry_after: None,
+        }))
+    }
+
+    fn reception(answer: Result<Received, NoAnswer>) -> Reception {
+        Reception {
+            at: DateTime::UNIX_EPOCH,
+            duration: Duration::from_secs(1),
+            answer,
+        }
+    }
+
+    fn attempted(reception: Reception, attempt: u32) -> Attempted {
+        let message = Message {
+            delivery_id: "msg_1".into(),
+            webhook_id: "h1".into(),
+            event_id: EventId(Uuid::nil()),
+            event_sequence: 7,
+            event_type: "run.started".to_owned(),
+        };
+        let schedule = Schedule::new(vec![Duration::from_secs(10)]);
+        reception.attempted(message, attempt, &schedule)
+    }
+
+    #[test]
+    fn only_2xx_succeeds() {
+        for (status, answer) in [
+            (200, Answer::Well),
+            (204, Answer::Well),
+            (301, Answer::Badly),
+            (404, Answer::Badly),
+            (429, Answer::Overwhelmed),
+            (500, Answer::Badly),
+            (503, Answer::Overwhelmed),
+        ] {
+            assert_eq!(received(status).verdict(), answer, "{status}");
+            let outcome = attempted(received(status), 1).outcome;
+            let good = answer == Answer::Well;
+            assert_eq!(outcome == Outcome::Succeeded, good, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_failure_is_tried_again_after_its_end_until_the_schedule_ends() {
+        let first = attempted(received(500), 1);
+        let retry = retry(&first, 99).unwrap();
+        assert!(retry.due >= DateTime::UNIX_EPOCH + TimeDelta::seconds(11));
+        assert!(retry.due <= DateTime::UNIX_EPOCH + TimeDelta::seconds(13));
+        assert_eq!((retry.attempts, retry.recorded), (1, 99));
+        assert_eq!(first.error.as_deref(), Some("the receiver answered 500"));
+        assert_eq!(attempted(received(500), 2).outcome, Outcome::Failed);
+    }
+
+    #[test]
+    fn gone_and_impossible_are_not_tried_again() {
+        assert_eq!(attempted(received(410), 1).outcome, Outcome::Failed);
+        let impossible = reception(Err(NoAnswer::Impossible("the secret was destroyed")));
+        assert_eq!(impossible.verdict(), Answer::Unasked);
+        assert_eq!(attempted(impossible, 1).outcome, Outcome::Failed);
+    }
+
+    #[test]
+    fn a_redirect_is_explained() {
+        let error = attempted(received(302), 1).error.unwrap();
+        assert!(error.contains("not followed"), "{error}");
+    }
+
+    #[test]
+    fn only_the_start_of_an_answer_is_kept_and_only_text() {
+        let mut reception = received(200);
+        if let Ok(received) = &mut reception.answer {
+            received.body = [vec![0], vec![b'x'; 5_000]].concat();
+        }
+        let response = attempted(reception, 1).response.unwrap();
+        assert_eq!(response, "x".repeat(RESPONSE_BYTES - 1));
+    }
+}

@@ -1,0 +1,89 @@
+//! What the dispatcher does every second, and at its end.
+
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+
+use super::checkpoint::Checkpoint;
+use super::dispatcher::{CROWD, Dispatcher};
+use super::tasks::Tasks;
+
+/// How long attempts under way may take to end at shutdown.
+const LAST_ATTEMPTS: Duration = Duration::from_secs(5);
+const LAST_CHECKPOINT: Duration = Duration::from_secs(2);
+
+impl Dispatcher {
+    /// Writes how far each partition has come, and tells metrics how much there is to do.
+    pub(super) fn keep_books(&mut self) {
+        self.measure();
+        if self.state.is_writing {
+            return;
+        }
+        let news = self.news();
+        if !news.is_empty() {
+            self.state.is_writing = true;
+            self.tasks.write(self.checkpoints.clone(), news);
+        }
+    }
+
+    fn news(&self) -> Vec<(u16, Checkpoint)> {
+        let served = self.state.tenures.served();
+        served
+            .filter_map(|partition| {
+                let checkpoint = self.checkpoint(partition);
+                let news = self.state.tenures.news(partition, checkpoint)?;
+                Some((partition, news))
+            })
+            .collect()
+    }
+
+    fn checkpoint(&self, partition: u16) -> Checkpoint {
+        let attempts = self.state.attempts_through;
+        let mut checkpoint = self
+            .state
+            .roster
+            .checkpoint(partition, self.cursor, attempts);
+        let giving_up = self.state.giving_up.values();
+        for open in giving_up.filter(|of| of.partition == partition) {
+            checkpoint.attempts_after = checkpoint.attempts_after.min(open.oldest - 1);
+        }
+        checkpoint
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
+    fn measure(&mut self) {
+        let (mut retrying, mut waiting) = (0, 0);
+        for lane in self.state.roster.lanes() {
+            retrying += lane.retrying();
+            waiting += lane.waiting();
+        }
+        self.state.roster.crowded = retrying >= CROWD;
+        metrics::gauge!("waypost_webhook_retrying").set(retrying as f64);
+        metrics::gauge!("waypost_webhook_waiting").set(waiting as f64);
+        metrics::gauge!("waypost_webhook_sending").set(self.state.sending as f64);
+    }
+
+    /// Lets attempts under way end, and writes how far all has come.
+    pub(super) async fn finish(mut self) {
+        let ended = Tasks::ended(self.tasks.running());
+        tokio::pin!(ended);
+        let patience = sleep(LAST_ATTEMPTS);
+        tokio::pin!(patience);
+        loop {
+            tokio::select! {
+                biased;
+                Some(report) = self.reports.recv() => self.take_reports(report),
+                () = &mut ended => break,
+                () = &mut patience => {
+                    tracing::info!("Attempts under way were cut off; they are made again");
+                    break;
+                }
+            }
+        }
+        let writing = self.checkpoints.write_all(self.news());
+        if timeout(LAST_CHECKPOINT, writing).await.is_err() {
+            tracing::warn!("The last checkpoints of webhooks could not be written");
+        }
+        self.leases.stop().await;
+    }
+}

@@ -1,0 +1,369 @@
+//! Carries one event to one endpoint and records what came of it.
+
+use std::fmt::Display;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use event_log::{AppendError, EventLog, Expected, Owner, ReadError, VaultError, Write};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::{Method, RequestBuilder};
+use schemas::delivery::{Attempted, Message, Outcome};
+use schemas::{AggregateType, Event, EventId, Log, NewEvent, StreamId};
+use service::Clock;
+use tokio::time::sleep;
+use uuid::Uuid;
+
+use super::attempt::{NoAnswer, Received, Reception, retry};
+use super::directory::Endpoint;
+use super::lane::{Answer, Known, Retry, Work};
+use super::parcel::{Parcel, delivery_id};
+use super::schedule::{Schedule, retry_after};
+use super::signature::SigningKey;
+use crate::targets::{self, Targets};
+
+/// How much of an answer is read, so that its connection can be used again; less is kept.
+const READ_BYTES: usize = 64 * 1024;
+/// How long the log is let rest when it does not answer.
+const PAUSE: Duration = Duration::from_millis(100);
+const MAX_PAUSE: Duration = Duration::from_secs(2);
+
+/// An event that nobody tried to deliver for so long is no news any more, and lies near the end
+/// of what the deliveries' log remembers: better never than twice.
+const TOO_OLD: TimeDelta = TimeDelta::days(7);
+
+/// What every attempt needs.
+pub(super) struct Courier {
+    pub(super) log: EventLog,
+    pub(super) targets: Targets,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) schedule: Schedule,
+    pub(super) timeout: Duration,
+}
+
+/// One attempt.
+pub(super) struct Job {
+    pub(super) endpoint: Arc<Endpoint>,
+    pub(super) work: Work,
+    /// The event, where it is at hand.
+    pub(super) parcel: Option<Arc<Parcel>>,
+}
+
+/// How an attempt is getting on; each job says both, in this order.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Progress {
+    /// The endpoint is free for another request.
+    Answered(Answer),
+    /// The log knows what came of it.
+    Recorded {
+        /// What is left to do.
+        retry: Option<Retry>,
+        /// Where the record stands, where this attempt made one.
+        recorded: Option<u64>,
+        /// Whether the receiver wants nothing ever again.
+        gone: bool,
+    },
+}
+
+/// Where a delivery stands in the log.
+enum Standing {
+    Untried,
+    Waiting(Retry),
+    Done,
+}
+
+impl Courier {
+    /// Makes an attempt. While the log does not answer it is waited for, so that no outcome is
+    /// ever lost.
+    pub(super) async fn deliver(&self, job: Job, tell: impl Fn(Progress)) {
+        let nothing_sent = |retry| {
+            tell(Progress::Answered(Answer::Unasked));
+            tell(Progress::Recorded {
+                retry,
+                recorded: None,
+                gone: false,
+            });
+        };
+        let Some(parcel) = self.parcel(&job).await else {
+            if let Known::Attempted { recorded, .. } = job.work.known {
+                self.give_up(recorded, "the event was erased").await;
+            }
+            return nothing_sent(None);
+        };
+        let endpoint = &job.endpoint;
+        let delivery = delivery_id(self.log.keyring(), &endpoint.id, parcel.event_id);
+        let stream = StreamId::new(&endpoint.org, AggregateType::Delivery, delivery.as_str());
+        let (attempts, expected) = match job.work.known {
+            Known::New => (0, Expected::Empty),
+            Known::Attempted { attempts, recorded } => (attempts, Expected::At(recorded)),
+            Known::Unsure => match self.standing(&stream).await {
+                Standing::Untried => (0, Expected::Empty),
+                Standing::Waiting(retry) => return nothing_sent(Some(retry)),
+                Standing::Done => return nothing_sent(None),
+            },
+        };
+        if attempts == 0 && self.clock.now() - parcel.time > TOO_OLD {
+            return nothing_sent(None);
+        }
+        let message = Message {
+            delivery_id: delivery,
+            webhook_id: endpoint.id.clone(),
+            event_id: parcel.event_id,
+            event_sequence: parcel.sequence,
+            event_type: parcel.event_type.clone(),
+        };
+        let attempt_id = Uuid::new_v4();
+        let reception = self.send(endpoint, &parcel, &message, attempt_id).await;
+        if attempts == 0 {
+            observe_delay(&parcel, &reception);
+        }
+        tell(Progress::Answered(reception.verdict()));
+        let gone = reception.is_gone();
+        let event = NewEvent {
+            id: EventId(attempt_id),
+            time: self.clock.now(),
+            event: Event::DeliveryAttempted(reception.attempted(
+                message,
+                attempts + 1,
+                &self.schedule,
+            )),
+            context: parcel.context.clone(),
+            receipt: None,
+        };
+        let (retry, recorded) = self.record(stream, expected, event).await;
+        tell(Progress::Recorded {
+            retry,
+            recorded,
+            gone,
+        });
+    }
+
+    /// The event as it is sent; `None` where it was erased or cannot be read.
+    async fn parcel(&self, job: &Job) -> Option<Arc<Parcel>> {
+        if let Some(parcel) = &job.parcel {
+            return Some(parcel.clone());
+        }
+        let sequence = job.work.sequence;
+        let found = insist(
+            || self.log.get(Log::Events, sequence),
+            |error| matches!(error, ReadError::Unavailable(_)),
+        );
+        match found.await {
+            Ok(recorded) => Parcel::pack(&self.log, &recorded?)
+                .inspect_err(|error| tracing::error!(sequence, %error, "An event cannot be sent"))
+                .ok()
+                .map(Arc::new),
+            Err(error) => {
+                tracing::error!(%error, "An event cannot be sent");
+                None
+            }
+        }
+    }
+
+    async fn send(
+        &self,
+        endpoint: &Endpoint,
+        parcel: &Parcel,
+        message: &Message,
+        attempt_id: Uuid,
+    ) -> Reception {
+        let key = match self.signing_key(endpoint).await {
+            Ok(key) => key,
+            Err(reason) => return self.unsent(NoAnswer::Impossible(reason)),
+        };
+        let request = match self.targets.request(Method::POST, &endpoint.url) {
+            Ok(request) => request,
+            Err(refused) => return self.unsent(NoAnswer::Failed(refused.to_string())),
+        };
+        let (at, started) = (self.clock.now(), Instant::now());
+        let id = message.delivery_id.as_str();
+        let timestamp = at.timestamp();
+        let mut request = request
+            .timeout(self.timeout)
+            .header(CONTENT_TYPE, "application/json")
+            .header("webhook-id", id)
+            .header("webhook-timestamp", timestamp)
+            .header("webhook-signature", key.sign(id, timestamp, &parcel.body));
+        if let Some(trace) = &parcel.context.traceparent {
+            let (_, span) = attempt_id.as_u64_pair();
+            request = request.header("traceparent", trace.with_span(span).as_str());
+        }
+        let answer = self.call(request.body(parcel.body.clone()), at).await;
+        let duration = started.elapsed();
+        let reception = Reception {
+            at,
+            duration,
+            answer,
+        };
+        let outcome = if reception.succeeded() {
+            "succeeded"
+        } else {
+            "failed"
+        };
+        metrics::histogram!("waypost_webhook_attempt_seconds", "outcome" => outcome)
+            .record(duration.as_secs_f64());
+        reception
+    }
+
+    async fn call(
+        &self,
+        request: RequestBuilder,
+        now: DateTime<Utc>,
+    ) -> Result<Received, NoAnswer> {
+        let answer = request.send().await;
+        let answer = answer.map_err(|error| NoAnswer::Failed(targets::reason(&error)))?;
+        let status = answer.status().as_u16();
+        let retry_after = asked_wait(answer.headers(), now);
+        // The status is what counts, even where the rest of the answer does not come.
+        let body = targets::read_body(answer, READ_BYTES).await;
+        Ok(Received {
+            status,
+            body: body.map(|body| body.bytes.to_vec()).unwrap_or_default(),
+            retry_after,
+        })
+    }
+
+    fn unsent(&self, why: NoAnswer) -> Reception {
+        Reception {
+            at: self.clock.now(),
+            duration: Duration::ZERO,
+            answer: Err(why),
+        }
+    }
+
+    async fn signing_key<'e>(
+        &self,
+        endpoint: &'e Endpoint,
+    ) -> Result<&'e SigningKey, &'static str> {
+        let unseal = || async {
+            let owner = Owner::Organization(endpoint.org.clone());
+            let unsealed = insist(
+                || self.log.vault().unseal(&owner, &endpoint.secret),
+                |error| matches!(error, VaultError::Unavailable(_)),
+            );
+            let secret = unsealed
+                .await
+                .map_err(|_| "the signing secret was destroyed")?;
+            SigningKey::parse(&secret).ok_or("the signing secret cannot be used")
+        };
+        endpoint.key.get_or_try_init(unseal).await
+    }
+
+    /// Appends what came of an attempt; answers with what is left to do, and where it stands.
+    async fn record(
+        &self,
+        stream: StreamId,
+        expected: Expected,
+        event: NewEvent,
+    ) -> (Option<Retry>, Option<u64>) {
+        let write = Write {
+            stream: stream.clone(),
+            expected,
+            events: vec![event.clone()],
+        };
+        let appended = insist(
+            || self.log.commit(write.clone().into()),
+            |error| matches!(error, AppendError::Unavailable(_)),
+        );
+        match (appended.await, &event.event) {
+            (Ok(position), Event::DeliveryAttempted(attempted)) => {
+                let sequence = position.sequence();
+                (retry(attempted, sequence), Some(sequence))
+            }
+            // Another process had the lane meanwhile and tried as well: its record counts.
+            (Err(AppendError::Conflict), _) => match self.standing(&stream).await {
+                Standing::Waiting(retry) => (Some(retry), None),
+                Standing::Untried | Standing::Done => (None, None),
+            },
+            (outcome, _) => {
+                tracing::error!(?outcome, %stream, "An attempt cannot be recorded");
+                (None, None)
+            }
+        }
+    }
+
+    async fn standing(&self, stream: &StreamId) -> Standing {
+        let last = insist(
+            || self.log.last(stream),
+            |error| matches!(error, ReadError::Unavailable(_)),
+        );
+        let recorded = match last.await {
+            Ok(Some(recorded)) => recorded,
+            Ok(None) => return Standing::Untried,
+            Err(error) => {
+                tracing::error!(%error, %stream, "A delivery cannot be read");
+                return Standing::Done;
+            }
+        };
+        match &recorded.event {
+            Event::DeliveryAttempted(attempted) => {
+                retry(attempted, recorded.sequence).map_or(Standing::Done, Standing::Waiting)
+            }
+            _ => Standing::Done,
+        }
+    }
+
+    /// Ends a delivery whose last attempt stands at `recorded` and that is not tried again.
+    pub(super) async fn give_up(&self, recorded: u64, reason: &str) {
+        let last = insist(
+            || self.log.get(Log::Deliveries, recorded),
+            |error| matches!(error, ReadError::Unavailable(_)),
+        );
+        let Ok(Some(last)) = last.await else { return };
+        let Event::DeliveryAttempted(before) = &last.event else {
+            return;
+        };
+        let now = self.clock.now();
+        let ended = Attempted {
+            message: before.message.clone(),
+            attempt: before.attempt + 1,
+            at: now,
+            duration_ms: 0,
+            status: None,
+            error: Some(format!("not tried again: {reason}")),
+            response: None,
+            outcome: Outcome::Failed,
+        };
+        let event = NewEvent {
+            id: EventId(Uuid::new_v4()),
+            time: now,
+            event: Event::DeliveryAttempted(ended),
+            context: last.context.clone(),
+            receipt: None,
+        };
+        self.record(last.stream.clone(), Expected::At(recorded), event)
+            .await;
+    }
+}
+
+fn asked_wait(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
+    retry_after(headers.get(RETRY_AFTER)?.to_str().ok()?, now)
+}
+
+fn observe_delay(parcel: &Parcel, reception: &Reception) {
+    let delay = (reception.at - parcel.time).to_std().unwrap_or_default();
+    metrics::histogram!("waypost_webhook_delay_seconds").record(delay.as_secs_f64());
+}
+
+/// Asks the log until it answers; `waits` tells which errors pass with time.
+pub(super) async fn insist<T, E, F>(
+    mut ask: impl FnMut() -> F,
+    waits: impl Fn(&E) -> bool,
+) -> Result<T, E>
+where
+    E: Display,
+    F: Future<Output = Result<T, E>>,
+{
+    let mut pause = PAUSE;
+    loop {
+        match ask().await {
+            Err(error) if waits(&error) => {
+                tracing::debug!(%error, "Webhooks wait for the log");
+                sleep(pause).await;
+                pause = (pause * 2).min(MAX_PAUSE);
+            }
+            answer => return answer,
+        }
+    }
+}

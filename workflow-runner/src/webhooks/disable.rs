@@ -1,0 +1,100 @@
+//! Switches off an endpoint that only fails.
+
+use chrono::{DateTime, Utc};
+use domain::webhook::Endpoint;
+use event_log::{AppendError, EventLog, Expected, ReadError, Write};
+use schemas::webhook::{Disabled, Status};
+use schemas::{AggregateType, Context, Event, EventId, NewEvent, OrgId, StreamId, WebhookId};
+use uuid::Uuid;
+
+use super::courier::insist;
+
+/// Why an endpoint is switched off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// It asked for it with 410.
+    Gone,
+    /// Nothing but failures since then.
+    OnlyFailures(DateTime<Utc>),
+}
+
+impl Why {
+    fn words(self) -> String {
+        match self {
+            Self::Gone => "the receiver answered 410 Gone".to_owned(),
+            Self::OnlyFailures(since) => {
+                format!(
+                    "nothing but failures since {}",
+                    since.format("%Y-%m-%d %H:%M UTC")
+                )
+            }
+        }
+    }
+
+    /// Whether what happened to the endpoint last makes this reason void.
+    fn is_void(self, last_change: DateTime<Utc>) -> bool {
+        match self {
+            Self::Gone => false,
+            Self::OnlyFailures(since) => last_change > since,
+        }
+    }
+}
+
+/// Decides from the endpoint's own events and appends `webhook.disabled`.
+pub(super) async fn disable(
+    log: &EventLog,
+    org: &OrgId,
+    webhook: &WebhookId,
+    why: Why,
+    now: DateTime<Utc>,
+) {
+    let stream = StreamId::new(org, AggregateType::Webhook, webhook.as_str());
+    loop {
+        let passes = |error: &ReadError| matches!(error, ReadError::Unavailable(_));
+        let events = match insist(|| log.load(&stream), passes).await {
+            Ok(events) => events,
+            Err(error) => {
+                tracing::error!(%webhook, %error, "An endpoint cannot be read");
+                return;
+            }
+        };
+        let endpoint = Endpoint::fold(events.iter().map(|recorded| &recorded.event));
+        let is_enabled = endpoint.is_some_and(|endpoint| endpoint.status == Status::Enabled);
+        let Some(last) = events.last().filter(|_| is_enabled) else {
+            return;
+        };
+        if why.is_void(last.time) {
+            return;
+        }
+        let disabled = NewEvent {
+            id: EventId(Uuid::new_v4()),
+            time: now,
+            event: Event::WebhookDisabled(Disabled {
+                id: webhook.clone(),
+                reason: why.words(),
+            }),
+            context: Context::default(),
+            receipt: None,
+        };
+        let write = Write {
+            stream: stream.clone(),
+            expected: Expected::At(last.sequence),
+            events: vec![disabled],
+        };
+        let appended = insist(
+            || log.commit(write.clone().into()),
+            |error| matches!(error, AppendError::Unavailable(_)),
+        );
+        match appended.await {
+            Ok(_) => {
+                tracing::warn!(%webhook, %org, reason = why.words(), "Disabled a webhook endpoint");
+                return;
+            }
+            Err(AppendError::Conflict) => {}
+            Err(error) => {
+                tracing::error!(%webhook, %error, "An endpoint cannot be disabled");
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! Follows the log, gives every wanted event to its endpoints' lanes, and starts what is due.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use event_log::{Batch, Item, Tail, TailError};
+use schemas::{Recorded, Visibility, WebhookId};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::checkpoint::{Checkpoint, Checkpoints};
+use super::courier::{Courier, Job, Progress};
+use super::directory::{Change, Directory};
+use super::disable::{Why, disable};
+use super::lane::{Bounds, Lane, Refill};
+use super::parcel::Parcel;
+use super::roster::{LaneKey, Roster, Wish};
+use super::settings::WebhookSettings;
+use super::takeover::{TakenOver, Waiting};
+use super::tasks::Tasks;
+use super::tenure::Tenures;
+use crate::leases::{Leases, Owned};
+
+/// Events taken from the tail at a time.
+const BATCH: usize = 256;
+/// Reports taken before lanes are looked at again.
+const REPORTS: usize = 256;
+/// How many deliveries of all endpoints may wait for a retry before failing ones are held sooner.
+pub(super) const CROWD: usize = 200_000;
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
+const TAIL_ATTEMPTS: u32 = 3;
+const TAIL_AGAIN: Duration = Duration::from_secs(1);
+
+/// What tasks tell the dispatcher.
+#[derive(Debug)]
+pub(super) enum Report {
+    /// An attempt to deliver the event of this sequence gets on.
+    Progress(LaneKey, u64, Progress),
+    /// A lane's wanted events were read from the log, or could not be.
+    Refilled(LaneKey, Option<Refill>),
+    /// The checkpoints of a round were read.
+    TakenOver(u64, TakenOver),
+    /// The deliveries that wait to be tried again were read for a round.
+    Recalled(u64, Vec<Waiting>),
+    /// Deliveries of a lane that is gone were ended.
+    GaveUp(u64),
+    /// Checkpoints were written, or could not be.
+    Written(Vec<(u16, Checkpoint)>),
+}
+
+/// Deliveries that are being ended, and the oldest of their last attempts.
+pub(super) struct GivingUp {
+    pub(super) partition: u16,
+    pub(super) oldest: u64,
+}
+
+/// The dispatcher. All its state is its own; tasks only report to it.
+pub(super) struct Dispatcher {
+    pub(super) courier: Arc<Courier>,
+    pub(super) settings: WebhookSettings,
+    pub(super) leases: Leases,
+    pub(super) owned: watch::Receiver<Owned>,
+    pub(super) checkpoints: Checkpoints,
+    pub(super) directory: Directory,
+    pub(super) tail: Tail,
+    /// The sequence up to which events were given to lanes.
+    pub(super) cursor: u64,
+    pub(super) reports: mpsc::UnboundedReceiver<Report>,
+    pub(super) tasks: Tasks,
+    pub(super) state: State,
+}
+
+/// What the dispatcher knows of its work.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) roster: Roster,
+    pub(super) tenures: Tenures,
+    /// The sequence up to which recorded attempts are known.
+    pub(super) attempts_through: u64,
+    /// Requests under way.
+    pub(super) sending: usize,
+    pub(super) giving_up: HashMap<u64, GivingUp>,
+    given_up: u64,
+    pub(super) is_writing: bool,
+    tail_failures: u32,
+}
+
+impl Dispatcher {
+    /// Delivers until `shutdown`.
+    ///
+    /// # Errors
+    /// Where the log cannot be followed.
+    pub(super) async fn run(mut self, shutdown: CancellationToken) -> Result<(), TailError> {
+        let mut checkpoint = interval(CHECKPOINT_EVERY);
+        checkpoint.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        self.change_ownership();
+        let ended = loop {
+            let until_wake = self.until_wake();
+            let mut fresh = HashMap::new();
+            tokio::select! {
+                batch = self.tail.next(BATCH) => match batch {
+                    Ok(batch) => fresh = self.take_batch(&batch),
+                    Err(error) => if let Err(error) = self.endure(error).await {
+                        break Err(error);
+                    },
+                },
+                Some(report) = self.reports.recv() => self.take_reports(report),
+                Ok(()) = self.owned.changed() => self.change_ownership(),
+                () = sleep(until_wake) => self.state.roster.wake(self.now()),
+                _ = checkpoint.tick() => self.keep_books(),
+                () = shutdown.cancelled() => break Ok(()),
+            }
+            self.start_what_is_due(&fresh);
+        };
+        self.finish().await;
+        ended
+    }
+
+    fn now(&self) -> DateTime<Utc> {
+        self.courier.clock.now()
+    }
+
+    fn until_wake(&self) -> Duration {
+        let wake = self.state.roster.next_wake();
+        let left = wake.map(|wake| (wake - self.now()).to_std().unwrap_or_default());
+        left.unwrap_or(CHECKPOINT_EVERY)
+    }
+
+    async fn endure(&mut self, error: TailError) -> Result<(), TailError> {
+        self.state.tail_failures += 1;
+        if self.state.tail_failures == TAIL_ATTEMPTS {
+            return Err(error);
+        }
+        tracing::warn!(%error, "Webhooks wait for the log");
+        sleep(TAIL_AGAIN).await;
+        Ok(())
+    }
+
+    /// Gives events to the lanes that want them; packs those that can be sent at once.
+    fn take_batch(&mut self, batch: &Batch) -> HashMap<u64, Arc<Parcel>> {
+        self.state.tail_failures = 0;
+        let mut fresh = HashMap::new();
+        for item in &batch.items {
+            match item {
+                Item::Event(recorded) => {
+                    if let Some(change) = self.directory.apply(recorded) {
+                        self.change_endpoint(change, recorded.sequence);
+                    }
+                    if recorded.event.visibility() == Visibility::Public {
+                        self.offer(recorded, &mut fresh);
+                    }
+                }
+                Item::Undecodable {
+                    sequence, reason, ..
+                } => {
+                    tracing::error!(sequence, reason, "Webhooks do not get an unreadable event");
+                }
+            }
+        }
+        self.cursor = batch.last_sequence;
+        fresh
+    }
+
+    fn offer(&mut self, recorded: &Recorded, fresh: &mut HashMap<u64, Arc<Parcel>>) {
+        let (sequence, name) = (recorded.sequence, recorded.event.name());
+        let interested = self
+            .directory
+            .interested(&recorded.stream.org, sequence, &name);
+        let mut at_once = false;
+        for endpoint in interested {
+            if let Some(slot) = self.state.roster.touch(&endpoint.id) {
+                at_once |= slot.lane.has_room();
+                slot.lane.offer(sequence);
+            }
+        }
+        if at_once && self.state.sending < self.settings.total_concurrency {
+            match Parcel::pack(&self.courier.log, recorded) {
+                Ok(parcel) => _ = fresh.insert(sequence, Arc::new(parcel)),
+                // The attempt finds the same, and says so.
+                Err(error) => tracing::debug!(sequence, %error, "An event cannot be packed"),
+            }
+        }
+    }
+
+    fn change_endpoint(&mut self, change: Change, sequence: u64) {
+        match change {
+            Change::Enabled(webhook) => {
+                let partition = self.leases.partition_of(webhook.as_str());
+                if let Some(slot) = self.state.roster.touch(&webhook) {
+                    slot.lane.forgive();
+                    slot.disabling = false;
+                } else if self.state.tenures.serves(partition) {
+                    let lane = Lane::new(self.bounds(), sequence);
+                    self.state.roster.insert(&webhook, partition, lane);
+                }
+            }
+            Change::Stopped(webhook) => {
+                if let Some(slot) = self.state.roster.remove(&webhook) {
+                    self.give_up(slot.partition, slot.lane.retry_records());
+                }
+            }
+        }
+    }
+
+    pub(super) fn bounds(&self) -> Bounds {
+        Bounds {
+            concurrency: self.settings.concurrency,
+            pending: self.settings.pending,
+        }
+    }
+
+    /// Ends deliveries that nobody will try again, in the background.
+    fn give_up(&mut self, partition: u16, records: Vec<u64>) {
+        let Some(oldest) = records.iter().min().copied() else {
+            return;
+        };
+        self.state.given_up += 1;
+        let number = self.state.given_up;
+        let giving_up = GivingUp { partition, oldest };
+        self.state.giving_up.insert(number, giving_up);
+        self.tasks.give_up(&self.courier, number, records);
+    }
+
+    pub(super) fn take_reports(&mut self, first: Report) {
+        let mut next = Some(first);
+        for _ in 0..REPORTS {
+            let Some(report) = next else { break };
+            self.take_report(report);
+            next = self.reports.try_recv().ok();
+        }
+        if let Some(report) = next {
+            self.take_report(report);
+        }
+    }
+
+    fn take_report(&mut self, report: Report) {
+        match report {
+            Report::Progress(key, sequence, progress) => {
+                self.take_progress(&key, sequence, progress);
+            }
+            Report::Refilled(key, found) => {
+                if let Some(slot) = self.state.roster.touch_exactly(&key) {
+                    match found {
+                        Some(found) => slot.lane.refill(&found),
+                        None => slot.lane.refill_failed(),
+                    }
+                }
+            }
+            Report::TakenOver(round, taken) => self.serve(round, taken),
+            Report::Recalled(round, waiting) => self.take_waiting(round, waiting),
+            Report::GaveUp(number) => _ = self.state.giving_up.remove(&number),
+            Report::Written(written) => {
+                self.state.is_writing = false;
+                for (partition, checkpoint) in written {
+                    self.state.tenures.written(partition, checkpoint);
+                }
+            }
+        }
+    }
+
+    fn take_progress(&mut self, key: &LaneKey, sequence: u64, progress: Progress) {
+        let now = self.now();
+        let slot = self.state.roster.touch_exactly(key);
+        match progress {
+            Progress::Answered(answer) => {
+                self.state.sending = self.state.sending.saturating_sub(1);
+                if let Some(slot) = slot {
+                    slot.lane.answered(answer, now);
+                }
+            }
+            Progress::Recorded {
+                retry,
+                recorded,
+                gone,
+            } => {
+                let through = recorded.unwrap_or_default();
+                self.state.attempts_through = self.state.attempts_through.max(through);
+                let Some(slot) = slot else {
+                    let left = retry.map(|retry| retry.recorded);
+                    return self.end_if_stopped(&key.webhook, left.into_iter().collect());
+                };
+                slot.lane.recorded(sequence, retry);
+                let hopeless = slot.lane.is_hopeless(now, self.settings.disable_after);
+                let since = slot.lane.failing_since().filter(|_| hopeless);
+                let why = gone.then_some(Why::Gone).or(since.map(Why::OnlyFailures));
+                if let Some(why) = why.filter(|_| !slot.disabling) {
+                    slot.disabling = true;
+                    self.disable(&key.webhook, why);
+                }
+            }
+        }
+    }
+
+    fn disable(&self, webhook: &WebhookId, why: Why) {
+        let Some(endpoint) = self.directory.get(webhook).cloned() else {
+            return;
+        };
+        let (log, now) = (self.courier.log.clone(), self.now());
+        self.tasks.spawn(async move {
+            disable(&log, &endpoint.org, &endpoint.id, why, now).await;
+        });
+    }
+
+    /// Ends what is left of an endpoint that gets nothing any more. An endpoint that is only no
+    /// longer ours is its new owner's concern.
+    pub(super) fn end_if_stopped(&mut self, webhook: &WebhookId, records: Vec<u64>) {
+        let partition = self.leases.partition_of(webhook.as_str());
+        let enabled = self.directory.get(webhook).and_then(|e| e.enabled_since());
+        if enabled.is_none() && self.state.tenures.serves(partition) {
+            self.give_up(partition, records);
+        }
+    }
+
+    fn start_what_is_due(&mut self, fresh: &HashMap<u64, Arc<Parcel>>) {
+        while self.state.sending < self.settings.total_concurrency {
+            let now = self.now();
+            let leases = &self.leases;
+            let Some(wish) = self.state.roster.next(now, |p| leases.holds(p)) else {
+                return;
+            };
+            match wish {
+                Wish::Refill(key, after) => {
+                    let endpoint = self.directory.get(&key.webhook).cloned();
+                    if let Some(endpoint) = endpoint {
+                        let log = self.courier.log.clone();
+                        self.tasks.refill(log, key, endpoint, after, self.cursor);
+                    }
+                }
+                Wish::Attempt(key, partition, work) => {
+                    let Some(endpoint) = self.directory.get(&key.webhook).cloned() else {
+                        continue;
+                    };
+                    self.state.sending += 1;
+                    let parcel = fresh.get(&work.sequence).cloned();
+                    let hold = self.leases.hold(partition);
+                    let job = Job {
+                        endpoint,
+                        work,
+                        parcel,
+                    };
+                    self.tasks.deliver(&self.courier, key, job, hold);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Endpoints that become ours, and those that no longer are.
+
+use std::collections::{BTreeSet, HashMap};
+
+use schemas::WebhookId;
+
+use super::checkpoint::Checkpoint;
+use super::dispatcher::Dispatcher;
+use super::lane::Lane;
+use super::takeover::{TakenOver, Waiting};
+
+impl Dispatcher {
+    /// Takes note of what is owned now.
+    pub(super) fn change_ownership(&mut self) {
+        let owned = self.owned.borrow_and_update().clone();
+        let changed = self.state.tenures.change(&owned);
+        let (gained, lost) = (changed.gained.len(), changed.lost.len());
+        tracing::debug!(gained, lost, "The partitions of webhooks changed");
+        for partition in changed.lost {
+            self.state.roster.remove_partition(partition);
+            self.state
+                .giving_up
+                .retain(|_, of| of.partition != partition);
+        }
+        if !changed.gained.is_empty() {
+            let log = self.courier.log.clone();
+            self.tasks
+                .take_over(log, self.checkpoints.clone(), changed.round, changed.gained);
+        }
+    }
+
+    /// Makes lanes for partitions whose checkpoints were read.
+    pub(super) fn serve(&mut self, round: u64, taken: TakenOver) {
+        self.state.attempts_through = self.state.attempts_through.max(taken.attempts_end);
+        let mut after = taken.attempts_end;
+        let mut served = BTreeSet::new();
+        for (partition, checkpoint) in taken.partitions {
+            // Without a checkpoint each endpoint starts where it was made.
+            let checkpoint = checkpoint.unwrap_or_default();
+            if !self
+                .state
+                .tenures
+                .taken_over(partition, round, checkpoint.attempts_after)
+            {
+                continue;
+            }
+            after = after.min(checkpoint.attempts_after);
+            served.insert(partition);
+            for (webhook, lane) in self.lanes_of(partition, &checkpoint, taken.events_end) {
+                self.state.roster.insert(&webhook, partition, lane);
+            }
+        }
+        let (log, leases) = (self.courier.log.clone(), self.leases.clone());
+        self.tasks
+            .recall(log, leases, round, served, after..taken.attempts_end);
+    }
+
+    fn lanes_of(
+        &self,
+        partition: u16,
+        checkpoint: &Checkpoint,
+        events_end: u64,
+    ) -> Vec<(WebhookId, Lane)> {
+        let lane_of = |webhook: &WebhookId, since: u64| {
+            let known = checkpoint.lanes.get(webhook).cloned().unwrap_or_default();
+            let through = known.through.unwrap_or(checkpoint.through).max(since);
+            let mut lane = Lane::resume(self.bounds(), through, events_end, self.cursor);
+            lane.remember_failing(known.failing_since);
+            lane
+        };
+        let ours = self
+            .directory
+            .all()
+            .filter(|endpoint| self.leases.partition_of(endpoint.id.as_str()) == partition);
+        ours.filter_map(|endpoint| {
+            let since = endpoint.enabled_since()?;
+            Some((endpoint.id.clone(), lane_of(&endpoint.id, since)))
+        })
+        .collect()
+    }
+
+    /// Takes deliveries that were found to wait to be tried again.
+    pub(super) fn take_waiting(&mut self, round: u64, waiting: Vec<Waiting>) {
+        let mut stopped: HashMap<WebhookId, Vec<u64>> = HashMap::new();
+        for Waiting {
+            webhook,
+            sequence,
+            retry,
+        } in waiting
+        {
+            match self.state.roster.touch(&webhook) {
+                Some(slot) => slot.lane.remember(sequence, retry),
+                None => stopped.entry(webhook).or_default().push(retry.recorded),
+            }
+        }
+        for (webhook, records) in stopped {
+            self.end_if_stopped(&webhook, records);
+        }
+        self.state.tenures.recalled(round);
+    }
+}

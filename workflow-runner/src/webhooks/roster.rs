@@ -1,0 +1,346 @@
+//! All lanes of this process: which has something to do now, and which later.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use schemas::WebhookId;
+
+use super::checkpoint::{Checkpoint, LaneCheckpoint};
+use super::lane::{Lane, Work};
+
+/// When a lane is looked at again whose partition was not surely ours.
+const LEASE_AGAIN: TimeDelta = TimeDelta::milliseconds(200);
+
+/// A lane and its place among the others.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) lane: Lane,
+    pub(super) partition: u16,
+    /// Tells this lane from an earlier one of the same endpoint, whose attempts may still end.
+    pub(super) generation: u64,
+    /// Whether the endpoint is being switched off.
+    pub(super) disabling: bool,
+    is_ready: bool,
+    wake: Option<DateTime<Utc>>,
+}
+
+/// A lane's name that outlives it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LaneKey {
+    pub(super) webhook: WebhookId,
+    pub(super) generation: u64,
+}
+
+/// What a lane wants next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// An attempt, which now counts as under way.
+    Attempt(LaneKey, u16, Work),
+    /// More from the log, behind this sequence.
+    Refill(LaneKey, u64),
+}
+
+/// All lanes.
+#[derive(Debug, Default)]
+pub(super) struct Roster {
+    slots: HashMap<WebhookId, Slot>,
+    /// Lanes that may have something to do, in turn, so that none waits for another.
+    ready: VecDeque<WebhookId>,
+    wakes: BTreeSet<(DateTime<Utc>, WebhookId)>,
+    generations: u64,
+    /// Whether all lanes together have too much to try again.
+    pub(super) crowded: bool,
+}
+
+impl Roster {
+    pub(super) fn insert(&mut self, webhook: &WebhookId, partition: u16, lane: Lane) {
+        self.generations += 1;
+        let slot = Slot {
+            lane,
+            partition,
+            generation: self.generations,
+            disabling: false,
+            is_ready: false,
+            wake: None,
+        };
+        self.remove(webhook);
+        self.slots.insert(webhook.clone(), slot);
+        self.touch(webhook);
+    }
+
+    pub(super) fn remove(&mut self, webhook: &WebhookId) -> Option<Slot> {
+        let slot = self.slots.remove(webhook)?;
+        if let Some(wake) = slot.wake {
+            self.wakes.remove(&(wake, webhook.clone()));
+        }
+        if slot.is_ready {
+            self.ready.retain(|other| other != webhook);
+        }
+        Some(slot)
+    }
+
+    pub(super) fn remove_partition(&mut self, partition: u16) {
+        let of_it =
+            |(id, slot): (&WebhookId, &Slot)| (slot.partition == partition).then(|| id.clone());
+        let gone: Vec<WebhookId> = self.slots.iter().filter_map(of_it).collect();
+        for webhook in gone {
+            self.remove(&webhook);
+        }
+    }
+
+    /// The endpoint's lane, to be changed; it is looked at in its turn.
+    pub(super) fn touch(&mut self, webhook: &WebhookId) -> Option<&mut Slot> {
+        let slot = self.slots.get_mut(webhook)?;
+        if !slot.is_ready {
+            slot.is_ready = true;
+            self.ready.push_back(webhook.clone());
+        }
+        Some(slot)
+    }
+
+    /// The lane of this name, unless another has taken its place.
+    pub(super) fn touch_exactly(&mut self, key: &LaneKey) -> Option<&mut Slot> {
+        self.touch(&key.webhook)
+            .filter(|slot| slot.generation == key.generation)
+    }
+
+    /// Every lane.
+    pub(super) fn lanes(&self) -> impl Iterator<Item = &Lane> {
+        self.slots.values().map(|slot| &slot.lane)
+    }
+
+    /// What is to be done next; `owns` says whether a partition is surely ours.
+    pub(super) fn next(&mut self, now: DateTime<Utc>, owns: impl Fn(u16) -> bool) -> Option<Wish> {
+        while let Some(webhook) = self.ready.pop_front() {
+            let Some(slot) = self.slots.get_mut(&webhook) else {
+                continue;
+            };
+            let key = LaneKey {
+                webhook: webhook.clone(),
+                generation: slot.generation,
+            };
+            if let Some(after) = slot.lane.wants_refill() {
+                self.ready.push_back(webhook);
+                return Some(Wish::Refill(key, after));
+            }
+            let owned = owns(slot.partition);
+            let work = owned.then(|| slot.lane.next(now, self.crowded)).flatten();
+            if let Some(work) = work {
+                let partition = slot.partition;
+                self.ready.push_back(webhook);
+                return Some(Wish::Attempt(key, partition, work));
+            }
+            slot.is_ready = false;
+            let wake = if owned {
+                // What is due already waits for an attempt to end, which is no matter of time.
+                slot.lane.wake(self.crowded).filter(|wake| *wake > now)
+            } else {
+                Some(now + LEASE_AGAIN)
+            };
+            self.set_wake(&webhook, wake);
+        }
+        None
+    }
+
+    fn set_wake(&mut self, webhook: &WebhookId, wake: Option<DateTime<Utc>>) {
+        let Some(slot) = self.slots.get_mut(webhook) else {
+            return;
+        };
+        if let Some(old) = slot.wake.take() {
+            self.wakes.remove(&(old, webhook.clone()));
+        }
+        slot.wake = wake;
+        if let Some(wake) = wake {
+            self.wakes.insert((wake, webhook.clone()));
+        }
+    }
+
+    /// When the next lane wants to be looked at.
+    pub(super) fn next_wake(&self) -> Option<DateTime<Utc>> {
+        self.wakes.first().map(|(wake, _)| *wake)
+    }
+
+    /// Lets lanes whose time has come have their turn.
+    pub(super) fn wake(&mut self, now: DateTime<Utc>) {
+        while let Some((wake, webhook)) = self.wakes.first().cloned() {
+            if wake > now {
+                return;
+            }
+            self.set_wake(&webhook, None);
+            self.touch(&webhook);
+        }
+    }
+
+    /// How far a partition has come, where the log was followed up to `through`, and attempts
+    /// were recorded up to `attempts_through`.
+    pub(super) fn checkpoint(
+        &self,
+        partition: u16,
+        through: u64,
+        attempts_through: u64,
+    ) -> Checkpoint {
+        let mut lanes = BTreeMap::new();
+        let mut attempts_after = attempts_through;
+        for (webhook, slot) in &self.slots {
+            if slot.partition != partition {
+                continue;
+            }
+            let lane = LaneCheckpoint {
+                through: slot.lane.cursor(),
+                failing_since: slot.lane.failing_since(),
+            };
+            if lane != LaneCheckpoint::default() {
+                lanes.insert(webhook.clone(), lane);
+            }
+            if let Some(oldest) = slot.lane.oldest_record() {
+                attempts_after = attempts_after.min(oldest - 1);
+            }
+        }
+        Checkpoint {
+            through,
+            attempts_after,
+            lanes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lane::{Answer, Bounds, Known, Retry};
+    use super::*;
+
+    fn at(seconds: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(seconds, 0).unwrap()
+    }
+
+    fn roster(webhooks: &[&str]) -> Roster {
+        let bounds = Bounds {
+            concurrency: 2,
+            pending: 100,
+        };
+        let mut roster = Roster::default();
+        for (nth, webhook) in webhooks.iter().enumerate() {
+            let partition = u16::try_from(nth).unwrap();
+            roster.insert(&(*webhook).into(), partition, Lane::new(bounds, 0));
+        }
+        roster
+    }
+
+    fn offer(roster: &mut Roster, webhook: &str, sequences: &[u64]) {
+        let slot = roster.touch(&webhook.into()).unwrap();
+        for sequence in sequences {
+            slot.lane.offer(*sequence);
+        }
+    }
+
+    fn attempts(roster: &mut Roster, now: DateTime<Utc>) -> Vec<(String, u64)> {
+        std::iter::from_fn(|| roster.next(now, |_| true))
+            .map(|wish| match wish {
+                Wish::Attempt(key, _, work) => (key.webhook.into_string(), work.sequence),
+                Wish::Refill(..) => panic!("no lane was behind"),
+            })
+            .collect()
+    }
+
+    fn named(pairs: &[(&str, u64)]) -> Vec<(String, u64)> {
+        let named = pairs.iter();
+        named.map(|(name, n)| ((*name).to_owned(), *n)).collect()
+    }
+
+    #[test]
+    fn lanes_take_turns() {
+        let mut roster = roster(&["h1", "h2"]);
+        offer(&mut roster, "h1", &[1, 2, 3]);
+        offer(&mut roster, "h2", &[1, 2]);
+        let turns = [("h1", 1), ("h2", 1), ("h1", 2), ("h2", 2)];
+        assert_eq!(attempts(&mut roster, at(0)), named(&turns));
+    }
+
+    #[test]
+    fn a_retry_wakes_its_lane_when_it_is_due() {
+        let mut roster = roster(&["h1"]);
+        offer(&mut roster, "h1", &[1]);
+        attempts(&mut roster, at(0));
+        let retry = Retry {
+            due: at(9),
+            attempts: 1,
+            recorded: 5,
+        };
+        let slot = roster.touch(&"h1".into()).unwrap();
+        slot.lane.answered(Answer::Badly, at(0));
+        slot.lane.recorded(1, Some(retry));
+        assert!(attempts(&mut roster, at(1)).is_empty());
+        assert_eq!(roster.next_wake(), Some(at(9)));
+        roster.wake(at(9));
+        assert_eq!(attempts(&mut roster, at(9)), named(&[("h1", 1)]));
+        assert_eq!(roster.next_wake(), None);
+    }
+
+    #[test]
+    fn nothing_is_attempted_without_the_lease() {
+        let mut roster = roster(&["h1", "h2"]);
+        offer(&mut roster, "h1", &[1]);
+        offer(&mut roster, "h2", &[1]);
+        let first = roster.next(at(0), |partition| partition == 1);
+        assert!(matches!(first, Some(Wish::Attempt(_, 1, _))), "{first:?}");
+        assert_eq!(roster.next(at(0), |_| false), None);
+        let again = roster.next_wake().unwrap();
+        assert!(again > at(0) && again < at(1));
+        roster.wake(at(1));
+        assert_eq!(attempts(&mut roster, at(1)), named(&[("h1", 1)]));
+    }
+
+    #[test]
+    fn an_earlier_lane_of_the_endpoint_is_another() {
+        let mut roster = roster(&["h1"]);
+        offer(&mut roster, "h1", &[1]);
+        let Some(Wish::Attempt(key, ..)) = roster.next(at(0), |_| true) else {
+            panic!("there is an attempt to make");
+        };
+        assert!(roster.touch_exactly(&key).is_some());
+        roster.remove(&"h1".into());
+        assert!(roster.touch_exactly(&key).is_none());
+        let bounds = Bounds {
+            concurrency: 2,
+            pending: 100,
+        };
+        roster.insert(&"h1".into(), 0, Lane::new(bounds, 1));
+        assert!(roster.touch_exactly(&key).is_none());
+    }
+
+    #[test]
+    fn a_checkpoint_names_only_lanes_with_something_open() {
+        let mut roster = roster(&["h1", "h2"]);
+        offer(&mut roster, "h1", &[7]);
+        let lane = LaneCheckpoint {
+            through: Some(6),
+            failing_since: None,
+        };
+        let expected = Checkpoint {
+            through: 9,
+            attempts_after: 4,
+            lanes: BTreeMap::from([("h1".into(), lane)]),
+        };
+        assert_eq!(roster.checkpoint(0, 9, 4), expected);
+        assert!(roster.checkpoint(1, 9, 4).lanes.is_empty());
+        let retry = Retry {
+            due: at(9),
+            attempts: 1,
+            recorded: 3,
+        };
+        let slot = roster.touch(&"h2".into()).unwrap();
+        slot.lane.remember(1, retry);
+        assert_eq!(roster.checkpoint(1, 9, 4).attempts_after, 2);
+        assert!(matches!(
+            roster.next(at(0), |_| true),
+            Some(Wish::Attempt(
+                _,
+                _,
+                Work {
+                    known: Known::New,
+                    ..
+                }
+            ))
+        ));
+    }
+}

@@ -1,0 +1,73 @@
+//! How webhooks are delivered.
+
+use std::time::Duration;
+
+use clap::Args;
+use service::settings::seconds;
+
+/// How webhooks are delivered.
+#[derive(Clone, Debug, Args)]
+pub struct WebhookSettings {
+    /// The waits between the attempts at one delivery, in seconds:
+    /// `WAYPOST_WEBHOOK_RETRY_SECONDS`, 5 s to 24 h.
+    #[arg(id = "webhook_retry_seconds", long, env = "WAYPOST_WEBHOOK_RETRY_SECONDS", value_delimiter = ',', default_value = "5,300,1800,7200,18000,36000,50400,72000,86400", value_parser = seconds)]
+    pub retries: Vec<Duration>,
+    /// How long one attempt may take: `WAYPOST_WEBHOOK_TIMEOUT_SECONDS`, 15.
+    #[arg(id = "webhook_timeout_seconds", long, env = "WAYPOST_WEBHOOK_TIMEOUT_SECONDS", default_value = "15", value_parser = seconds)]
+    pub timeout: Duration,
+    /// An endpoint that only fails for so long is disabled:
+    /// `WAYPOST_WEBHOOK_DISABLE_SECONDS`, five days.
+    #[arg(id = "webhook_disable_seconds", long, env = "WAYPOST_WEBHOOK_DISABLE_SECONDS", default_value = "432000", value_parser = seconds)]
+    pub disable_after: Duration,
+    /// Requests under way to one endpoint: `WAYPOST_WEBHOOK_CONCURRENCY`, 32.
+    #[arg(
+        id = "webhook_concurrency",
+        long,
+        env = "WAYPOST_WEBHOOK_CONCURRENCY",
+        default_value_t = 32
+    )]
+    pub concurrency: usize,
+    /// Requests under way to all endpoints of this process:
+    /// `WAYPOST_WEBHOOK_TOTAL_CONCURRENCY`, 512.
+    #[arg(
+        id = "webhook_total_concurrency",
+        long,
+        env = "WAYPOST_WEBHOOK_TOTAL_CONCURRENCY",
+        default_value_t = 512
+    )]
+    pub total_concurrency: usize,
+    /// Deliveries of one endpoint that may wait for a retry; an endpoint that fails and has this
+    /// many gets new events only as probes, and the rest once it answers again:
+    /// `WAYPOST_WEBHOOK_PENDING`, 10000.
+    #[arg(
+        id = "webhook_pending",
+        long,
+        env = "WAYPOST_WEBHOOK_PENDING",
+        default_value_t = 10_000
+    )]
+    pub pending: usize,
+}
+
+impl Default for WebhookSettings {
+    fn default() -> Self {
+        let hours = |hours| Duration::from_hours(hours);
+        Self {
+            retries: vec![
+                Duration::from_secs(5),
+                Duration::from_mins(5),
+                Duration::from_mins(30),
+                hours(2),
+                hours(5),
+                hours(10),
+                hours(14),
+                hours(20),
+                hours(24),
+            ],
+            timeout: Duration::from_secs(15),
+            disable_after: hours(5 * 24),
+            concurrency: 32,
+            total_concurrency: 512,
+            pending: 10_000,
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What the dispatcher has others do, and how it hears of it.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use event_log::EventLog;
+use futures::StreamExt as _;
+use futures::stream;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::checkpoint::{Checkpoint, Checkpoints};
+use super::courier::{Courier, Job};
+use super::directory::Endpoint;
+use super::dispatcher::Report;
+use super::roster::LaneKey;
+use super::{refill, takeover};
+use crate::leases::{Hold, Leases};
+
+/// Refills that read the log at the same time.
+const REFILLS: usize = 8;
+const REFILL_AGAIN: Duration = Duration::from_millis(500);
+/// Deliveries of one endpoint that are ended at the same time.
+const GIVING_UP: usize = 64;
+
+/// The dispatcher's tasks; they end with it.
+pub(super) struct Tasks {
+    tell: mpsc::UnboundedSender<Report>,
+    running: TaskTracker,
+    cut: CancellationToken,
+    refills: Arc<Semaphore>,
+}
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        self.cut.cancel();
+    }
+}
+
+impl Tasks {
+    /// Tasks, and where they report.
+    pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<Report>) {
+        // Not bounded here: each task reports a few times, and how many run is bounded.
+        let (tell, reports) = mpsc::unbounded_channel();
+        let tasks = Self {
+            tell,
+            running: TaskTracker::new(),
+            cut: CancellationToken::new(),
+            refills: Arc::new(Semaphore::new(REFILLS)),
+        };
+        (tasks, reports)
+    }
+
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let cut = self.cut.clone();
+        self.running.spawn(async move {
+            cut.run_until_cancelled_owned(task).await;
+        });
+    }
+
+    /// Waits until all have ended; none may be started any more.
+    pub(super) async fn ended(running: TaskTracker) {
+        running.close();
+        running.wait().await;
+    }
+
+    /// What is running.
+    pub(super) fn running(&self) -> TaskTracker {
+        self.running.clone()
+    }
+
+    pub(super) fn deliver(
+        &self,
+        courier: &Arc<Courier>,
+        key: LaneKey,
+        job: Job,
+        hold: Option<Hold>,
+    ) {
+        let (courier, tell) = (courier.clone(), self.tell.clone());
+        let sequence = job.work.sequence;
+        self.spawn(async move {
+            let tell = |progress| report(&tell, Report::Progress(key.clone(), sequence, progress));
+            courier.deliver(job, tell).await;
+            drop(hold);
+        });
+    }
+
+    pub(super) fn refill(
+        &self,
+        log: EventLog,
+        key: LaneKey,
+        endpoint: Arc<Endpoint>,
+        after: u64,
+        head_before: u64,
+    ) {
+        let (tell, turns) = (self.tell.clone(), self.refills.clone());
+        self.spawn(async move {
+            let turn = turns.acquire().await;
+            let found = refill::read(&log, &endpoint, after, head_before).await;
+            drop(turn);
+            if let Err(error) = &found {
+                tracing::warn!(webhook = %endpoint.id, %error, "A webhook's backlog waits for the log");
+                sleep(REFILL_AGAIN).await;
+            }
+            report(&tell, Report::Refilled(key, found.ok()));
+        });
+    }
+
+    pub(super) fn take_over(
+        &self,
+        log: EventLog,
+        checkpoints: Checkpoints,
+        round: u64,
+        partitions: Vec<u16>,
+    ) {
+        let tell = self.tell.clone();
+        self.spawn(async move {
+            let taken = takeover::take_over(&log, &checkpoints, partitions).await;
+            report(&tell, Report::TakenOver(round, taken));
+        });
+    }
+
+    /// Reads which deliveries of these partitions wait to be tried again.
+    pub(super) fn recall(
+        &self,
+        log: EventLog,
+        leases: Leases,
+        round: u64,
+        partitions: BTreeSet<u16>,
+        attempts: Range<u64>,
+    ) {
+        let tell = self.tell.clone();
+        self.spawn(async move {
+            let (after, end) = (attempts.start, attempts.end);
+            let waiting = takeover::recall(&log, &leases, &partitions, after, end).await;
+            report(&tell, Report::Recalled(round, waiting));
+        });
+    }
+
+    /// Ends deliveries whose last attempts stand at `records`.
+    pub(super) fn give_up(&self, courier: &Arc<Courier>, number: u64, records: Vec<u64>) {
+        let (courier, tell) = (courier.clone(), self.tell.clone());
+        self.spawn(async move {
+            let reason = "the endpoint was disabled or deleted";
+            stream::iter(records)
+                .for_each_concurrent(GIVING_UP, |record| courier.give_up(record, reason))
+                .await;
+            report(&tell, Report::GaveUp(number));
+        });
+    }
+
+    pub(super) fn write(&self, checkpoints: Checkpoints, news: Vec<(u16, Checkpoint)>) {
+        let tell = self.tell.clone();
+        self.spawn(async move {
+            let written = checkpoints.write_all(news).await;
+            report(&tell, Report::Written(written));
+        });
+    }
+}
+
+fn report(tell: &mpsc::UnboundedSender<Report>, report: Report) {
+    // Nobody listens any more only when all is over.
+    let _ = tell.send(report);
+}

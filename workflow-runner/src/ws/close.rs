@@ -1,0 +1,78 @@
+//! Why the server ends a connection.
+
+use std::time::Duration;
+
+use axum::extract::ws::CloseFrame;
+
+/// A reason with its close code: 3000–3499 ask the client to connect again, 3500–3999 not to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CloseReason {
+    /// This process ends; another serves on.
+    ShuttingDown,
+    /// This process can no longer follow the log.
+    LogBroken,
+    /// The client takes nothing, however long it is waited for.
+    Stalled,
+    /// Nothing is heard of the client.
+    Silent,
+    /// The key's limit is used up.
+    OverLimit,
+    /// The token means nothing here.
+    UnknownToken,
+    /// The key was revoked or has expired.
+    TokenEnded,
+    /// No token came in time.
+    NoToken,
+    /// The key lacks the scope.
+    MissingScope,
+    /// A frame that is too large or breaks the protocol.
+    BadFrame,
+    /// Too many frames, or too many that make no sense.
+    Abuse,
+}
+
+impl CloseReason {
+    /// The close code.
+    pub(super) fn code(self) -> u16 {
+        match self {
+            Self::ShuttingDown => 3000,
+            Self::LogBroken => 3001,
+            Self::Stalled => 3002,
+            Self::Silent => 3003,
+            Self::OverLimit => 3004,
+            Self::UnknownToken => 3500,
+            Self::TokenEnded => 3501,
+            Self::NoToken => 3502,
+            Self::MissingScope => 3503,
+            Self::BadFrame => 3504,
+            Self::Abuse => 3505,
+        }
+    }
+
+    /// The reason in words.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::ShuttingDown => "the server is shutting down",
+            Self::LogBroken => "the server cannot follow the event log",
+            Self::Stalled => "the client takes nothing",
+            Self::Silent => "the client is silent",
+            Self::OverLimit => "the key's limit is used up",
+            Self::UnknownToken => "the token is not known",
+            Self::TokenEnded => "the key was revoked or has expired",
+            Self::NoToken => "no token came in time",
+            Self::MissingScope => "the key lacks the scope events:read",
+            Self::BadFrame => "the frame cannot be read",
+            Self::Abuse => "too many frames",
+        }
+    }
+
+    pub(super) fn frame(self) -> CloseFrame {
+        CloseFrame {
+            code: self.code(),
+            reason: self.words().into(),
+        }
+    }
+}
+
+/// How long a client may take to answer the closing.
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);

@@ -1,0 +1,213 @@
+//! The one tail of the log in this process, handed out to all sockets.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use event_log::{Batch, EventLog, Item};
+use schemas::{Event, KeyId, Log, OrgId, Recorded, Visibility};
+use tokio::sync::watch;
+
+use super::channel::Channel;
+use super::ring::{Found, LiveEvent, Ring};
+
+/// Bytes of the rings of all organizations together, about.
+const ALL_RINGS_BYTES: usize = 64 * 1024 * 1024;
+/// What one organization's ring may hold at most and in any case.
+const RING_BYTES: std::ops::RangeInclusive<usize> = 64 * 1024..=4 * 1024 * 1024;
+
+/// Hands each organization's events to its sockets, encoding each event once.
+///
+/// Only organizations with a socket have a ring, so that the work is as much as there is
+/// somebody to see it.
+#[derive(Clone)]
+pub(super) struct Hub {
+    log: EventLog,
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    /// The sequence up to which events have been handed out.
+    head: u64,
+    feeds: HashMap<OrgId, Joined>,
+}
+
+struct Joined {
+    feed: Arc<Feed>,
+    members: usize,
+}
+
+/// One organization's events for its sockets.
+struct Feed {
+    ring: Mutex<Ring>,
+    /// Keys revoked since somebody listens.
+    revoked: Mutex<HashSet<KeyId>>,
+    changed: watch::Sender<()>,
+}
+
+impl Hub {
+    /// A hub for what follows the sequence `head`.
+    pub(super) fn new(log: EventLog, head: u64) -> Self {
+        let feeds = HashMap::new();
+        Self {
+            log,
+            state: Arc::new(Mutex::new(State { head, feeds })),
+        }
+    }
+
+    /// Hands out what the tail brought.
+    pub(super) fn publish(&self, batch: &Batch) {
+        let mut state = lock(&self.state);
+        let max_bytes = (ALL_RINGS_BYTES / state.feeds.len().max(1))
+            .clamp(*RING_BYTES.start(), *RING_BYTES.end());
+        let mut touched: Vec<&Arc<Feed>> = Vec::new();
+        for item in &batch.items {
+            let recorded = match item {
+                Item::Event(recorded) => recorded,
+                Item::Undecodable {
+                    sequence, reason, ..
+                } => {
+                    tracing::error!(sequence, reason, "Sockets do not see an unreadable event");
+                    continue;
+                }
+            };
+            let Some(Joined { feed, .. }) = state.feeds.get(&recorded.stream.org) else {
+                continue;
+            };
+            feed.take(&self.log, recorded, max_bytes);
+            if !touched.last().is_some_and(|last| Arc::ptr_eq(last, feed)) {
+                touched.push(feed);
+            }
+        }
+        for feed in touched {
+            feed.changed.send_replace(());
+        }
+        state.head = batch.last_sequence;
+    }
+
+    /// Joins an organization's sockets.
+    pub(super) fn join(&self, org: &OrgId) -> Membership {
+        let mut state = lock(&self.state);
+        let head = state.head;
+        let joined = state.feeds.entry(org.clone()).or_insert_with(|| Joined {
+            feed: Arc::new(Feed::behind(head)),
+            members: 0,
+        });
+        joined.members += 1;
+        Membership {
+            hub: self.clone(),
+            org: org.clone(),
+            changed: joined.feed.changed.subscribe(),
+            feed: joined.feed.clone(),
+        }
+    }
+
+    /// The log behind the hub.
+    pub(super) fn log(&self) -> &EventLog {
+        &self.log
+    }
+
+    /// The sequence up to which events have been handed out.
+    pub(super) fn head(&self) -> u64 {
+        lock(&self.state).head
+    }
+
+    /// Whether the log has come to this sequence. A command's answer may be ahead of the hub,
+    /// but never of the log.
+    pub(super) async fn reaches(&self, sequence: u64) -> bool {
+        if sequence <= self.head() {
+            return true;
+        }
+        match self.log.end(Log::Events).await {
+            Ok(end) => sequence <= end.sequence(),
+            // Nobody can say now; the events that follow will come either way.
+            Err(_) => true,
+        }
+    }
+}
+
+impl Feed {
+    fn behind(head: u64) -> Self {
+        Self {
+            ring: Mutex::new(Ring::new(head)),
+            revoked: Mutex::default(),
+            changed: watch::Sender::new(()),
+        }
+    }
+
+    fn take(&self, log: &EventLog, recorded: &Recorded, max_bytes: usize) {
+        if let Event::KeyRevoked(revoked) = &recorded.event {
+            lock(&self.revoked).insert(revoked.key_id.clone());
+        }
+        if let Some(event) = live_event(log, recorded) {
+            lock(&self.ring).push(event, max_bytes);
+        }
+    }
+}
+
+/// An event as sockets see it, where they may.
+pub(super) fn live_event(log: &EventLog, recorded: &Recorded) -> Option<LiveEvent> {
+    if recorded.event.visibility() == Visibility::Internal {
+        return None;
+    }
+    let position = log.position(Log::Events, recorded.sequence);
+    LiveEvent::encode(recorded, position)
+        .inspect_err(|error| {
+            let sequence = recorded.sequence;
+            tracing::error!(sequence, %error, "An event cannot be shown");
+        })
+        .ok()
+}
+
+/// A socket's place among those of its organization.
+pub(super) struct Membership {
+    hub: Hub,
+    org: OrgId,
+    feed: Arc<Feed>,
+    changed: watch::Receiver<()>,
+}
+
+impl Membership {
+    /// The organization.
+    pub(super) fn org(&self) -> &OrgId {
+        &self.org
+    }
+
+    /// The hub it belongs to.
+    pub(super) fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    /// Waits for something new. The hub outlives its members, so there is no other end to it.
+    pub(super) async fn changed(&mut self) {
+        if self.changed.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Up to `max` of the channel's events behind `after`.
+    pub(super) fn read(&self, after: u64, channel: Channel, max: usize) -> Found {
+        lock(&self.feed.ring).read(after, channel, max)
+    }
+
+    /// Whether the key was revoked while somebody of the organization was listening.
+    pub(super) fn has_revoked(&self, key: &KeyId) -> bool {
+        lock(&self.feed.revoked).contains(key)
+    }
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        let mut state = lock(&self.hub.state);
+        if let Some(joined) = state.feeds.get_mut(&self.org) {
+            joined.members -= 1;
+            if joined.members == 0 {
+                state.feeds.remove(&self.org);
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that holds these locks can panic halfway through a change.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

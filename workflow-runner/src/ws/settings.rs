@@ -1,0 +1,36 @@
+//! How sockets are held.
+
+use std::time::Duration;
+
+use clap::Args;
+use service::settings::seconds;
+
+/// How sockets are held.
+#[derive(Clone, Debug, Args)]
+pub struct WsSettings {
+    /// How long a client may take to send its token: `WAYPOST_WS_AUTH_SECONDS`, 10.
+    #[arg(id = "ws_auth_seconds", long, env = "WAYPOST_WS_AUTH_SECONDS", default_value = "10", value_parser = seconds)]
+    pub auth_timeout: Duration,
+    /// How often clients are pinged: `WAYPOST_WS_PING_SECONDS`, 20. One that sends and takes
+    /// nothing for two and a half times as long is given up.
+    #[arg(id = "ws_ping_seconds", long, env = "WAYPOST_WS_PING_SECONDS", default_value = "20", value_parser = seconds)]
+    pub ping_interval: Duration,
+    /// Sockets of one process: `WAYPOST_WS_CONNECTIONS`, 20000.
+    #[arg(
+        id = "ws_connections",
+        long,
+        env = "WAYPOST_WS_CONNECTIONS",
+        default_value_t = 20_000
+    )]
+    pub max_connections: usize,
+}
+
+impl Default for WsSettings {
+    fn default() -> Self {
+        Self {
+            auth_timeout: Duration::from_secs(10),
+            ping_interval: Duration::from_secs(20),
+            max_connections: 20_000,
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Sockets and webhooks over a real log, with real clients and receivers, and without Postgres.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "tests fail by panicking"
+)]
+
+mod sockets;
+mod support;
+mod webhooks;

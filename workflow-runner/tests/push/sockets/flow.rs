@@ -1,0 +1,200 @@
+//! What flows: who sees what, from where on, and that nothing is lost or doubled.
+
+use serde_json::json;
+
+use super::{Server, Socket};
+use crate::support::{contact, write};
+
+#[tokio::test]
+async fn a_run_is_seen_as_it_happens() {
+    let server = Server::start().await;
+    let mut socket = server.open().await;
+    socket.subscribe("s1", "runs").await;
+    let (run, position) = server.world.run().await;
+    let triggered = socket.frame().await;
+    assert_eq!(triggered["type"], "event");
+    assert_eq!(triggered["id"], "s1");
+    assert_eq!(triggered["channel"], "runs");
+    assert_eq!(triggered["event"]["type"], "workflow.triggered");
+    assert_eq!(triggered["event"]["data"]["runId"], run.as_str());
+    assert!(triggered["event"]["time"].is_string());
+    let started = socket.frame().await;
+    assert_eq!(started["position"], position.to_string());
+    assert_eq!(
+        started["event"]["data"],
+        json!({"runId": run.as_str(), "workflowId": "w1"})
+    );
+}
+
+#[tokio::test]
+async fn each_channel_has_its_events_and_no_others() {
+    let server = Server::start().await;
+    let key = server.key().await;
+    let mut runs = server.open_with(&key).await;
+    let mut events = server.open_with(&key).await;
+    runs.subscribe("r", "runs").await;
+    events.subscribe("e", "events").await;
+    server.world.neighbour().run().await;
+    server.world.contacts(0..1, 0).await;
+    server.world.run().await;
+    for expected in ["workflow.triggered", "run.started"] {
+        assert_eq!(runs.frame().await["event"]["type"], expected);
+    }
+    for expected in ["contact.created", "workflow.triggered", "run.started"] {
+        assert_eq!(events.frame().await["event"]["type"], expected);
+    }
+}
+
+#[tokio::test]
+async fn hashes_and_internal_events_are_not_shown() {
+    let server = Server::start().await;
+    let mut socket = server.open().await;
+    socket.subscribe("e", "events").await;
+    let stream = schemas::StreamId::new(
+        &server.world.org,
+        schemas::AggregateType::Organization,
+        server.world.org.as_str(),
+    );
+    let created = schemas::Event::OrganizationCreated(schemas::organization::Created {
+        org_id: server.world.org.clone(),
+        name: "Acme".to_owned(),
+    });
+    server.world.append(&stream, 0, created).await;
+    server.world.key(&["events:read"], None).await;
+    let frame = socket.frame().await;
+    assert_eq!(frame["event"]["type"], "key.created");
+    assert!(frame["event"]["data"]["keyId"].is_string());
+    assert_eq!(frame["event"]["data"].get("keySha256"), None);
+}
+
+#[tokio::test]
+async fn one_socket_holds_several_subscriptions_until_it_lets_go() {
+    let server = Server::start().await;
+    let mut socket = server.open().await;
+    socket.subscribe("a", "events").await;
+    socket.subscribe("b", "events").await;
+    server.world.contacts(0..1, 0).await;
+    let ids = [socket.frame().await, socket.frame().await].map(|frame| frame["id"].clone());
+    assert!(
+        ids.contains(&json!("a")) && ids.contains(&json!("b")),
+        "{ids:?}"
+    );
+    socket.send(json!({"type": "unsubscribe", "id": "a"})).await;
+    // Frames are taken in order, so the answer to the next one tells that this one was taken.
+    socket.subscribe("c", "runs").await;
+    server.world.contacts(1..2, 0).await;
+    assert_eq!(socket.frame().await["id"], "b");
+    server.world.contacts(2..3, 0).await;
+    let frame = socket.frame().await;
+    assert_eq!(frame["id"], "b");
+    assert_eq!(frame["event"]["data"]["id"], "c2");
+}
+
+#[tokio::test]
+async fn a_client_resumes_where_it_was_while_the_log_goes_on() {
+    let server = Server::start().await;
+    let mut socket = server.open().await;
+    let before = socket.subscribe("s", "events").await;
+    drop(socket);
+    server.world.contacts(0..1_500, 0).await;
+    let mut socket = server.open().await;
+    let appending = async {
+        for start in (1_500..3_000).step_by(50) {
+            server.world.contacts(start..start + 50, 0).await;
+        }
+    };
+    let reading = async {
+        socket.resume("s", "events", &before).await;
+        let mut seen = Vec::new();
+        let mut last = 0;
+        while seen.len() < 3_000 {
+            let frame = socket.frame().await;
+            let position = frame["position"].as_str().unwrap();
+            let sequence: u64 = position.rsplit('-').next().unwrap().parse().unwrap();
+            assert!(sequence > last, "{sequence} came after {last}");
+            last = sequence;
+            if frame["event"]["type"] == "contact.created" {
+                seen.push(frame["event"]["data"]["id"].as_str().unwrap().to_owned());
+            }
+        }
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen.len(), 3_000, "each once");
+    };
+    tokio::join!(appending, reading);
+}
+
+#[tokio::test]
+async fn a_resumed_channel_passes_over_what_is_not_its_own() {
+    let server = Server::start().await;
+    let mut socket = server.open().await;
+    let before = socket.subscribe("s", "runs").await;
+    drop(socket);
+    server.world.contacts(0..200, 0).await;
+    let (run, _) = server.world.run().await;
+    server.world.contacts(200..400, 0).await;
+    let mut socket = server.open().await;
+    socket.resume("s", "runs", &before).await;
+    for _ in 0..2 {
+        assert_eq!(socket.frame().await["event"]["data"]["runId"], run.as_str());
+    }
+    let (run, _) = server.world.run().await;
+    assert_eq!(socket.frame().await["event"]["data"]["runId"], run.as_str());
+}
+
+#[tokio::test]
+async fn a_position_just_answered_by_a_command_may_be_ahead_of_the_socket() {
+    let server = Server::start().await;
+    let mut socket = server.open().await;
+    for id in 0..20 {
+        let (_, position) = server.world.run().await;
+        let name = format!("s{id}");
+        socket.resume(&name, "runs", &position.to_string()).await;
+        let (run, _) = server.world.run().await;
+        assert_eq!(socket.frame().await["event"]["data"]["runId"], run.as_str());
+        assert_eq!(socket.frame().await["event"]["type"], "run.started");
+        socket
+            .send(json!({"type": "unsubscribe", "id": name}))
+            .await;
+    }
+}
+
+/// More than rings, buffers and the kernel hold together.
+#[tokio::test]
+async fn a_reader_that_falls_far_behind_loses_nothing() {
+    const COUNT: usize = 2_500;
+    const BYTES: usize = 16 * 1024;
+    let server = Server::start().await;
+    let mut slow = server.open().await;
+    slow.subscribe("s", "events").await;
+    let mut quick = server.open().await;
+    quick.subscribe("q", "events").await;
+    // The second key is an event of its own, which the first socket sees.
+    assert_eq!(slow.frame().await["event"]["type"], "key.created");
+    let appending = async {
+        for start in (0..COUNT).step_by(50) {
+            server.world.contacts(start..start + 50, BYTES).await;
+        }
+    };
+    let (_, at_once) = tokio::join!(appending, quick.contacts(COUNT));
+    let late = slow.contacts(COUNT).await;
+    assert_eq!(late, at_once);
+    let mut each = late;
+    each.sort();
+    each.dedup();
+    assert_eq!(each.len(), COUNT);
+}
+
+#[tokio::test]
+async fn one_large_event_passes() {
+    let server = Server::start().await;
+    let mut socket = server.open().await;
+    let before = socket.subscribe("s", "events").await;
+    let stream = schemas::StreamId::new(&server.world.org, schemas::AggregateType::Contact, "big");
+    let large = write(&stream, 0, vec![contact("big", 600 * 1024)]);
+    server.world.log.commit(large.into()).await.unwrap();
+    assert_eq!(socket.contacts(1).await, ["big"]);
+    let mut again: Socket = server.open().await;
+    again.resume("s", "events", &before).await;
+    assert_eq!(again.contacts(1).await, ["big"]);
+}

@@ -1,0 +1,143 @@
+//! Restarts, sudden deaths and several processes.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use schemas::delivery::Outcome;
+use workflow_runner::webhooks::WebhookSettings;
+
+use super::{Attempts, Receiver, Runner, settings};
+use crate::support::{World, eventually};
+
+/// How often each contact arrived.
+fn counts(receiver: &Receiver) -> HashMap<String, usize> {
+    let mut counts = HashMap::new();
+    for received in receiver.received() {
+        *counts.entry(received.contact()).or_default() += 1;
+    }
+    counts
+}
+
+#[tokio::test]
+async fn a_restart_sends_what_happened_meanwhile_and_nothing_twice() {
+    let world = World::new().await;
+    let receiver = Receiver::start().await;
+    let runner = Runner::start(&world).await;
+    world.webhook(&receiver.url("/"), &["contact.*"]).await;
+    let mut log = Attempts::follow(&world).await;
+    world.contacts(0..300, 0).await;
+    log.until_ended(300).await;
+    runner.stop().await;
+    world.contacts(300..600, 0).await;
+    let runner = Runner::start(&world).await;
+    log.until_ended(300).await;
+    world.contacts(600..601, 0).await;
+    log.until_ended(1).await;
+    assert_eq!(receiver.received().len(), 601);
+    assert_eq!(counts(&receiver).len(), 601);
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn a_retry_outlives_the_process_that_planned_it() {
+    let world = World::new().await;
+    let receiver = Receiver::start().await;
+    receiver.answer(500);
+    let settings = WebhookSettings {
+        retries: vec![Duration::from_secs(3)],
+        ..settings()
+    };
+    let runner = Runner::with(&world, settings.clone()).await;
+    world.webhook(&receiver.url("/"), &["contact.*"]).await;
+    let mut log = Attempts::follow(&world).await;
+    world.contacts(0..20, 0).await;
+    receiver.wait_for(20).await;
+    runner.stop().await;
+    receiver.answer(200);
+    let runner = Runner::with(&world, settings).await;
+    let made = log.until_ended(20).await;
+    assert_eq!(made.len(), 40);
+    for made in made.iter().filter(|made| made.attempt == 2) {
+        assert_eq!(made.outcome, Outcome::Succeeded);
+    }
+    assert!(counts(&receiver).values().all(|count| *count == 2));
+    runner.stop().await;
+}
+
+/// Kills and restarts a runner again and again while events come in: each event arrives, and its
+/// delivery is recorded as succeeded exactly once, under one id.
+#[tokio::test]
+async fn sudden_deaths_lose_nothing() {
+    const COUNT: usize = 1_200;
+    let world = World::new().await;
+    let receiver = Receiver::start().await;
+    receiver.reply(|_, number| {
+        let code = if number % 5 == 0 { 500 } else { 200 };
+        axum::response::IntoResponse::into_response(axum::http::StatusCode::from_u16(code).unwrap())
+    });
+    let settings = WebhookSettings {
+        retries: vec![Duration::from_millis(100); 50],
+        ..settings()
+    };
+    let mut log = Attempts::follow(&world).await;
+    world.webhook(&receiver.url("/"), &["contact.*"]).await;
+    let appending = async {
+        for start in (0..COUNT).step_by(20) {
+            world.contacts(start..start + 20, 0).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let dying = async {
+        for round in 1..=3 {
+            let runner = Runner::with(&world, settings.clone()).await;
+            receiver.wait_for(round * COUNT / 4).await;
+            runner.kill().await;
+        }
+        Runner::with(&world, settings.clone()).await
+    };
+    let ending = log.until_ended(COUNT);
+    let ((), runner, made) = tokio::join!(appending, dying, ending);
+    runner.stop().await;
+    assert_eq!(counts(&receiver).len(), COUNT);
+    let succeeded = made
+        .iter()
+        .filter(|made| made.outcome == Outcome::Succeeded);
+    assert_eq!(succeeded.count(), COUNT);
+    let mut ids = HashMap::new();
+    for received in receiver.received() {
+        let id = received.header("webhook-id").to_owned();
+        assert_eq!(ids.entry(received.contact()).or_insert(id.clone()), &id);
+    }
+}
+
+#[tokio::test]
+async fn processes_share_endpoints_and_take_over_from_the_dead() {
+    let world = World::new().await;
+    let receiver = Receiver::start().await;
+    for nth in 0..12 {
+        let path = format!("/{nth}");
+        world.webhook(&receiver.url(&path), &["contact.*"]).await;
+    }
+    let first = Runner::start(&world).await;
+    let second = Runner::start(&world).await;
+    let mut log = Attempts::follow(&world).await;
+    world.contacts(0..50, 0).await;
+    log.until_ended(50 * 12).await;
+    // Ownership may have moved meanwhile: what was sent twice was recorded once.
+    let before = receiver.received().len();
+    assert!((600..660).contains(&before), "{before}");
+    first.kill().await;
+    let died = Instant::now();
+    world.contacts(50..60, 0).await;
+    log.until_ended(10 * 12).await;
+    assert!(
+        died.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        died.elapsed()
+    );
+    eventually("all to have arrived", async || {
+        counts(&receiver).len() == 60
+    })
+    .await;
+    second.stop().await;
+}
