@@ -10,7 +10,7 @@ use service::settings::seconds;
 pub struct LimitSettings {
     /// The rolling window of a key's limit, in seconds: `WAYPOST_LIMIT_WINDOW_SECONDS`, 3600.
     #[arg(
-        id = "limit_window_seconds",
+        id = "limit-window-seconds",
         long,
         env = "WAYPOST_LIMIT_WINDOW_SECONDS",
         default_value_t = 3_600,
@@ -19,7 +19,7 @@ pub struct LimitSettings {
     pub window: u32,
     /// The fixed window of the business data API, in seconds: `WAYPOST_LIMIT_MINUTE_SECONDS`, 60.
     #[arg(
-        id = "limit_minute_seconds",
+        id = "limit-minute-seconds",
         long,
         env = "WAYPOST_LIMIT_MINUTE_SECONDS",
         default_value_t = 60,
@@ -29,7 +29,7 @@ pub struct LimitSettings {
     /// Requests of a key to the business data API in that window:
     /// `WAYPOST_LIMIT_MINUTE_REQUESTS`, 100.
     #[arg(
-        id = "limit_minute_requests",
+        id = "limit-minute-requests",
         long,
         env = "WAYPOST_LIMIT_MINUTE_REQUESTS",
         default_value_t = 100,
@@ -39,7 +39,7 @@ pub struct LimitSettings {
     /// How long a check waits for Postgres before this process counts alone:
     /// `WAYPOST_LIMIT_PATIENCE_SECONDS`, 0.25.
     #[arg(
-        id = "limit_patience_seconds",
+        id = "limit-patience-seconds",
         long,
         env = "WAYPOST_LIMIT_PATIENCE_SECONDS",
         default_value = "0.25",
@@ -48,7 +48,7 @@ pub struct LimitSettings {
     pub patience: Duration,
     /// How often Postgres is tried again after that: `WAYPOST_LIMIT_RETRY_SECONDS`, 1.
     #[arg(
-        id = "limit_retry_seconds",
+        id = "limit-retry-seconds",
         long,
         env = "WAYPOST_LIMIT_RETRY_SECONDS",
         default_value = "1",
@@ -59,7 +59,7 @@ pub struct LimitSettings {
     /// Without it, a crash of Postgres itself (not one of Waypost) can forget the counts of its
     /// last moments; with it, every request waits for Postgres' disk.
     #[arg(
-        id = "limit_flush",
+        id = "limit-flush",
         long,
         env = "WAYPOST_LIMIT_FLUSH",
         default_value_t = false,

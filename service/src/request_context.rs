@@ -31,7 +31,8 @@ impl RequestContext {
             .get("traceparent")
             .and_then(|value| Traceparent::parse(value.to_str().ok()?))
             .map_or_else(
-                || Traceparent::from_parts(Uuid::new_v4().as_u128(), span),
+                // A trace that begins here bears the name of its request.
+                || Traceparent::from_parts(correlation_id.as_u128(), span),
                 |incoming| incoming.with_span(span),
             );
         Self(Arc::new(Known {

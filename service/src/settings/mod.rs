@@ -74,7 +74,7 @@ pub struct HttpSettings {
 pub struct DatabaseSettings {
     /// Postgres, as the role that writes: `DATABASE_URL`, none.
     #[arg(
-        id = "database_url",
+        id = "database-url",
         long,
         env = "DATABASE_URL",
         hide_env_values = true
@@ -83,7 +83,7 @@ pub struct DatabaseSettings {
     /// Postgres, as a role that can only read: `WAYPOST_READ_DATABASE_URL`, by default
     /// `DATABASE_URL` in read-only transactions.
     #[arg(
-        id = "read_database_url",
+        id = "read-database-url",
         long,
         env = "WAYPOST_READ_DATABASE_URL",
         hide_env_values = true
@@ -91,7 +91,7 @@ pub struct DatabaseSettings {
     pub read_url: Option<Secret<String>>,
     /// Connections that may write, for one process: `WAYPOST_DATABASE_CONNECTIONS`, 12.
     #[arg(
-        id = "database_connections",
+        id = "database-connections",
         long,
         env = "WAYPOST_DATABASE_CONNECTIONS",
         default_value_t = 12
@@ -99,7 +99,7 @@ pub struct DatabaseSettings {
     pub connections: u32,
     /// Connections that only read, for one process: `WAYPOST_READ_DATABASE_CONNECTIONS`, 16.
     #[arg(
-        id = "read_database_connections",
+        id = "read-database-connections",
         long,
         env = "WAYPOST_READ_DATABASE_CONNECTIONS",
         default_value_t = 16
@@ -107,7 +107,7 @@ pub struct DatabaseSettings {
     pub read_connections: u32,
     /// How long to wait for a connection: `WAYPOST_DATABASE_ACQUIRE_SECONDS`, 2.
     #[arg(
-        id = "database_acquire_seconds",
+        id = "database-acquire-seconds",
         long,
         env = "WAYPOST_DATABASE_ACQUIRE_SECONDS",
         default_value = "2",
@@ -117,7 +117,7 @@ pub struct DatabaseSettings {
     /// How long a statement may take: `WAYPOST_DATABASE_STATEMENT_SECONDS`, 10. What takes longer
     /// by its nature (an export, a rebuild) says so in its own transaction.
     #[arg(
-        id = "database_statement_seconds",
+        id = "database-statement-seconds",
         long,
         env = "WAYPOST_DATABASE_STATEMENT_SECONDS",
         default_value = "10",
