@@ -60,6 +60,11 @@ impl Servers {
         &self.nats_url
     }
 
+    /// For `WAYPOST_NATS_SYSTEM_URL`, where the NATS server is ours.
+    pub fn nats_system_url(&self) -> Option<String> {
+        self.nats.as_ref().map(LocalNats::system_url)
+    }
+
     /// For `DATABASE_URL`.
     pub fn database_url(&self) -> &str {
         &self.database_url

@@ -80,7 +80,7 @@ async fn run(cli: Cli) -> Result<(), Failure> {
     let Cli { common, command } = cli;
     telemetry::init(&common)?;
     match command {
-        Command::Up(up) => up.run(common).await,
+        Command::Up(up) => Box::pin(up.run(common)).await,
         Command::Org(org) => org.run(&common).await,
         Command::Key(key) => key.run(&common).await,
         Command::Workflow(workflow) => workflow.run(&common).await,

@@ -73,13 +73,18 @@ fn render(
         format!("http: \"127.0.0.1:{port}\"\n")
     });
     let data = quoted(data);
-    let user = super::USER;
+    let (user, system) = (super::USER, super::SYSTEM_USER);
     format!(
         "# Written anew at every start.\n\
          server_name: waypost-local\n\
          listen: \"127.0.0.1:{port}\"\n\
          {monitor}\
-         authorization {{ user: {user}, password: \"{password}\" }}\n\
+         accounts {{\n  \
+           WAYPOST {{ jetstream: enabled, users: [{{ user: {user}, password: \"{password}\" }}] }}\n  \
+           # Tells how the server is set up; reaches no data.\n  \
+           SYS {{ users: [{{ user: {system}, password: \"{password}\" }}] }}\n\
+         }}\n\
+         system_account: SYS\n\
          # A reader that is slow for a moment is not cut off.\n\
          max_pending: 256MB\n\
          jetstream {{\n  \

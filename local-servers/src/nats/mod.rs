@@ -16,6 +16,7 @@ use crate::{Error, ports, processes};
 
 const NAME: &str = "NATS server";
 const USER: &str = "waypost";
+const SYSTEM_USER: &str = "system";
 const PORT: &str = "nats";
 const MONITOR_PORT: &str = "nats-monitor";
 const PASSWORD: &str = "nats-password";
@@ -68,7 +69,12 @@ impl LocalNats {
     /// Where to connect, with user and password (which the client crate has to be told apart:
     /// it does not read them from an address).
     pub fn url(&self) -> String {
-        url(&self.password, self.port)
+        url(USER, &self.password, self.port)
+    }
+
+    /// The same server's system account, which can tell how it is set up and reaches no data.
+    pub fn system_url(&self) -> String {
+        url(SYSTEM_USER, &self.password, self.port)
     }
 
     /// Where the server tells about itself over HTTP, if [`NatsOptions::monitor`] is set.
@@ -160,9 +166,9 @@ impl LocalNats {
 /// The address at the last start, if there was one.
 pub(crate) fn remembered_url(home: &Path) -> Option<String> {
     let password = home::known_secret(home, PASSWORD).ok()??;
-    Some(url(&password, ports::remembered(home, PORT)?))
+    Some(url(USER, &password, ports::remembered(home, PORT)?))
 }
 
-fn url(password: &str, port: u16) -> String {
-    format!("nats://{USER}:{password}@127.0.0.1:{port}")
+fn url(user: &str, password: &str, port: u16) -> String {
+    format!("nats://{user}:{password}@127.0.0.1:{port}")
 }

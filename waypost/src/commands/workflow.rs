@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use command_api::{Commands, Origin, workflows};
-use schemas::{OrgId, WorkflowId};
+use schemas::OrgId;
 use service::settings::CommonSettings;
 
 use super::{print, read_input};
@@ -46,7 +46,6 @@ impl Workflow {
             .transpose()?;
         let commands = Commands::new(put.log.open(common).await?);
         let (origin, org) = (Origin::default(), OrgId::from(put.org));
-        let id = id.map(WorkflowId::from);
         let done = workflows::put(&commands, &origin, &org, id, document).await?;
         print(&done.answer)
     }

@@ -31,7 +31,7 @@ pub(crate) struct Up {
 }
 
 impl Up {
-    pub(crate) async fn run(self, common: CommonSettings) -> Result<(), Failure> {
+    pub(crate) async fn run(mut self, common: CommonSettings) -> Result<(), Failure> {
         let shutdown = service::until_signalled()?;
         // Taken first: with an address in use, nothing else should have been started.
         let listener = service::listen(self.http.addr).await?;
@@ -42,6 +42,8 @@ impl Up {
         };
         let mut servers = servers?;
         let urls = servers_urls(&servers);
+        let system_url = servers.nats_system_url();
+        self.services.log.nats_system_url = self.services.log.nats_system_url.or(system_url);
         let served = tokio::select! {
             served = self.serve(&common, listener, &urls, &shutdown) => served,
             lost = supervise(&mut servers, &shutdown) => Err(lost.into()),

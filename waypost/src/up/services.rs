@@ -21,7 +21,7 @@ use crate::Failure;
 #[derive(Debug, clap::Args)]
 pub(super) struct Settings {
     #[command(flatten)]
-    log: LogSettings,
+    pub(super) log: LogSettings,
     #[command(flatten)]
     limits: LimitSettings,
     #[command(flatten)]
@@ -136,7 +136,8 @@ impl Services {
 
 fn tell_durability(durability: Durability) {
     match durability {
-        Durability::Always => tracing::info!("Durability: {durability}"),
-        Durability::Within(_) | Durability::Unknown => tracing::warn!("Durability: {durability}"),
+        Durability::Always => tracing::info!("The log is durable: {durability}"),
+        Durability::Within(_) => tracing::warn!("The log is {durability}"),
+        Durability::Unknown => tracing::warn!("How durable the log is, is {durability}"),
     }
 }
