@@ -10,7 +10,7 @@ use event_log::Position;
 use schemas::{Receipt, RecordId};
 use serde::Serialize;
 
-use super::batch::{self, NotWritten, Target, Wanted};
+use super::batch::{self, NotWritten, Target, Wanted, Written};
 use super::create::read_draft;
 use super::lines::Line;
 use crate::idempotency::IdempotencyKey;
@@ -23,7 +23,12 @@ pub(super) struct Sender {
     pub(super) kind: Kind,
     pub(super) origin: Origin,
     pub(super) idempotency_key: IdempotencyKey,
+    /// How often in a row the log has failed.
+    pub(super) failures: usize,
 }
+
+/// After so many failures in a row the log is not asked again for this request.
+const GIVE_UP: usize = 3;
 
 /// Lines of answer, in the order of the lines that they answer.
 #[derive(Default)]
@@ -33,6 +38,8 @@ pub(super) struct Answers {
     pub(super) position: Option<Position>,
     /// Whether any line has its final answer.
     pub(super) confirmed: bool,
+    /// Why the log did not confirm some lines.
+    pub(super) trouble: Option<LogError>,
 }
 
 #[derive(Serialize)]
@@ -50,25 +57,16 @@ enum Answer<'a> {
 }
 
 impl Sender {
-    /// Writes lines and answers each. After an error the lines that the log did not confirm have
-    /// answers that say so.
-    pub(super) async fn write(
-        &self,
-        lines: Vec<Line>,
-        answers: &mut Answers,
-    ) -> Result<(), LogError> {
+    /// Writes lines and answers each; those that the log did not confirm have an answer that says
+    /// so.
+    pub(super) async fn write(&mut self, lines: Vec<Line>, answers: &mut Answers) {
         let mut wanted = Vec::with_capacity(lines.len());
         let mut read = Vec::with_capacity(lines.len());
         for line in lines {
             let number = line.number;
             read.push((number, self.read(line).map(|one| wanted.push(one))));
         }
-        let target = Target {
-            org: &self.caller.org,
-            kind: self.kind,
-            origin: &self.origin,
-        };
-        let written = batch::write(&self.app.commands, target, &wanted).await;
+        let written = self.write_records(&wanted).await;
         let mut outcomes = wanted.iter().zip(written.outcomes);
         for (line, read) in read {
             let outcome = read.map(|()| outcomes.next());
@@ -82,7 +80,27 @@ impl Sender {
             }
         }
         answers.position = written.position.or(answers.position);
-        written.trouble.map_or(Ok(()), Err)
+        answers.trouble = written.trouble.or(answers.trouble.take());
+    }
+
+    async fn write_records(&mut self, wanted: &[Wanted]) -> Written {
+        if self.failures >= GIVE_UP {
+            return Written::nothing(wanted.len());
+        }
+        let target = Target {
+            org: &self.caller.org,
+            kind: self.kind,
+            origin: &self.origin,
+        };
+        let written = batch::write(&self.app.commands, target, wanted).await;
+        self.failures = match &written.trouble {
+            Some(error) => {
+                tracing::warn!(%error, "Records of a stream were not confirmed");
+                self.failures + 1
+            }
+            None => 0,
+        };
+        written
     }
 
     fn read(&self, line: Line) -> Result<Wanted, String> {

@@ -50,11 +50,7 @@ type Groups = IndexMap<RecordId, Vec<usize>>;
 
 /// Writes records as far as the log confirms them.
 pub(super) async fn write(commands: &Commands, target: Target<'_>, wanted: &[Wanted]) -> Written {
-    let mut written = Written {
-        outcomes: vec![Err(NotWritten::Unconfirmed); wanted.len()],
-        position: None,
-        trouble: None,
-    };
+    let mut written = Written::nothing(wanted.len());
     let mut open: Groups = IndexMap::with_capacity(wanted.len());
     for (place, one) in wanted.iter().enumerate() {
         open.entry(one.id.clone()).or_default().push(place);
@@ -72,6 +68,15 @@ pub(super) async fn write(commands: &Commands, target: Target<'_>, wanted: &[Wan
 }
 
 impl Written {
+    /// What has become of records that nobody has tried to write.
+    pub(super) fn nothing(records: usize) -> Self {
+        Self {
+            outcomes: vec![Err(NotWritten::Unconfirmed); records],
+            position: None,
+            trouble: None,
+        }
+    }
+
     /// Answers with what must be tried again because others were quicker.
     async fn attempt(
         &mut self,

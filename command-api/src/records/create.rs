@@ -71,6 +71,7 @@ pub(super) async fn create_records(
             kind,
             origin,
             idempotency_key,
+            failures: 0,
         };
         return ndjson::write_lines(sender, request.into_body()).await;
     }
