@@ -10,7 +10,7 @@
 CREATE TABLE limit_windows (
     counter  text   COLLATE "C" PRIMARY KEY,
     -- All that counts now, this second included; kept so that no check has to add it up.
-    total    bigint NOT NULL CHECK (total >= 0),
+    total    bigint NOT NULL,
     -- The last second in which a check was decided (of a fixed window: its first second).
     second   bigint NOT NULL,
     -- What was counted in that second.
@@ -166,8 +166,8 @@ BEGIN
             RETURNING spent.counter, spent.second
         )
         UPDATE limit_windows AS held
-           SET total = held.total - coalesce(freed.used, 0)
-                       - CASE WHEN kept.second IS NULL THEN held.used ELSE 0 END,
+           SET total = greatest(0, held.total - coalesce(freed.used, 0)
+                                   - CASE WHEN kept.second IS NULL THEN held.used ELSE 0 END),
                second = behind.present,
                used = 0,
                oldest = least(kept.second,

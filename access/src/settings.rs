@@ -37,12 +37,12 @@ pub struct LimitSettings {
     )]
     pub minute_requests: u32,
     /// How long a check waits for Postgres before this process counts alone:
-    /// `WAYPOST_LIMIT_PATIENCE_SECONDS`, 0.25.
+    /// `WAYPOST_LIMIT_PATIENCE_SECONDS`, 0.5.
     #[arg(
         id = "limit-patience-seconds",
         long,
         env = "WAYPOST_LIMIT_PATIENCE_SECONDS",
-        default_value = "0.25",
+        default_value = "0.5",
         value_parser = seconds
     )]
     pub patience: Duration,
@@ -74,7 +74,7 @@ impl Default for LimitSettings {
             window: 3_600,
             minute: 60,
             minute_requests: 100,
-            patience: Duration::from_millis(250),
+            patience: Duration::from_millis(500),
             retry: Duration::from_secs(1),
             flush: false,
         }

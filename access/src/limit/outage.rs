@@ -156,7 +156,7 @@ async fn heal(
 ) {
     loop {
         let attempt = async {
-            let now = server.ask(kept, postgres::time).await?;
+            let now = server.ask(kept, postgres::probe).await?;
             outage.see_time(now);
             outage.write_back(server, kept).await?;
             outage.end();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use service::database::is_unavailable;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection, PgConnection, PgPool};
 use tokio::time::timeout;
@@ -83,6 +84,13 @@ impl Server {
     }
 }
 
+impl Away {
+    /// Whether the connection broke, which says little of the server if it was an old one.
+    pub(super) fn is_broken_connection(&self) -> bool {
+        matches!(self, Self::Failed(error) if is_unavailable(error))
+    }
+}
+
 /// Decides about groups in one round trip; the verdicts come in any order.
 pub(super) async fn admit(
     connection: &mut PgConnection,
@@ -158,8 +166,9 @@ pub(super) async fn count_back(
     Ok(())
 }
 
-/// The database's time.
-pub(super) async fn time(connection: &mut PgConnection) -> Result<f64, sqlx::Error> {
+/// Makes sure that decisions can be made again; answers the database's time.
+pub(super) async fn probe(connection: &mut PgConnection) -> Result<f64, sqlx::Error> {
+    admit(connection, &[]).await?;
     sqlx::query_scalar!(
         r#"SELECT extract(epoch FROM clock_timestamp())::double precision AS "now!""#
     )

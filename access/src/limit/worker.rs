@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::gather::{Group, Waiting, gather};
 use super::outage::Outage;
-use super::postgres::{Server, Verdict, admit};
+use super::postgres::{Away, Server, Verdict, admit};
 use super::use_of::Standing;
 
 /// Checks taken at once.
@@ -45,10 +45,8 @@ async fn flush(
     let verdicts = if outage.is_on() {
         Vec::new()
     } else {
-        let answer = server.ask(connection, async |connection| {
-            admit(connection, &groups).await
-        });
-        answer.await.unwrap_or_else(|away| {
+        let decided = decide(&groups, connection, server).await;
+        decided.unwrap_or_else(|away| {
             outage.begin(&away);
             Vec::new()
         })
@@ -67,6 +65,20 @@ async fn flush(
             Some(verdict) => answer(group, &verdict, asked),
             None => answer_alone(group, outage),
         }
+    }
+}
+
+/// Asks Postgres; where a kept connection turns out to be dead, once more on a new one.
+async fn decide(
+    groups: &[Group],
+    connection: &mut Option<PgConnection>,
+    server: &Server,
+) -> Result<Vec<Verdict>, Away> {
+    let kept = connection.is_some();
+    let ask = async |connection: &mut PgConnection| admit(connection, groups).await;
+    match server.ask(connection, ask).await {
+        Err(away) if kept && away.is_broken_connection() => server.ask(connection, ask).await,
+        answer => answer,
     }
 }
 
