@@ -33,9 +33,6 @@ impl World {
     }
 
     pub(crate) async fn at(prefix: &str) -> Self {
-        if let Ok(log) = env::var("PUSH_LOG") {
-            let _ = service::telemetry::init(&service::settings::CommonSettings { home: ".".into(), log, log_format: service::settings::LogFormat::Text });
-        }
         let url = env::var("NATS_URL").expect("NATS_URL names a server for tests");
         let mut settings = LogSettings::at(url);
         settings.log_prefix = prefix.to_owned();

@@ -176,7 +176,7 @@ async fn a_reader_that_falls_far_behind_loses_nothing() {
             server.world.contacts(start..start + 50, BYTES).await;
         }
     };
-    let (_, at_once) = tokio::join!(appending, quick.contacts(COUNT));
+    let ((), at_once) = tokio::join!(appending, quick.contacts(COUNT));
     let late = slow.contacts(COUNT).await;
     assert_eq!(late, at_once);
     let mut each = late;

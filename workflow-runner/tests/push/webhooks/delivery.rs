@@ -16,30 +16,30 @@ async fn an_event_arrives_signed_and_traced() {
     let runner = Runner::start(&world).await;
     let hook = world.webhook(&receiver.url("/hook"), &["run.*"]).await;
     let (run, position) = world.run().await;
-    let received = receiver.wait_for(1).await.remove(0);
+    let request = receiver.wait_for(1).await.remove(0);
 
     let verifier = Webhook::new(&hook.secret).unwrap();
     let signed = ["webhook-id", "webhook-timestamp", "webhook-signature"];
     let headers: HeaderMap = signed
         .iter()
-        .map(|name| (name.parse().unwrap(), received.headers[*name].clone()))
+        .map(|name| (name.parse().unwrap(), request.headers[*name].clone()))
         .collect();
-    verifier.verify(&received.body, &headers).unwrap();
+    verifier.verify(&request.body, &headers).unwrap();
 
-    let body = received.json();
+    let body = request.json();
     assert_eq!(body["type"], "run.started");
     assert_eq!(body["data"]["runId"], run.as_str());
     assert_eq!(body["position"], position.to_string());
     let fields: Vec<_> = body.as_object().unwrap().keys().collect();
     assert_eq!(fields, ["type", "timestamp", "data", "position"]);
-    assert_eq!(received.header("content-type"), "application/json");
-    assert!(received.header("user-agent").starts_with("Waypost/"));
-    assert!(received.header("webhook-id").starts_with("msg_"));
+    assert_eq!(request.header("content-type"), "application/json");
+    assert!(request.header("user-agent").starts_with("Waypost/"));
+    assert!(request.header("webhook-id").starts_with("msg_"));
 
     let run = schemas::StreamId::new(&world.org, schemas::AggregateType::Run, run.as_str());
     let started = world.log.last(&run).await.unwrap().unwrap();
     let trace = started.context.traceparent.unwrap();
-    let sent = schemas::Traceparent::parse(received.header("traceparent")).unwrap();
+    let sent = schemas::Traceparent::parse(request.header("traceparent")).unwrap();
     assert_eq!(sent.trace_id(), trace.trace_id());
     assert_ne!(sent.as_str(), trace.as_str(), "a span of its own");
     runner.stop().await;
@@ -115,13 +115,13 @@ async fn each_endpoint_gets_what_it_asked_for() {
 async fn a_slow_endpoint_delays_no_other() {
     let world = World::new().await;
     let receiver = Receiver::start().await;
-    receiver.delay(Duration::from_secs(60));
+    receiver.delay(Duration::from_mins(1));
     let runner = Runner::start(&world).await;
     world.webhook(&receiver.url("/slow"), &["contact.*"]).await;
     world.webhook(&receiver.url("/quick"), &["contact.*"]).await;
     let quick = || {
-        let received = receiver.received();
-        received.iter().filter(|r| r.path == "/quick").count()
+        let requests = receiver.received();
+        requests.iter().filter(|r| r.path == "/quick").count()
     };
     // More than the slow one may have under way, and more than waits for it in memory.
     world.contacts(0..5_000, 0).await;

@@ -32,16 +32,16 @@ async fn a_failure_is_tried_again_under_the_same_id_until_it_succeeds() {
     assert!(matches!(made[0].outcome, Outcome::Retrying { .. }));
     assert_eq!(made[2].outcome, Outcome::Succeeded);
 
-    let received = receiver.received();
-    assert_eq!(received.len(), 3);
-    for request in &received {
+    let requests = receiver.received();
+    assert_eq!(requests.len(), 3);
+    for request in &requests {
         assert_eq!(
             request.header("webhook-id"),
-            received[0].header("webhook-id")
+            requests[0].header("webhook-id")
         );
-        assert_eq!(request.body, received[0].body);
+        assert_eq!(request.body, requests[0].body);
     }
-    let waits = [1, 2].map(|nth| received[nth].at - received[nth - 1].at);
+    let waits = [1, 2].map(|nth| requests[nth].at - requests[nth - 1].at);
     assert!(waits[0] >= Duration::from_millis(100), "{waits:?}");
     assert!(waits[1] >= Duration::from_millis(200), "{waits:?}");
     runner.stop().await;
@@ -74,8 +74,8 @@ async fn a_receiver_may_ask_to_be_left_alone_for_longer() {
     let runner = Runner::start(&world).await;
     world.webhook(&receiver.url("/"), &["run.started"]).await;
     world.run().await;
-    let received = receiver.wait_for(2).await;
-    assert!(received[1].at - received[0].at >= Duration::from_secs(1));
+    let requests = receiver.wait_for(2).await;
+    assert!(requests[1].at - requests[0].at >= Duration::from_secs(1));
     runner.stop().await;
 }
 
@@ -98,7 +98,7 @@ async fn redirects_are_not_followed() {
 async fn no_answer_in_time_is_a_failure() {
     let world = World::new().await;
     let receiver = Receiver::start().await;
-    receiver.delay(Duration::from_secs(60));
+    receiver.delay(Duration::from_mins(1));
     let settings = WebhookSettings {
         timeout: Duration::from_millis(200),
         retries: Vec::new(),
