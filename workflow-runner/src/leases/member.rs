@@ -125,8 +125,13 @@ impl Member {
         &self,
     ) -> Result<impl Stream<Item = Result<Change, String>> + Unpin + use<>, String> {
         let fault = |error: kv::WatchError| error.to_string();
-        let partitions = self.partitions.watch_all().await.map_err(fault)?;
-        let members = self.members.watch_all().await.map_err(fault)?;
+        // With what was there before: `watch_all` would tell only of changes, and who holds a
+        // partition does not change once all are dead.
+        let everything = ">";
+        let partitions = self.partitions.watch_with_history(everything).await;
+        let partitions = partitions.map_err(fault)?;
+        let members = self.members.watch_with_history(everything).await;
+        let members = members.map_err(fault)?;
         let partitions = partitions.map(|entry| entry.map(Change::Partition));
         let members = members.map(|entry| entry.map(Change::Member));
         let both = futures::stream::select(partitions, members);
