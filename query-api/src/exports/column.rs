@@ -33,6 +33,8 @@ pub struct Column {
 pub enum Content {
     /// Text, phone numbers included.
     Text,
+    /// The id of a record: text that reads as well in several lines.
+    Id,
     /// A whole number.
     Integer,
     /// A day.
@@ -57,6 +59,11 @@ pub enum Cell<'a> {
 }
 
 impl Column {
+    /// A column of ids.
+    pub const fn id(name: &'static str, width: u8) -> Self {
+        Self::new(name, Content::Id, width)
+    }
+
     /// A column of text.
     pub const fn text(name: &'static str, width: u8) -> Self {
         Self::new(name, Content::Text, width)

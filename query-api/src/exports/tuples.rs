@@ -90,7 +90,7 @@ fn read_cell<'a>(rest: &mut &'a [u8], content: Content) -> Result<Cell<'a>, Malf
         .ok_or(Malformed("a cut cell"))?;
     *rest = after;
     Ok(match content {
-        Content::Text => {
+        Content::Text | Content::Id => {
             Cell::Text(std::str::from_utf8(value).map_err(|_| Malformed("text that is not UTF-8"))?)
         }
         Content::Integer => Cell::Integer(take(&mut value).map(i64::from_be_bytes)?),

@@ -59,7 +59,8 @@ struct RunList {
 ///
 /// Places are found in an index alone, and from whichever end of the list is nearer: the total
 /// is exact and of the same snapshot, so that the last page costs what the first does. Only the
-/// runs that are shown are read themselves.
+/// runs that are shown are read themselves; `LIMIT 1` keeps the planner, which cannot know how few
+/// they are, from reading them all.
 macro_rules! find_page {
     ($condition:literal, $($argument:expr),+ $(,)?) => {
         sqlx::query_as!(
@@ -87,7 +88,8 @@ macro_rules! find_page {
                       run.trigger_payload AS "trigger_payload: _", run.created_at,
                       run.started_at, run.ended_at, run.error, run.steps AS "steps: _",
                       list.total AS "total!"
-               FROM list, place JOIN runs AS run ON run.org_id = $1 AND run.run_id = place.run_id
+               FROM list, place, LATERAL
+                    (SELECT * FROM runs WHERE org_id = $1 AND run_id = place.run_id LIMIT 1) AS run
                ORDER BY run.created_at DESC, run.run_id"#,
             $($argument),+
         )

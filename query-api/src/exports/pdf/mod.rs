@@ -256,3 +256,6 @@ fn write_info<W: Write>(
 fn count(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
+
+#[cfg(test)]
+mod tests;

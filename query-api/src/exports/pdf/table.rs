@@ -24,8 +24,10 @@ const PADDING: f32 = 2.2;
 const GAP: f32 = 5.0;
 /// The most lines of a cell.
 const MAX_LINES: usize = 5;
-/// A column is at least this share of a column of usual width.
-const NARROWEST: u8 = 9;
+/// No column asks for less than this, in characters.
+const NARROWEST: f32 = 9.0;
+/// Nor for more.
+const WIDEST: f32 = 30.0;
 
 /// The table of one kind.
 pub(super) struct Table {
@@ -257,14 +259,17 @@ fn places(kind: &'static Kind, headings: &[String], bold: &mut Typeface) -> Vec<
     places
 }
 
-/// Long cells wrap, so a wide column needs less than its usual width.
+/// What a column asks for of the width, in characters. What wraps well asks for less than its
+/// usual width, and times are shown without their seconds.
 fn weight(column: &Column) -> f32 {
-    let width = f32::from(column.width.max(NARROWEST));
-    if width > 24.0 {
-        24.0 + (width - 24.0) * 0.3
-    } else {
-        width
-    }
+    let width = f32::from(column.width);
+    let wanted = match column.content {
+        Content::Id => width * 0.7,
+        Content::Text | Content::Integer => width,
+        Content::Date => 11.0,
+        Content::Timestamp => 17.5,
+    };
+    wanted.clamp(NARROWEST, WIDEST)
 }
 
 fn height_of(lines: usize, size: f32) -> f32 {

@@ -1,0 +1,76 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::exports::CONTACTS;
+
+fn pdf(rows: &[Vec<String>]) -> Vec<u8> {
+    let title = Title {
+        organization: "Łódź & Søn".to_owned(),
+        at: DateTime::UNIX_EPOCH,
+    };
+    let mut writer = PdfWriter::new(&CONTACTS, title, Vec::new()).unwrap();
+    for row in rows {
+        let cells: Vec<Cell<'_>> = row.iter().map(|text| Cell::Text(text)).collect();
+        writer.write_row(&cells).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+fn find(bytes: &[u8], text: &str) -> Vec<usize> {
+    let places = bytes.windows(text.len()).enumerate();
+    places
+        .filter(|(_, window)| *window == text.as_bytes())
+        .map(|(at, _)| at)
+        .collect()
+}
+
+/// Where the table of objects says that each object begins.
+fn table(bytes: &[u8]) -> Vec<usize> {
+    let start = find(bytes, "\nxref\n").pop().unwrap() + 1;
+    let text = std::str::from_utf8(&bytes[start..]).unwrap();
+    let entries = text.lines().skip(3);
+    entries
+        .take_while(|line| line.ends_with(" n"))
+        .map(|line| line[..10].parse().unwrap())
+        .collect()
+}
+
+#[test]
+fn the_table_of_objects_leads_to_every_object() {
+    let row = vec!["Ада".to_owned(); CONTACTS.columns.len()];
+    let bytes = pdf(&vec![row; 200]);
+    let table = table(&bytes);
+    assert!(table.len() > 20);
+    for (offset, number) in table.iter().zip(1..) {
+        let object = format!("{number} 0 obj");
+        assert!(bytes[*offset..].starts_with(object.as_bytes()), "{object}");
+    }
+    let end = String::from_utf8_lossy(&bytes[bytes.len() - 40..]).into_owned();
+    let start = find(&bytes, "\nxref\n").pop().unwrap() + 1;
+    assert!(
+        end.ends_with(&format!("startxref\n{start}\n%%EOF\n")),
+        "{end}"
+    );
+}
+
+#[test]
+fn rows_go_over_as_many_pages_as_they_take() {
+    let row = vec!["Ada".to_owned(); CONTACTS.columns.len()];
+    let pages = |count: usize| find(&pdf(&vec![row.clone(); count]), "/Type /Page\n").len();
+    assert_eq!(pages(0), 1);
+    assert_eq!(pages(1), 1);
+    assert!((20..30).contains(&pages(1_000)), "{}", pages(1_000));
+    assert!(pages(5_000) > PAGES_PER_NODE);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn any_text_can_be_written(
+        row in proptest::collection::vec("(?s).{0,200}", CONTACTS.columns.len()),
+    ) {
+        let bytes = pdf(&[row]);
+        prop_assert!(bytes.ends_with(b"%%EOF\n"));
+    }
+}
