@@ -182,9 +182,10 @@ async fn nothing_of_an_ended_run_looks_as_if_it_went_on() {
         started("r1", "w1"),
         step_started(1),
         failed,
+        step_succeeded("tell", 1),
     ];
     let (states, steps) = follow(events).await;
-    assert_eq!(states, ["QUEUED", "RUNNING", "RUNNING", "FAILED"]);
+    assert_eq!(states, ["QUEUED", "RUNNING", "RUNNING", "FAILED", "FAILED"]);
     assert_eq!(
         of_each(&steps, "state"),
         ["SKIPPED", "CANCELLED", "SKIPPED"]

@@ -119,15 +119,20 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Folds an event that happened at `at`; says what is wrong where it does not fit.
+    /// Folds an event that happened at `at`; says what is wrong where it does not fit. What
+    /// comes after the run's end, such as the outcome of an attempt that was under way, changes
+    /// nothing.
     pub(super) fn fold(&mut self, event: &Event, at: DateTime<Utc>) -> Result<(), String> {
+        if self.ended_at.is_some() {
+            return Ok(());
+        }
         match event {
             Event::RunStarted(_) => {
-                self.go_on();
+                self.state = State::Running;
                 self.started_at.get_or_insert(at);
             }
             Event::RunStepStarted(started) => {
-                self.go_on();
+                self.state = State::Running;
                 let step = self.step(&started.step_id)?;
                 step.state = State::Running;
                 step.input = raw(&started.input)?;
@@ -170,12 +175,6 @@ impl<'a> Run<'a> {
     fn step(&mut self, id: &StepId) -> Result<&mut Step, String> {
         let step = self.steps.iter_mut().find(|step| step.outline.id == *id);
         step.ok_or_else(|| "the run's definition has no such step".to_owned())
-    }
-
-    fn go_on(&mut self) {
-        self.state = State::Running;
-        self.ended_at = None;
-        self.error = None;
     }
 
     /// Nothing of an ended run looks as if it were still to come.
