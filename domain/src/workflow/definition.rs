@@ -46,7 +46,7 @@ fn read(id: &WorkflowId, value: Value, errors: &Errors) -> Option<Definition> {
     let name = object.required_name("name", MAX_NAME);
     let status = object.required_word("status", STATUSES);
     let timeout_seconds = object.integer("timeoutSeconds", 1..=MAX_TIMEOUT_SECONDS);
-    if !object.has("steps") {
+    if object.take_absent("steps") {
         object.error("steps", "is required (it may be empty)");
     }
     let steps = object.array("steps", MAX_STEPS).map(|values| {

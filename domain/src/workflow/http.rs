@@ -67,10 +67,10 @@ pub(super) fn read(object: &mut Object<'_>) -> Option<Http> {
 
 /// `GET` need not be said, unless a body shows that something else was meant.
 fn method(object: &mut Object<'_>, with_body: bool) -> Option<&'static str> {
-    if with_body || object.has("method") {
-        return object.required_word("method", METHODS);
+    if !with_body && object.take_absent("method") {
+        return Some("GET");
     }
-    Some("GET")
+    object.required_word("method", METHODS)
 }
 
 fn url(object: &mut Object<'_>) -> Option<String> {

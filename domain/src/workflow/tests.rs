@@ -123,6 +123,10 @@ fn a_body_that_is_no_object_says_so() {
         ["steps: is required (it may be empty)"]
     );
     assert_eq!(
+        errors(json!({"name": "N", "status": "DRAFT", "steps": null})),
+        ["steps: is required (it may be empty)"]
+    );
+    assert_eq!(
         errors(json!({"name": "N", "steps": []})),
         ["status: is required: one of DRAFT, ACTIVE, PAUSED, ARCHIVED"]
     );
