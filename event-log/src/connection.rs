@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use async_nats::connection::State;
 use async_nats::{Client, ConnectOptions, ServerAddr};
 use percent_encoding::percent_decode_str;
 
@@ -25,7 +26,8 @@ pub(crate) async fn open(urls: &str) -> Result<Client, Error> {
             Duration::from_millis(if attempts < 3 { 20 } else { 250 })
         })
         .connection_timeout(Duration::from_secs(3))
-        .ping_interval(Duration::from_secs(5))
+        // A server that hangs is given up after three of them.
+        .ping_interval(Duration::from_secs(2))
         .request_timeout(Some(Duration::from_secs(2)))
         .subscription_capacity(64 * 1024)
         .client_capacity(4096)
@@ -40,4 +42,13 @@ fn decoded(part: Option<&str>) -> String {
     percent_decode_str(part.unwrap_or_default())
         .decode_utf8_lossy()
         .into_owned()
+}
+
+/// Fails at once where the server is known to be gone: what cannot be answered now is better told
+/// than held up.
+pub(crate) fn check(client: &Client) -> Result<(), String> {
+    match client.connection_state() {
+        State::Connected => Ok(()),
+        State::Pending | State::Disconnected => Err("not connected".to_owned()),
+    }
 }

@@ -1,9 +1,10 @@
 //! Events on the wire: CloudEvents 1.0 in binary mode, attributes in `ce-…` headers and the data
 //! as the body.
 
+use std::borrow::Cow;
 use std::str::FromStr as _;
 
-use async_nats::HeaderMap;
+use async_nats::{HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
 use chrono::{DateTime, SecondsFormat, Utc};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
@@ -12,21 +13,23 @@ use uuid::Uuid;
 
 use crate::subject::kind_of;
 
-const ID: &str = "ce-id";
-const TYPE: &str = "ce-type";
-const TIME: &str = "ce-time";
-const SUBJECT: &str = "ce-subject";
-const ORG: &str = "ce-orgid";
-const CORRELATION: &str = "ce-correlationid";
-const CAUSATION: &str = "ce-causationid";
-const TRACEPARENT: &str = "ce-traceparent";
-const RECEIPT_KEY: &str = "waypost-receipt";
-const RECEIPT_FINGERPRINT: &str = "waypost-receipt-fingerprint";
+const SPECVERSION: HeaderName = HeaderName::from_static("ce-specversion");
+const SOURCE: HeaderName = HeaderName::from_static("ce-source");
+const ID: HeaderName = HeaderName::from_static("ce-id");
+const TYPE: HeaderName = HeaderName::from_static("ce-type");
+const TIME: HeaderName = HeaderName::from_static("ce-time");
+const SUBJECT: HeaderName = HeaderName::from_static("ce-subject");
+const ORG: HeaderName = HeaderName::from_static("ce-orgid");
+const CORRELATION: HeaderName = HeaderName::from_static("ce-correlationid");
+const CAUSATION: HeaderName = HeaderName::from_static("ce-causationid");
+const TRACEPARENT: HeaderName = HeaderName::from_static("ce-traceparent");
+const CONTENT_TYPE: HeaderName = HeaderName::from_static("content-type");
+const RECEIPT_KEY: HeaderName = HeaderName::from_static("waypost-receipt");
+const RECEIPT_FINGERPRINT: HeaderName = HeaderName::from_static("waypost-receipt-fingerprint");
 
 /// An event ready for the wire.
 #[derive(Clone, Debug)]
 pub(crate) struct Encoded {
-    pub(crate) id: EventId,
     pub(crate) headers: HeaderMap,
     pub(crate) payload: Bytes,
     /// Bytes that count against the server's limits.
@@ -35,38 +38,33 @@ pub(crate) struct Encoded {
 
 pub(crate) fn encode(stream: &StreamId, new: &NewEvent) -> Result<Encoded, serde_json::Error> {
     let payload = Bytes::from(new.event.encode()?);
-    let mut headers = HeaderMap::new();
-    headers.insert("ce-specversion", "1.0");
-    headers.insert("ce-source", "/waypost");
-    headers.insert(ID, new.id.to_string());
-    headers.insert(TYPE, new.event.recorded_type());
-    headers.insert(TIME, new.time.to_rfc3339_opts(SecondsFormat::Micros, true));
-    headers.insert(SUBJECT, header_text(&stream.to_string()));
-    headers.insert(ORG, stream.org.as_str());
-    headers.insert("content-type", "application/json");
+    let (mut headers, mut size) = (HeaderMap::new(), payload.len() + "NATS/1.0\r\n\r\n".len());
+    let mut add = |name: HeaderName, value: Cow<'_, str>| {
+        size += AsRef::<str>::as_ref(&name).len() + value.len() + ": \r\n".len();
+        headers.insert(name, value.into_owned());
+    };
+    add(SPECVERSION, "1.0".into());
+    add(SOURCE, "/waypost".into());
+    add(ID, new.id.to_string().into());
+    add(TYPE, header_text(&new.event.recorded_type()));
+    add(TIME, time_text(new.time).into());
+    add(SUBJECT, header_text(&stream.to_string()));
+    add(ORG, header_text(stream.org.as_str()));
+    add(CONTENT_TYPE, "application/json".into());
     if let Some(correlation) = &new.context.correlation_id {
-        headers.insert(CORRELATION, header_text(correlation));
+        add(CORRELATION, header_text(correlation));
     }
     if let Some(causation) = &new.context.causation_id {
-        headers.insert(CAUSATION, header_text(causation));
+        add(CAUSATION, header_text(causation));
     }
     if let Some(traceparent) = &new.context.traceparent {
-        headers.insert(TRACEPARENT, traceparent.as_str());
+        add(TRACEPARENT, traceparent.as_str().into());
     }
     if let Some(receipt) = &new.receipt {
-        headers.insert(RECEIPT_KEY, receipt.key.as_str());
-        headers.insert(RECEIPT_FINGERPRINT, receipt.fingerprint.as_str());
+        add(RECEIPT_KEY, header_text(&receipt.key));
+        add(RECEIPT_FINGERPRINT, header_text(&receipt.fingerprint));
     }
-    let header_bytes: usize = headers
-        .iter()
-        .map(|(name, values)| {
-            AsRef::<str>::as_ref(name).len()
-                + values.iter().map(|v| v.as_str().len() + 4).sum::<usize>()
-        })
-        .sum();
-    let size = payload.len() + header_bytes;
     Ok(Encoded {
-        id: new.id,
         headers,
         payload,
         size,
@@ -80,24 +78,28 @@ pub(crate) fn decode(
     headers: &HeaderMap,
     payload: &[u8],
 ) -> Result<Recorded, String> {
-    let text = |name: &str| headers.get(name).map(async_nats::HeaderValue::as_str);
-    let need = |name: &'static str| text(name).ok_or_else(|| format!("header {name} is missing"));
+    let text = |name: HeaderName| headers.get(name).map(HeaderValue::as_str);
+    let need = |name: HeaderName| {
+        let value = headers.get(name.clone()).map(HeaderValue::as_str);
+        value.ok_or_else(|| format!("header {name} is missing"))
+    };
     let aggregate = kind_of(subject).ok_or_else(|| format!("unknown subject {subject}"))?;
     let named = need(SUBJECT)?;
     let (_, id) = named
         .split_once('/')
         .ok_or_else(|| format!("{SUBJECT} is {named}"))?;
     let time = DateTime::parse_from_rfc3339(need(TIME)?).map_err(|e| format!("{TIME}: {e}"))?;
+    let event_type = plain_text(need(TYPE)?);
     Ok(Recorded {
         sequence,
         stream: StreamId {
-            org: OrgId::from(need(ORG)?),
+            org: OrgId::from(plain_text(need(ORG)?)),
             aggregate,
             id: plain_text(id),
         },
-        id: EventId(Uuid::from_str(need(ID)?).map_err(|e| format!("{ID}: {e}"))?),
+        id: event_id(headers).ok_or_else(|| format!("{ID} is no event id"))?,
         time: time.with_timezone(&Utc),
-        event: Event::decode(need(TYPE)?, payload).map_err(|e| e.to_string())?,
+        event: Event::decode(&event_type, payload).map_err(|e| e.to_string())?,
         context: Context {
             correlation_id: text(CORRELATION).map(plain_text),
             causation_id: text(CAUSATION).map(plain_text),
@@ -106,8 +108,8 @@ pub(crate) fn decode(
         receipt: text(RECEIPT_KEY)
             .zip(text(RECEIPT_FINGERPRINT))
             .map(|(key, fingerprint)| Receipt {
-                key: key.to_owned(),
-                fingerprint: fingerprint.to_owned(),
+                key: plain_text(key),
+                fingerprint: plain_text(fingerprint),
             }),
     })
 }
@@ -117,13 +119,17 @@ pub(crate) fn event_id(headers: &HeaderMap) -> Option<EventId> {
     Uuid::from_str(headers.get(ID)?.as_str()).ok().map(EventId)
 }
 
+fn time_text(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Micros, true)
+}
+
 /// CloudEvents' header encoding: whatever is not printable ASCII, and `"` and `%`, stands as
 /// percent-encoded UTF-8 (HTTP protocol binding, section 3.1.3.2). A space is encoded as well,
 /// since NATS trims header values.
 const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
 
-fn header_text(text: &str) -> String {
-    utf8_percent_encode(text, ENCODED).to_string()
+fn header_text(text: &str) -> Cow<'_, str> {
+    utf8_percent_encode(text, ENCODED).into()
 }
 
 fn plain_text(text: &str) -> String {

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -49,7 +49,8 @@ impl Keyring {
     /// Takes the master key from `WAYPOST_MASTER_KEY` (base64) or from
     /// `<home>/secrets/master.key`, which is made at the first start with mode 0600.
     pub fn load(home: &Path) -> Result<Self, KeyringError> {
-        if let Ok(given) = std::env::var("WAYPOST_MASTER_KEY") {
+        let given = std::env::var("WAYPOST_MASTER_KEY").unwrap_or_default();
+        if !given.is_empty() {
             return Self::parse(&given);
         }
         let path = home.join("secrets").join("master.key");
@@ -112,14 +113,18 @@ impl Keyring {
             .fill(&mut master)
             .map_err(|_| KeyringError::NoRandomness)?;
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(failed)?;
+            if let Some(home) = folder.parent() {
+                fs::create_dir_all(home).map_err(failed)?;
+            }
+            let mut private = fs::DirBuilder::new();
+            private.recursive(true).mode(0o700);
+            private.create(folder).map_err(failed)?;
         }
         // Written aside and linked into place, so that nobody ever reads half a key.
-        let aside = path.with_extension(format!("{}.new", std::process::id()));
+        let aside = path.with_extension(format!("{}.new", Uuid::new_v4().simple()));
         let mut file = fs::OpenOptions::new()
             .write(true)
-            .create(true)
-            .truncate(true)
+            .create_new(true)
             .mode(0o600)
             .open(&aside)
             .map_err(failed)?;

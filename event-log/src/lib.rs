@@ -10,6 +10,7 @@
 
 mod append;
 mod connection;
+mod deleted;
 mod durability;
 mod envelope;
 mod error;

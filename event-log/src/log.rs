@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_nats::Client;
 use async_nats::connection::State;
 use async_nats::jetstream::{self, kv};
+use futures::{StreamExt as _, stream};
 use schemas::{AggregateType, Log, OrgId, StreamId};
 
 use crate::append::Appender;
@@ -15,6 +16,9 @@ use crate::{
     AppendError, Commit, Durability, Error, Keyring, LogSettings, Position, PositionError, Vault,
     connection, durability,
 };
+
+/// Commits of one [`EventLog::commit_each`] that are on their way at once: enough to fill batches.
+const SIDE_BY_SIDE: usize = 1_000;
 
 /// The event log. Clones are cheap and share one connection.
 #[derive(Clone)]
@@ -41,14 +45,14 @@ impl EventLog {
     pub async fn connect(settings: &LogSettings, keyring: Keyring) -> Result<Self, Error> {
         let client = connection::open(&settings.nats_url).await?;
         let mut context = jetstream::new(client.clone());
-        context.set_timeout(Duration::from_secs(5));
+        context.set_timeout(Duration::from_secs(2));
         let subjects = Subjects::new(&settings.log_prefix, keyring.clone());
         let streams = Box::pin(Streams::prepare(&context, settings, &subjects)).await?;
         let durability = match &settings.nats_system_url {
             Some(url) => durability::read(url).await,
             None => Durability::Unknown,
         };
-        let vault = Vault::open(bucket(&context, settings, "KEYS", None).await?, &keyring);
+        let vault = Vault::open(&context, settings, &keyring).await?;
         let appender = |log| {
             let stream = streams.get(log);
             Appender::start(client.clone(), subjects.clone(), stream, settings.timeout())
@@ -87,13 +91,15 @@ impl EventLog {
     /// Commits that come at the same time share the server's flush to disk.
     pub async fn commit(&self, commit: Commit) -> Result<Position, AppendError> {
         let log = commit.log()?;
-        let sequence = self.appender(log).commit(&commit).await?;
+        let sequence = self.appender(log).commit(commit).await?;
         Ok(self.position(log, sequence))
     }
 
     /// Appends many decisions, each on its own, in as few flushes as they need.
     pub async fn commit_each(&self, commits: Vec<Commit>) -> Vec<Result<Position, AppendError>> {
-        futures::future::join_all(commits.into_iter().map(|commit| self.commit(commit))).await
+        let commits = commits.into_iter().map(|commit| self.commit(commit));
+        // Time runs for a commit only once it is on its way.
+        stream::iter(commits).buffered(SIDE_BY_SIDE).collect().await
     }
 
     /// The position of an event.

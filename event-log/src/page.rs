@@ -37,7 +37,7 @@ impl EventLog {
         let query = json!({
             "seq": after + 1, "next_by_subj": subject, "batch": limit, "max_bytes": PAGE_BYTES,
         });
-        let found = self.reader(log).get_many(&query).await?;
+        let found = self.reader(log).get_many(&query).await?.messages;
         let through = found.last().map_or(after, |last| last.sequence);
         let complete = found.len() < limit && !self.any_after(log, &subject, through).await?;
         let items = found.iter().map(|stored| match decode(stored) {

@@ -1,19 +1,28 @@
 //! Reading aggregates: direct gets, batched where there is more than one message.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use async_nats::{Client, HeaderMap, Message, StatusCode, Subject};
+use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
+use async_nats::{Client, HeaderMap, Message, StatusCode, Subject, Subscriber};
 use futures::StreamExt as _;
-use schemas::{Log, Recorded, StreamId};
-use serde_json::json;
+use schemas::{EventId, Log, Recorded, StreamId};
+use serde_json::{Value, json};
+use tokio::time::timeout;
 
+use crate::envelope::event_id;
 use crate::streams::LogStream;
-use crate::{EventLog, Position, ReadError, envelope};
+use crate::{EventLog, Position, ReadError, connection, envelope};
 
 /// Messages a batched get answers at most.
 const BATCH: usize = 1_000;
+/// About how many bytes it answers at most.
+const BATCH_BYTES: usize = 8 * 1024 * 1024;
+/// How long the server may be silent.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The status of the empty message that ends a batched get's answers.
+const END_OF_BATCH: u16 = 204;
 
 /// A message as it stands in a stream.
 pub(crate) struct Stored {
@@ -23,10 +32,24 @@ pub(crate) struct Stored {
     payload: bytes::Bytes,
 }
 
+/// Some messages that a batched get found.
+pub(crate) struct Found {
+    pub(crate) messages: Vec<Stored>,
+    /// Whether there are more: the answer was cut.
+    pub(crate) more: bool,
+}
+
+/// Where an event stands.
+pub(crate) struct Place {
+    pub(crate) sequence: u64,
+    pub(crate) id: Option<EventId>,
+}
+
 /// Reads one stream.
 #[derive(Clone)]
 pub(crate) struct StreamReader {
     client: Client,
+    stream: Stream,
     /// Where the server takes direct gets for this stream.
     direct: String,
 }
@@ -35,6 +58,7 @@ impl StreamReader {
     pub(crate) fn new(client: Client, stream: &LogStream) -> Self {
         Self {
             client,
+            stream: stream.stream.clone(),
             direct: format!("$JS.API.DIRECT.GET.{}", stream.name),
         }
     }
@@ -44,32 +68,54 @@ impl StreamReader {
         &self,
         subjects: &[Subject],
     ) -> Result<HashMap<String, u64>, ReadError> {
-        let mut lasts = HashMap::with_capacity(subjects.len());
+        let lasts = self.last_of_each(subjects).await?;
+        let place = |stored: Stored| (stored.subject.to_string(), stored.sequence);
+        Ok(lasts.into_iter().map(place).collect())
+    }
+
+    /// The last message of each subject that has messages.
+    async fn last_of_each(&self, subjects: &[Subject]) -> Result<Vec<Stored>, ReadError> {
+        let mut lasts = Vec::with_capacity(subjects.len());
         for some in subjects.chunks(BATCH) {
-            let asked = self.last_of_some(some).await?;
-            lasts.extend(
-                asked
-                    .into_iter()
-                    .map(|stored| (stored.subject.to_string(), stored.sequence)),
-            );
+            let mut missing: Vec<&str> = some.iter().map(Subject::as_str).collect();
+            loop {
+                let query = json!({
+                    "multi_last": missing, "batch": missing.len(), "max_bytes": BATCH_BYTES,
+                });
+                let found = self.get_many(&query).await?;
+                let got: HashSet<&str> =
+                    found.messages.iter().map(|m| m.subject.as_str()).collect();
+                missing.retain(|subject| !got.contains(subject));
+                let done = !found.more || got.is_empty() || missing.is_empty();
+                lasts.extend(found.messages);
+                if done {
+                    break;
+                }
+            }
         }
         Ok(lasts)
     }
 
-    async fn last_of_some(&self, subjects: &[Subject]) -> Result<Vec<Stored>, ReadError> {
-        let subjects: Vec<&str> = subjects.iter().map(Subject::as_str).collect();
-        self.get_many(&json!({ "multi_last": subjects, "batch": subjects.len() }))
-            .await
-    }
-
-    /// The first message on `subject` behind `sequence`.
+    /// The first event on `subject` behind `sequence`. This asks the stream's leader: a copy that
+    /// lags would say that an event is not there which is.
     pub(crate) async fn first_after(
         &self,
         subject: &Subject,
         sequence: u64,
-    ) -> Result<Option<Stored>, ReadError> {
-        self.get_one(&json!({ "seq": sequence + 1, "next_by_subj": subject.as_str() }))
-            .await
+    ) -> Result<Option<Place>, ReadError> {
+        self.check()?;
+        let first = self
+            .stream
+            .get_first_raw_message_by_subject(subject, sequence + 1)
+            .await;
+        match first {
+            Ok(message) => Ok(Some(Place {
+                sequence: message.sequence,
+                id: event_id(&message.headers),
+            })),
+            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(ReadError::Unavailable(error.to_string())),
+        }
     }
 
     async fn last(&self, subject: &Subject) -> Result<Option<Stored>, ReadError> {
@@ -77,44 +123,71 @@ impl StreamReader {
             .await
     }
 
-    async fn get_one(&self, query: &serde_json::Value) -> Result<Option<Stored>, ReadError> {
+    async fn get_one(&self, query: &Value) -> Result<Option<Stored>, ReadError> {
+        self.check()?;
         let answer = self
             .client
-            .request(self.direct.clone(), query.to_string().into())
-            .await;
-        let message = answer.map_err(|error| ReadError::Unavailable(error.to_string()))?;
-        read_message(message)
+            .request(self.direct.clone(), query.to_string().into());
+        match timeout(PATIENCE, answer).await {
+            Ok(Ok(message)) => read_message(message),
+            Ok(Err(error)) => Err(ReadError::Unavailable(error.to_string())),
+            Err(_) => Err(silence()),
+        }
     }
 
     /// Collects a batched get's answers up to the empty message that ends them.
-    pub(crate) async fn get_many(
-        &self,
-        query: &serde_json::Value,
-    ) -> Result<Vec<Stored>, ReadError> {
+    pub(crate) async fn get_many(&self, query: &Value) -> Result<Found, ReadError> {
+        self.check()?;
+        let asked = timeout(PATIENCE, self.ask(query)).await;
+        let mut answers = asked.map_err(|_| silence())??;
+        let mut messages = Vec::new();
+        loop {
+            let answer = timeout(PATIENCE, answers.next()).await;
+            let message = answer.ok().flatten().ok_or_else(silence)?;
+            if message
+                .status
+                .is_some_and(|status| status.as_u16() == END_OF_BATCH)
+            {
+                let more = pending(&message) > 0;
+                return Ok(Found { messages, more });
+            }
+            let Some(stored) = read_message(message)? else {
+                let more = false;
+                return Ok(Found { messages, more });
+            };
+            messages.push(stored);
+        }
+    }
+
+    async fn ask(&self, query: &Value) -> Result<Subscriber, ReadError> {
         let failed = |error: String| ReadError::Unavailable(error);
         let inbox = self.client.new_inbox();
         let subscribed = self.client.subscribe(inbox.clone()).await;
-        let mut answers = subscribed.map_err(|e| failed(e.to_string()))?;
-        let sent =
-            self.client
-                .publish_with_reply(self.direct.clone(), inbox, query.to_string().into());
+        let answers = subscribed.map_err(|e| failed(e.to_string()))?;
+        let query = query.to_string().into();
+        let sent = self
+            .client
+            .publish_with_reply(self.direct.clone(), inbox, query);
         sent.await.map_err(|e| failed(e.to_string()))?;
-        let mut found = Vec::new();
-        loop {
-            let answer = tokio::time::timeout(PATIENCE, answers.next()).await;
-            let message = answer
-                .ok()
-                .flatten()
-                .ok_or_else(|| failed("no answer".to_owned()))?;
-            if message.status == Some(StatusCode::from_u16(204).unwrap_or(StatusCode::OK)) {
-                return Ok(found);
-            }
-            match read_message(message)? {
-                Some(stored) => found.push(stored),
-                None => return Ok(found),
-            }
-        }
+        Ok(answers)
     }
+
+    fn check(&self) -> Result<(), ReadError> {
+        connection::check(&self.client).map_err(ReadError::Unavailable)
+    }
+}
+
+fn silence() -> ReadError {
+    ReadError::Unavailable("no answer in time".to_owned())
+}
+
+/// How many messages a batched get has left out.
+fn pending(end: &Message) -> u64 {
+    let headers = end.headers.as_ref();
+    let pending = headers.and_then(|headers| headers.get("Nats-Num-Pending"));
+    pending
+        .and_then(|text| text.as_str().parse().ok())
+        .unwrap_or(0)
 }
 
 fn read_message(message: Message) -> Result<Option<Stored>, ReadError> {
@@ -171,12 +244,15 @@ impl EventLog {
         let mut events: Vec<Recorded> = Vec::new();
         loop {
             let next = events.last().map_or(1, |last| last.sequence + 1);
-            let query = json!({ "seq": next, "next_by_subj": subject.as_str(), "batch": BATCH });
-            let some = reader.get_many(&query).await?;
-            for stored in &some {
+            let query = json!({
+                "seq": next, "next_by_subj": subject.as_str(),
+                "batch": BATCH, "max_bytes": BATCH_BYTES,
+            });
+            let found = reader.get_many(&query).await?;
+            for stored in &found.messages {
                 events.push(decode(stored)?);
             }
-            if some.len() < BATCH {
+            if !found.more || found.messages.is_empty() {
                 return Ok(events);
             }
         }
@@ -201,10 +277,8 @@ impl EventLog {
         let reader = self.reader(log);
         let subjects: Vec<Subject> = streams.iter().map(|s| self.subjects().of(s)).collect();
         let mut found = HashMap::with_capacity(subjects.len());
-        for some in subjects.chunks(BATCH) {
-            for stored in reader.last_of_some(some).await? {
-                found.insert(stored.subject.to_string(), decode(&stored)?);
-            }
+        for stored in reader.last_of_each(&subjects).await? {
+            found.insert(stored.subject.to_string(), decode(&stored)?);
         }
         Ok(subjects
             .iter()
@@ -223,7 +297,9 @@ impl EventLog {
 
     /// The position of the last event at this moment.
     pub async fn end(&self, log: Log) -> Result<Position, ReadError> {
-        let info = self.streams().get(log).stream.get_info().await;
+        connection::check(self.client()).map_err(ReadError::Unavailable)?;
+        let info = timeout(PATIENCE, self.streams().get(log).stream.get_info()).await;
+        let info = info.map_err(|_| silence())?;
         let info = info.map_err(|error| ReadError::Unavailable(error.to_string()))?;
         Ok(self.position(log, info.state.last_sequence))
     }

@@ -32,6 +32,11 @@ pub struct LogSettings {
     #[arg(long, env = "WAYPOST_LOG_TIMEOUT_MS", default_value_t = 1_500)]
     pub log_timeout_ms: u64,
 
+    /// How long an owner's key is held in memory, in milliseconds: this long at most after one
+    /// process forgot an owner, others can still read what was sealed.
+    #[arg(long, env = "WAYPOST_VAULT_CACHE_MS", default_value_t = 30_000)]
+    pub vault_cache_ms: u64,
+
     /// How long positions are kept, in days.
     #[arg(long, env = "WAYPOST_LOCATIONS_DAYS", default_value_t = 90)]
     pub locations_days: u64,
@@ -50,6 +55,7 @@ impl LogSettings {
             log_replicas: 1,
             log_prefix: String::new(),
             log_timeout_ms: 1_500,
+            vault_cache_ms: 30_000,
             locations_days: 90,
             deliveries_days: 30,
         }
@@ -57,5 +63,9 @@ impl LogSettings {
 
     pub(crate) fn timeout(&self) -> Duration {
         Duration::from_millis(self.log_timeout_ms)
+    }
+
+    pub(crate) fn vault_cache(&self) -> Duration {
+        Duration::from_millis(self.vault_cache_ms)
     }
 }

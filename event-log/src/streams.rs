@@ -47,6 +47,7 @@ impl Streams {
         subjects: &Subjects,
     ) -> Result<Self, Error> {
         check_server(&context.client())?;
+        check_prefix(&settings.log_prefix)?;
         let prepare = |log| prepare_stream(context, settings, subjects, log);
         Ok(Self {
             events: prepare(Log::Events).await?,
@@ -64,6 +65,17 @@ fn check_server(client: &Client) -> Result<(), Error> {
     let found = client.server_info().version;
     Err(Error::Unfit(format!(
         "it is version {found}, {major}.{minor} or newer is needed"
+    )))
+}
+
+/// The prefix becomes part of names and subjects.
+fn check_prefix(prefix: &str) -> Result<(), Error> {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if prefix.len() <= 64 && prefix.bytes().all(fits) {
+        return Ok(());
+    }
+    Err(Error::Unfit(format!(
+        "the prefix {prefix:?} must be up to 64 characters of [A-Za-z0-9_-]"
     )))
 }
 
@@ -97,30 +109,26 @@ async fn prepare_stream(
     subjects: &Subjects,
     log: Log,
 ) -> Result<LogStream, Error> {
-    let wanted = wanted(settings, subjects, log);
-    let name = wanted.name.clone();
-    let failed = |reason: String| Error::Prepare {
-        name: name.clone(),
-        reason,
-    };
-    let created = Config {
+    let wanted = Config {
         metadata: HashMap::from([(EPOCH.to_owned(), new_epoch()?)]),
-        ..wanted
+        ..wanted(settings, subjects, log)
     };
-    let stream = context.get_or_create_stream(created.clone()).await;
-    let mut stream = stream.map_err(|e| failed(e.to_string()))?;
-    // An old server drops what it does not know without a word, so what it kept is what counts.
-    let kept = &stream
-        .info()
-        .await
-        .map_err(|e| failed(e.to_string()))?
-        .config;
-    check_kept(kept, &created).map_err(Error::Unfit)?;
-    let epoch = kept
-        .metadata
-        .get(EPOCH)
-        .and_then(|text| u32::from_str_radix(text, 16).ok());
-    let epoch = epoch.ok_or_else(|| failed("it was not made by Waypost: no epoch".to_owned()))?;
+    let name = wanted.name.clone();
+    let stream = get_or_create(context, &wanted).await?;
+    let kept = &stream.cached_info().config;
+    check_kept(kept, &wanted).map_err(Error::Unfit)?;
+    let epoch = kept.metadata.get(EPOCH);
+    let epoch = epoch.and_then(|text| u32::from_str_radix(text, 16).ok());
+    let epoch =
+        epoch.ok_or_else(|| Error::Unfit(format!("stream {name} is not Waypost's: no epoch")))?;
+    if kept.max_age != wanted.max_age {
+        let config = Config {
+            max_age: wanted.max_age,
+            ..kept.clone()
+        };
+        let updated = context.update_stream(&config).await;
+        updated.map_err(|error| failed(&name, &error))?;
+    }
     Ok(LogStream {
         name,
         epoch,
@@ -128,33 +136,66 @@ async fn prepare_stream(
     })
 }
 
+/// The stream as the server keeps it: an old server drops what it does not know without a word,
+/// so what it says afterwards is what counts.
+pub(crate) async fn get_or_create(context: &Context, wanted: &Config) -> Result<Stream, Error> {
+    let created = context.get_or_create_stream(wanted.clone()).await;
+    let stream = match created {
+        Ok(stream) => Ok(stream),
+        // Another process was quicker, with an epoch of its own.
+        Err(_) => context.get_stream(&wanted.name).await,
+    };
+    let mut stream = stream.map_err(|error| failed(&wanted.name, &error))?;
+    let info = stream.info().await;
+    info.map_err(|error| failed(&wanted.name, &error))?;
+    Ok(stream)
+}
+
+fn failed(name: &str, error: &dyn std::error::Error) -> Error {
+    Error::Prepare {
+        name: name.to_owned(),
+        reason: error.to_string(),
+    }
+}
+
 fn check_kept(kept: &Config, wanted: &Config) -> Result<(), String> {
     let name = &wanted.name;
-    let lacks = |what: &str| Err(format!("stream {name} lacks {what}"));
-    if !kept.allow_atomic_publish {
-        return lacks("allow_atomic");
+    let needed = [
+        ("allow_atomic", kept.allow_atomic_publish),
+        ("allow_direct", kept.allow_direct),
+        ("its subjects", kept.subjects == wanted.subjects),
+        ("file storage", kept.storage == StorageType::File),
+        (
+            "retention by limits",
+            kept.retention == RetentionPolicy::Limits,
+        ),
+        ("acknowledgements", !kept.no_ack),
+        ("erasing of single messages", !kept.deny_delete),
+    ];
+    if let Some((what, _)) = needed.into_iter().find(|(_, is)| !is) {
+        return Err(format!("stream {name} lacks {what}"));
     }
-    if !kept.allow_direct {
-        return lacks("allow_direct");
+    let limited = |limit: i64| limit > 0;
+    let limits = [
+        ("messages", limited(kept.max_messages)),
+        (
+            "messages of a subject",
+            limited(kept.max_messages_per_subject),
+        ),
+        ("bytes", limited(kept.max_bytes)),
+        (
+            "a message's size",
+            limited(i64::from(kept.max_message_size)),
+        ),
+        (
+            "age",
+            kept.max_age != Duration::ZERO && wanted.max_age == Duration::ZERO,
+        ),
+    ];
+    match limits.into_iter().find(|(_, is)| *is) {
+        Some((what, _)) => Err(format!("stream {name} limits {what}: facts would be lost")),
+        None => Ok(()),
     }
-    if kept.subjects != wanted.subjects {
-        return lacks("its subjects");
-    }
-    if kept.storage != StorageType::File || kept.retention != RetentionPolicy::Limits {
-        return lacks("file storage with limits");
-    }
-    let unlimited = |limit: i64| limit <= 0;
-    if !unlimited(kept.max_messages) || !unlimited(kept.max_bytes) {
-        return Err(format!(
-            "stream {name} has a limit on messages or bytes: facts would be lost"
-        ));
-    }
-    if kept.max_age != Duration::ZERO && wanted.max_age == Duration::ZERO {
-        return Err(format!(
-            "stream {name} has a maximum age: facts would be lost"
-        ));
-    }
-    Ok(())
 }
 
 fn new_epoch() -> Result<String, Error> {

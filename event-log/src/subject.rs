@@ -8,8 +8,8 @@ use crate::Keyring;
 /// The organization of aggregates that belong to none, such as accounts and claims.
 pub const SYSTEM_ORG: &str = "_";
 
-/// Marks a token that is a keyed hash; no id that stands for itself can hold it.
-const HASHED: char = '~';
+/// Marks a token that is a keyed hash.
+const HASHED: &str = "~";
 
 /// Builds subjects of the form `evt.<org>.<aggregate>.<id>`.
 #[derive(Clone)]
@@ -66,23 +66,25 @@ impl Subjects {
         Subject::from(format!("{root}.{org}.{}.{id}", stream.aggregate.token()))
     }
 
-    /// An id may hold anything, a token may not: what does not fit is hashed.
     fn token(&self, id: &str) -> String {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-        if (1..=64).contains(&id.len()) && id.bytes().all(plain) {
-            id.to_owned()
-        } else {
-            format!(
-                "{HASHED}{}",
-                self.keyring.keyed_hash("subject", &[id.as_bytes()])
-            )
-        }
+        token(&self.keyring, HASHED, id)
     }
 }
 
-/// The kind of aggregate a subject belongs to.
+/// An id may hold anything, a token may not: what does not fit is hashed, and marked so that no id
+/// that stands for itself can look like it.
+pub(crate) fn token(keyring: &Keyring, mark: &str, id: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if (1..=64).contains(&id.len()) && id.bytes().all(plain) {
+        id.to_owned()
+    } else {
+        format!("{mark}{}", keyring.keyed_hash("subject", &[id.as_bytes()]))
+    }
+}
+
+/// The kind of aggregate a subject belongs to: its last token but one.
 pub(crate) fn kind_of(subject: &str) -> Option<AggregateType> {
-    let token = subject.split('.').nth(2)?;
+    let token = subject.rsplit('.').nth(1)?;
     AggregateType::ALL
         .iter()
         .copied()

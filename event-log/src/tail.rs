@@ -3,16 +3,20 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use async_nats::Client;
 use async_nats::jetstream::Message;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
 use futures::{FutureExt as _, StreamExt as _};
 use schemas::{AggregateType, Log, Recorded};
 
+use crate::deleted::Deleted;
 use crate::streams::LogStream;
-use crate::{EventLog, ReadError, TailError, envelope};
+use crate::{EventLog, ReadError, TailError, connection, envelope};
 
 /// Messages asked for ahead of their use.
 const AHEAD: usize = 4_096;
+/// And about how many bytes of them.
+const AHEAD_BYTES: usize = 8 * 1024 * 1024;
 /// The server speaks at least this often; silence means that the consumer is lost.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 const EXPIRES: Duration = Duration::from_secs(20);
@@ -23,6 +27,7 @@ const BACKOFF_MAX: Duration = Duration::from_secs(1);
 
 /// A reader that follows the log.
 pub struct Tail {
+    client: Client,
     stream: LogStream,
     filters: Vec<String>,
     /// The sequence of the last event taken.
@@ -32,8 +37,7 @@ pub struct Tail {
     source: Option<Source>,
     /// What came from the server and has not been taken yet.
     ready: VecDeque<Delivered>,
-    /// Sequences that the server says were deleted, as last asked.
-    deleted: Vec<u64>,
+    deleted: Deleted,
     backoff: Duration,
 }
 
@@ -42,6 +46,14 @@ struct Source {
     messages: pull::Stream,
     /// The consumer's own count, which has no gap even where the filter leaves events out.
     delivered: u64,
+}
+
+/// A gap that cannot be passed.
+enum Gap {
+    /// The server does not account for it.
+    Hole(TailError),
+    /// The server does not answer.
+    Unknown(String),
 }
 
 /// Events in order.
@@ -95,13 +107,14 @@ impl EventLog {
             .collect();
         let stream = self.streams().get(log).clone();
         let mut tail = Tail {
+            client: self.client().clone(),
             stream,
             filters,
             last: after,
             pending: 0,
             source: None,
             ready: VecDeque::new(),
-            deleted: Vec::new(),
+            deleted: Deleted::default(),
             backoff: BACKOFF,
         };
         tail.open().await.map_err(ReadError::Unavailable)?;
@@ -118,12 +131,17 @@ impl Tail {
     /// # Errors
     /// Where events are missing that nobody deleted: going on would hide a loss.
     pub async fn next(&mut self, max: usize) -> Result<Batch, TailError> {
+        let max = max.max(1);
         loop {
-            self.pass_deleted().await?;
-            if let Some(batch) = self.take(max) {
-                return Ok(batch);
-            }
-            match self.receive(max).await {
+            let step = match self.pass_gap().await {
+                Ok(()) => match self.take(max) {
+                    Some(batch) => return Ok(batch),
+                    None => self.receive(max).await,
+                },
+                Err(Gap::Hole(hole)) => return Err(hole),
+                Err(Gap::Unknown(reason)) => Err(reason),
+            };
+            match step {
                 Ok(()) => self.backoff = BACKOFF,
                 Err(reason) => self.lost(&reason).await,
             }
@@ -160,7 +178,7 @@ impl Tail {
         Ok(())
     }
 
-    /// Takes what is ready up to a gap, which [`Tail::pass_deleted`] judges first.
+    /// Takes what is ready up to a gap, which [`Tail::pass_gap`] judges first.
     fn take(&mut self, max: usize) -> Option<Batch> {
         let mut items = Vec::with_capacity(self.ready.len().min(max));
         while items.len() < max && !self.gap_ahead() {
@@ -185,37 +203,24 @@ impl Tail {
         self.filters.is_empty() && next.is_some_and(|sequence| sequence > self.last + 1)
     }
 
-    async fn pass_deleted(&mut self) -> Result<(), TailError> {
+    /// Passes a gap that the server accounts for.
+    async fn pass_gap(&mut self) -> Result<(), Gap> {
         if !self.gap_ahead() {
             return Ok(());
         }
         let (from, next) = (self.last + 1, self.ready[0].sequence);
-        if self.all_deleted(from, next) || self.ask_deleted(from, next).await {
+        if !self.deleted.explain(from, next) {
+            let asked = Deleted::ask(&self.stream).await;
+            self.deleted = asked.map_err(Gap::Unknown)?;
+        }
+        if self.deleted.explain(from, next) {
             self.last = next - 1;
             return Ok(());
         }
-        // Perhaps the way here lost them: the next attempt reads them from the server again.
+        // Read again from the server next time, in case that it heals.
         self.forget_source();
-        Err(TailError::Hole { from, to: next - 1 })
-    }
-
-    fn all_deleted(&self, from: u64, next: u64) -> bool {
-        (from..next).all(|sequence| self.deleted.binary_search(&sequence).is_ok())
-    }
-
-    /// Asks the server whether these sequences were deleted or lie before its first.
-    async fn ask_deleted(&mut self, from: u64, next: u64) -> bool {
-        let info = self
-            .stream
-            .stream
-            .info_builder()
-            .with_deleted(true)
-            .fetch()
-            .await;
-        let Ok(info) = info else { return false };
-        let state = &info.info.state;
-        self.deleted = state.deleted.clone().unwrap_or_default();
-        self.all_deleted(from.max(state.first_sequence), next)
+        let to = next - 1;
+        Err(Gap::Hole(TailError::Hole { from, to }))
     }
 
     async fn lost(&mut self, reason: &str) {
@@ -236,6 +241,7 @@ impl Tail {
     }
 
     async fn open(&mut self) -> Result<(), String> {
+        connection::check(&self.client)?;
         let config = pull::Config {
             deliver_policy: DeliverPolicy::ByStartSequence {
                 start_sequence: self.last + 1,
@@ -258,6 +264,7 @@ impl Tail {
         let messages = consumer
             .stream()
             .max_messages_per_batch(AHEAD)
+            .max_bytes_per_batch(AHEAD_BYTES.max(2 * self.client.max_payload()))
             .heartbeat(HEARTBEAT)
             .expires(EXPIRES)
             .messages()

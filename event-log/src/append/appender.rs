@@ -1,40 +1,33 @@
-//! The way in: checks a commit, hands it to the group and waits for its fate.
+//! The way in: a commit that is nearly alone goes out by itself and at once, one among many joins
+//! the group.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_nats::Client;
-use async_nats::connection::State;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
-use super::group::Group;
+use super::group::{Group, Pending};
+use super::sender::{Sender, Verdict, is_late};
 use super::wire::Prepared;
 use super::{AppendError, Commit};
+use crate::connection;
 use crate::streams::LogStream;
 use crate::subject::Subjects;
 
+/// With this many commits on their way, batches are cheaper than single publishes.
+const BATCH_WORTH: usize = 20;
 /// Commits that may wait before callers are held up.
-const QUEUE: usize = 8_192;
-
-/// A commit on its way, and where its fate is told.
-pub(super) struct Pending {
-    pub(super) prepared: Prepared,
-    pub(super) deadline: Instant,
-    reply: oneshot::Sender<Result<u64, AppendError>>,
-}
-
-impl Pending {
-    /// Tells the caller; one that has gone away is nobody's concern.
-    pub(super) fn answer(self, fate: Result<u64, AppendError>) {
-        let _ = self.reply.send(fate);
-    }
-}
+const QUEUE: usize = 1_024;
 
 /// Appends to one stream of the log.
 pub(crate) struct Appender {
-    client: Client,
+    sender: Sender,
     subjects: Subjects,
     timeout: Duration,
+    load: Load,
     queue: mpsc::Sender<Pending>,
 }
 
@@ -46,33 +39,81 @@ impl Appender {
         timeout: Duration,
     ) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE);
-        tokio::spawn(Group::new(client.clone(), stream).run(waiting));
+        let (sender, load) = (Sender::new(client, stream), Load::default());
+        tokio::spawn(Group::new(sender.clone(), load.clone()).run(waiting));
         Self {
-            client,
+            sender,
             subjects,
             timeout,
+            load,
             queue,
         }
     }
 
-    /// Appends and answers with the sequence of the commit's last event.
-    pub(crate) async fn commit(&self, commit: &Commit) -> Result<u64, AppendError> {
-        let prepared = Prepared::new(&self.subjects, commit, self.client.max_payload())?;
-        if self.client.connection_state() != State::Connected {
-            // Not queued for the time after: a caller who was told "no" must be able to rely on it.
-            return Err(AppendError::Unavailable("not connected".to_owned()));
-        }
+    /// Appends and answers with the sequence of the commit's last event, within the time that the
+    /// settings give. A caller that goes away meanwhile does no harm: its events are appended all
+    /// or none.
+    pub(crate) async fn commit(&self, commit: Commit) -> Result<u64, AppendError> {
+        let client = self.sender.client();
+        let prepared = Prepared::new(&self.subjects, commit, client.max_payload())?;
+        // Not kept for the time after: a caller who is told "no" here can rely on it.
+        connection::check(client).map_err(AppendError::Unavailable)?;
         let deadline = Instant::now() + self.timeout;
-        let (reply, fate) = oneshot::channel();
-        let pending = Pending {
-            prepared,
-            deadline,
-            reply,
+        let (_on_its_way, others) = self.load.enter();
+        let fate = async {
+            if prepared.len() == 1 && others < BATCH_WORTH {
+                self.alone(prepared, deadline).await
+            } else {
+                self.together(prepared, deadline).await
+            }
         };
-        let overloaded = || AppendError::Unavailable("too many appends are waiting".to_owned());
-        match tokio::time::timeout_at(deadline, self.queue.send(pending)).await {
-            Ok(Ok(())) => fate.await.unwrap_or_else(|_| Err(overloaded())),
-            _ => Err(overloaded()),
+        let late = || AppendError::Unavailable("no answer in time".to_owned());
+        timeout_at(deadline, fate)
+            .await
+            .unwrap_or_else(|_| Err(late()))
+    }
+
+    async fn alone(&self, mut prepared: Prepared, deadline: Instant) -> Result<u64, AppendError> {
+        loop {
+            let verdict = self.sender.attempt(&mut [&mut prepared]).await.pop();
+            match verdict {
+                Some(Verdict::Settled(fate)) => return fate,
+                Some(Verdict::Again { reason, .. }) if is_late(deadline) => return Err(reason),
+                _ => {}
+            }
         }
+    }
+
+    async fn together(&self, prepared: Prepared, deadline: Instant) -> Result<u64, AppendError> {
+        let (reply, fate) = oneshot::channel();
+        let pending = Pending::new(prepared, deadline, reply);
+        let dropped = || AppendError::Unavailable("the append was dropped".to_owned());
+        self.queue.send(pending).await.map_err(|_| dropped())?;
+        fate.await.unwrap_or_else(|_| Err(dropped()))
+    }
+}
+
+/// How many commits are on their way: what decides between single publishes and batches.
+#[derive(Clone, Default)]
+pub(super) struct Load(Arc<AtomicUsize>);
+
+/// One commit on its way.
+struct OnItsWay(Load);
+
+impl Load {
+    pub(super) fn now(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Counts a commit until it is dropped; says how many others there are.
+    fn enter(&self) -> (OnItsWay, usize) {
+        let others = self.0.fetch_add(1, Ordering::Relaxed);
+        (OnItsWay(self.clone()), others)
+    }
+}
+
+impl Drop for OnItsWay {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -1,108 +1,155 @@
 //! Group commit: commits that come at the same time go out as one atomic batch and share its
 //! flush to disk.
 //!
-//! A single publish costs the server one flush, a batch a few flushes whatever its size. So few
-//! waiting commits go out each on its own and at once, many go out together; which of the two it
-//! is follows from the load, with nothing to configure.
+//! A single publish costs the server one flush, a batch a few flushes whatever its size. So where
+//! few commits are on their way each goes out on its own, and many go out together; which of the
+//! two it is follows from the load, with nothing to configure.
 
-use std::collections::{HashSet, VecDeque};
-use std::time::Duration;
+use std::collections::{HashMap, HashSet, VecDeque};
 
-use async_nats::{Client, HeaderMap, Message, Request, Subject};
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use futures::future::join_all;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 
 use super::AppendError;
-use super::appender::Pending;
-use super::resolve::{Fate, resolve};
-use super::wire::{Answer, BATCH_BYTES, BATCH_MESSAGES, read_answer};
-use crate::read::StreamReader;
-use crate::streams::LogStream;
+use super::appender::Load;
+use super::sender::{Sender, Verdict, is_late};
+use super::wire::{BATCH_BYTES, BATCH_MESSAGES, Prepared};
 
-/// With this many commits on their way, batches are cheaper than single publishes.
-const BATCH_WORTH: usize = 20;
 /// Batches under way at once: while the server flushes one, the next is on its way.
 const MAX_BATCHES: usize = 2;
-/// How long an acknowledgement is awaited before asking what became of it.
-const ATTEMPT: Duration = Duration::from_millis(700);
-/// The pause before a refused commit is tried again.
-const BACKOFF: Duration = Duration::from_millis(20);
+/// Commits that are sent side by side where they go each by itself.
+const APART: usize = 32;
+/// Commits that may wait here; further ones wait where they come from.
+const QUEUE: usize = 8_192;
+
+/// A commit that waits, and where its fate is told.
+pub(super) struct Pending {
+    prepared: Prepared,
+    deadline: Instant,
+    reply: oneshot::Sender<Result<u64, AppendError>>,
+    /// It has met another commit for one of its aggregates, so its expectation is wrong by now
+    /// unless that one failed.
+    doubtful: bool,
+    /// It goes by itself: the server refused something about a batch that it was in.
+    apart: bool,
+}
+
+impl Pending {
+    pub(super) fn new(
+        prepared: Prepared,
+        deadline: Instant,
+        reply: oneshot::Sender<Result<u64, AppendError>>,
+    ) -> Self {
+        Self {
+            prepared,
+            deadline,
+            reply,
+            doubtful: false,
+            apart: false,
+        }
+    }
+
+    /// Whether nobody waits for it any more, or only for another moment.
+    fn is_over(&self) -> bool {
+        self.reply.is_closed() || is_late(self.deadline)
+    }
+
+    fn give_up(self) {
+        let reason = AppendError::Unavailable("too many appends are waiting".to_owned());
+        // A caller that has gone away is nobody's concern.
+        let _ = self.reply.send(Err(reason));
+    }
+
+    /// Tells the caller its commit's fate, or gives the commit back if it may go again.
+    fn hear(mut self, verdict: Verdict) -> Option<Self> {
+        let fate = match verdict {
+            Verdict::Settled(fate) => fate,
+            Verdict::Again { reason, .. } if self.is_over() => Err(reason),
+            Verdict::Again { apart, .. } => {
+                self.apart |= apart;
+                self.doubtful = false;
+                return Some(self);
+            }
+        };
+        let _ = self.reply.send(fate);
+        None
+    }
+}
 
 /// Gathers and sends the commits of one stream of the log.
 pub(super) struct Group {
     sender: Sender,
+    load: Load,
     queue: VecDeque<Pending>,
-    under_way: JoinSet<Done>,
-    /// Commits sent and not yet settled.
-    in_flight: usize,
-    /// Batches among them.
-    batches: usize,
-}
-
-/// What sending needs, shared by all that are under way.
-#[derive(Clone)]
-struct Sender {
-    client: Client,
-    reader: StreamReader,
-}
-
-/// A single or a batch that has ended, with the members that must go again.
-struct Done {
-    commits: usize,
-    batch: bool,
-    again: Vec<Pending>,
+    under_way: JoinSet<Vec<Pending>>,
+    /// The aggregates that each batch under way writes to, by [`Expectation::aggregate`].
+    ///
+    /// [`Expectation::aggregate`]: super::wire::Expectation::aggregate
+    touched: HashMap<Id, HashSet<u64>>,
 }
 
 impl Group {
-    pub(super) fn new(client: Client, stream: &LogStream) -> Self {
-        let reader = StreamReader::new(client.clone(), stream);
+    pub(super) fn new(sender: Sender, load: Load) -> Self {
         Self {
-            sender: Sender { client, reader },
+            sender,
+            load,
             queue: VecDeque::new(),
             under_way: JoinSet::new(),
-            in_flight: 0,
-            batches: 0,
+            touched: HashMap::new(),
         }
     }
 
-    /// Runs until every [`super::Appender`] of the stream is gone.
+    /// Runs until the stream's [`super::Appender`] is gone.
     pub(super) async fn run(mut self, mut waiting: mpsc::Receiver<Pending>) {
+        let mut new = Vec::new();
         loop {
+            let room = QUEUE.saturating_sub(self.queue.len());
             tokio::select! {
-                Some(done) = self.under_way.join_next() => self.ended(done),
-                next = waiting.recv() => match next {
-                    Some(pending) => self.queue.push_back(pending),
-                    None => break,
-                },
-            }
-            while let Ok(pending) = waiting.try_recv() {
-                self.queue.push_back(pending);
+                Some(ended) = self.under_way.join_next_with_id() => self.ended(ended),
+                count = waiting.recv_many(&mut new, room), if room > 0 => {
+                    if count == 0 {
+                        break;
+                    }
+                    self.queue.extend(new.drain(..));
+                }
             }
             self.dispatch();
         }
     }
 
-    fn ended(&mut self, done: Result<Done, tokio::task::JoinError>) {
-        // A task that panicked has dropped its members' replies, so their callers know.
-        let Ok(done) = done else { return };
-        self.in_flight -= done.commits;
-        self.batches -= usize::from(done.batch);
-        for pending in done.again.into_iter().rev() {
-            self.queue.push_front(pending);
+    fn ended(&mut self, ended: Result<(Id, Vec<Pending>), JoinError>) {
+        match ended {
+            Ok((id, again)) => {
+                self.touched.remove(&id);
+                for pending in again.into_iter().rev() {
+                    self.queue.push_front(pending);
+                }
+            }
+            // A task that panicked has dropped its members' replies, so their callers know.
+            Err(error) => {
+                tracing::error!(%error, "A batch of appends was dropped.");
+                self.touched.remove(&error.id());
+            }
         }
     }
 
     fn dispatch(&mut self) {
-        while let Some(front) = self.queue.front() {
-            let alone = front.prepared.messages.len() == 1;
-            if alone && self.in_flight + self.queue.len() < BATCH_WORTH {
-                self.send_one();
-            } else if self.batches < MAX_BATCHES && self.gathered() {
-                self.send_many();
-            } else {
+        while self.touched.len() < MAX_BATCHES && self.gathered() {
+            let Taken {
+                members,
+                touched,
+                doubtful,
+            } = self.take();
+            if !doubtful.is_empty() {
+                self.under_way.spawn(look(self.sender.clone(), doubtful));
+            }
+            if members.is_empty() {
                 return;
             }
+            let batch = self.under_way.spawn(carry(self.sender.clone(), members));
+            self.touched.insert(batch.id(), touched);
         }
     }
 
@@ -110,180 +157,102 @@ impl Group {
     /// callers who come back from one batch fill the next instead of going out in driblets.
     fn gathered(&self) -> bool {
         let waiting = self.queue.len();
-        let all = self.in_flight + waiting;
-        self.in_flight == 0 || waiting >= BATCH_MESSAGES || waiting * 5 >= all * 2
+        let share = waiting >= BATCH_MESSAGES || waiting * 5 >= self.load.now() * 2;
+        waiting > 0 && (self.touched.is_empty() || share)
     }
 
-    fn send_one(&mut self) {
-        let Some(single) = self.queue.pop_front() else {
-            return;
-        };
-        self.in_flight += 1;
-        self.under_way
-            .spawn(self.sender.clone().send_single(single));
-    }
-
-    fn send_many(&mut self) {
-        let members = self.take_batch();
-        self.batches += 1;
-        self.in_flight += members.len();
-        self.under_way
-            .spawn(self.sender.clone().send_batch(members));
-    }
-
-    /// Takes commits from the front as far as one batch reaches. Two that touch one aggregate do
-    /// not go together: the second's expectation can only be judged after the first.
-    fn take_batch(&mut self) -> Vec<Pending> {
+    /// Takes commits from the front as far as one batch reaches. Commits for one aggregate never
+    /// go at the same time, since a later one can only be judged after the one before: it stays
+    /// in its place, and others pass it.
+    fn take(&mut self) -> Taken {
+        let (mut taken, mut staying) = (Taken::default(), VecDeque::new());
         let (mut messages, mut bytes) = (0, 0);
-        let mut touched: HashSet<String> = HashSet::new();
-        let mut members = Vec::new();
-        while let Some(next) = self.queue.front() {
-            messages += next.prepared.messages.len();
-            bytes += next.prepared.bytes;
-            let full = messages > BATCH_MESSAGES || bytes > BATCH_BYTES;
-            let mut aggregates = next
-                .prepared
-                .expectations
-                .iter()
-                .map(|e| e.subject.as_str());
-            let meets = aggregates.any(|subject| touched.contains(subject));
-            if !members.is_empty() && (full || meets) {
-                break;
+        while let Some(mut next) = self.queue.pop_front() {
+            if next.is_over() {
+                next.give_up();
+                continue;
             }
-            let Some(next) = self.queue.pop_front() else {
-                break;
+            let aggregates = next.prepared.expectations.iter().map(|e| e.aggregate);
+            let under_way = |a| self.touched.values().any(|other| other.contains(&a));
+            if aggregates.clone().any(under_way) {
+                next.doubtful = true;
+                staying.push_back(next);
+            } else if next.doubtful {
+                taken.doubtful.push(next);
+            } else if aggregates.clone().any(|a| taken.touched.contains(&a)) {
+                next.doubtful = true;
+                staying.push_back(next);
+            } else {
+                messages += next.prepared.len();
+                bytes += next.prepared.bytes;
+                if taken.is_full(&next, messages, bytes) {
+                    self.queue.push_front(next);
+                    break;
+                }
+                taken.touched.extend(aggregates);
+                taken.members.push(next);
+            }
+        }
+        staying.append(&mut self.queue);
+        self.queue = staying;
+        taken
+    }
+}
+
+/// What goes from the queue at one time.
+#[derive(Default)]
+struct Taken {
+    /// What makes up a batch.
+    members: Vec<Pending>,
+    /// The aggregates that the batch writes to.
+    touched: HashSet<u64>,
+    /// What has met a batch that has ended now. To look first costs one round trip; a wrong
+    /// expectation would cost a whole batch another attempt.
+    doubtful: Vec<Pending>,
+}
+
+impl Taken {
+    /// Whether `next`, with which it would have so many messages and bytes, has no place in it.
+    /// The first always has one.
+    fn is_full(&self, next: &Pending, messages: usize, bytes: usize) -> bool {
+        self.members.first().is_some_and(|first| {
+            let full = if first.apart {
+                self.members.len() >= APART
+            } else {
+                messages > BATCH_MESSAGES || bytes > BATCH_BYTES
             };
-            touched.extend(
-                next.prepared
-                    .expectations
-                    .iter()
-                    .map(|e| e.subject.to_string()),
-            );
-            members.push(next);
-        }
-        members
+            full || first.apart != next.apart
+        })
     }
 }
 
-impl Sender {
-    async fn send_single(self, pending: Pending) -> Done {
-        let wire = &pending.prepared.messages[0];
-        let request = self.request(&wire.subject, wire.single_headers(), wire.payload.clone());
-        let answer = request.await;
-        let again = self.settle(vec![pending], answer).await;
-        Done {
-            commits: 1,
-            batch: false,
-            again,
-        }
+/// Sends a batch and tells its members their fate; gives back those that may go again.
+async fn carry(sender: Sender, mut members: Vec<Pending>) -> Vec<Pending> {
+    if members.iter().any(|member| member.apart) {
+        let each = members.into_iter().map(|member| carry_one(&sender, member));
+        return join_all(each).await.into_iter().flatten().collect();
     }
-
-    async fn send_batch(self, members: Vec<Pending>) -> Done {
-        let started = Instant::now();
-        let messages: usize = members.iter().map(|m| m.prepared.messages.len()).sum();
-        let commits = members.len();
-        let answer = self.publish_batch(&members, messages).await;
-        let size = u32::try_from(messages).unwrap_or(u32::MAX);
-        metrics::histogram!("waypost_log_batch_messages").record(size);
-        metrics::histogram!("waypost_log_batch_seconds").record(started.elapsed().as_secs_f64());
-        let again = self.settle(members, answer).await;
-        Done {
-            commits,
-            batch: true,
-            again,
-        }
-    }
-
-    async fn publish_batch(&self, members: &[Pending], total: usize) -> Answer {
-        let batch = self.client.new_inbox();
-        let batch = batch.rsplit('.').next().unwrap_or(&batch);
-        let wires = members.iter().flat_map(|member| &member.prepared.messages);
-        for (place, wire) in wires.enumerate() {
-            let last = place + 1 == total;
-            let headers = wire.batch_headers(batch, place + 1, last);
-            let (subject, payload) = (wire.subject.clone(), wire.payload.clone());
-            if last {
-                return self.request(&subject, headers, payload).await;
-            }
-            let sent = self
-                .client
-                .publish_with_headers(subject, headers, payload)
-                .await;
-            if let Err(error) = sent {
-                return Answer::Refused(error.to_string());
-            }
-        }
-        Answer::Refused("an empty batch".to_owned())
-    }
-
-    async fn request(
-        &self,
-        subject: &Subject,
-        headers: HeaderMap,
-        payload: bytes::Bytes,
-    ) -> Answer {
-        let request = Request::new()
-            .headers(headers)
-            .payload(payload)
-            .timeout(Some(ATTEMPT));
-        let answer: Result<Message, _> = self.client.send_request(subject.clone(), request).await;
-        match answer {
-            Ok(message) => read_answer(&message),
-            Err(error) => Answer::Refused(error.to_string()),
-        }
-    }
-
-    /// Tells members their fate; those whose events are surely not there go again.
-    async fn settle(&self, members: Vec<Pending>, answer: Answer) -> Vec<Pending> {
-        let reason = match answer {
-            Answer::Stored(last) => {
-                stored(members, last);
-                return Vec::new();
-            }
-            Answer::Conflict => "conflicts do not end".to_owned(),
-            Answer::Refused(reason) => {
-                tracing::debug!(
-                    reason,
-                    "an append was not acknowledged, looking what became of it"
-                );
-                tokio::time::sleep(BACKOFF).await;
-                reason
-            }
-        };
-        let fates = match resolve(&self.reader, &members).await {
-            Ok(fates) => fates,
-            Err(error) => return wait_or_give_up(members, &error.to_string()),
-        };
-        let mut again = Vec::new();
-        for (member, fate) in members.into_iter().zip(fates) {
-            match fate {
-                Fate::Stored(last) => member.answer(Ok(last)),
-                Fate::Overtaken => member.answer(Err(AppendError::Conflict)),
-                Fate::Absent => again.push(member),
-            }
-        }
-        wait_or_give_up(again, &reason)
-    }
+    let mut prepared: Vec<&mut Prepared> = members.iter_mut().map(|m| &mut m.prepared).collect();
+    let verdicts = sender.attempt(&mut prepared).await;
+    tell(members, verdicts)
 }
 
-/// Members whose time is up are told so; the others may go again.
-fn wait_or_give_up(members: Vec<Pending>, reason: &str) -> Vec<Pending> {
-    let now = Instant::now();
-    let (late, again): (Vec<_>, Vec<_>) = members
-        .into_iter()
-        .partition(|member| member.deadline <= now);
-    for member in late {
-        member.answer(Err(AppendError::Unavailable(reason.to_owned())));
-    }
-    again
+async fn carry_one(sender: &Sender, mut member: Pending) -> Option<Pending> {
+    let verdict = sender.attempt(&mut [&mut member.prepared]).await.pop()?;
+    member.hear(verdict)
 }
 
-/// A batch's messages stand in the stream one behind the other, up to `last`.
-fn stored(members: Vec<Pending>, last: u64) {
-    let mut behind = 0;
-    for member in members.into_iter().rev() {
-        let messages = member.prepared.messages.len() as u64;
-        member.answer(Ok(last - behind));
-        behind += messages;
-    }
+/// Tells those who came too late; gives back those that may go.
+async fn look(sender: Sender, doubtful: Vec<Pending>) -> Vec<Pending> {
+    let prepared: Vec<&Prepared> = doubtful.iter().map(|member| &member.prepared).collect();
+    let busy = AppendError::Unavailable("the aggregate is busy".to_owned());
+    let verdicts = sender.look(&prepared, &busy, false).await;
+    tell(doubtful, verdicts)
+}
+
+fn tell(members: Vec<Pending>, verdicts: Vec<Verdict>) -> Vec<Pending> {
+    let heard = members.into_iter().zip(verdicts);
+    heard
+        .filter_map(|(member, verdict)| member.hear(verdict))
+        .collect()
 }

@@ -3,6 +3,7 @@
 mod appender;
 mod group;
 mod resolve;
+mod sender;
 mod wire;
 
 use schemas::{Log, NewEvent, StreamId};

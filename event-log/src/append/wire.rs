@@ -1,11 +1,13 @@
 //! Commits as messages, and the server's answers to them.
 
-use async_nats::{HeaderMap, Message, Subject};
+use std::hash::{DefaultHasher, Hasher as _};
+
+use async_nats::{HeaderMap, Subject};
 use bytes::Bytes;
 use schemas::EventId;
 use serde::Deserialize;
 
-use super::{AppendError, Commit};
+use super::{AppendError, Commit, Write};
 use crate::envelope;
 use crate::subject::Subjects;
 
@@ -13,117 +15,148 @@ use crate::subject::Subjects;
 /// holding up others.
 pub(super) const BATCH_MESSAGES: usize = 1_000;
 pub(super) const BATCH_BYTES: usize = 1024 * 1024;
+/// What one commit may hold.
+const COMMIT_BYTES: usize = 8 * BATCH_BYTES;
+/// Room for the headers that only the wire knows.
+const WIRE_BYTES: usize = 256;
 
 const EXPECTED: &str = "Nats-Expected-Last-Subject-Sequence";
 const BATCH_ID: &str = "Nats-Batch-Id";
 const BATCH_SEQUENCE: &str = "Nats-Batch-Sequence";
 const BATCH_COMMIT: &str = "Nats-Batch-Commit";
 
-/// Codes with which JetStream answers a wrong expectation; both mean the same here.
-const CONFLICT_CODES: [u64; 2] = [10_071, 10_164];
-
 /// One message of a commit.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Wire {
     pub(super) subject: Subject,
-    headers: HeaderMap,
+    pub(super) headers: HeaderMap,
     pub(super) payload: Bytes,
 }
 
 /// One write's expectation, to find out later what became of it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Expectation {
     pub(super) subject: Subject,
+    /// The subject's hash. Two aggregates that share one only wait for each other.
+    pub(super) aggregate: u64,
     pub(super) sequence: u64,
     pub(super) first: EventId,
     /// Messages of the commit before this write's first.
     pub(super) offset: u64,
 }
 
-/// A commit ready for the wire.
-#[derive(Clone, Debug)]
+/// A commit that has been checked and is ready for the wire.
+#[derive(Debug)]
 pub(super) struct Prepared {
-    pub(super) messages: Vec<Wire>,
+    writes: Vec<Write>,
+    /// One for each write.
     pub(super) expectations: Vec<Expectation>,
+    /// Gone once they have been sent; made again if they must go again, which is rare.
+    wires: Vec<Wire>,
+    messages: usize,
     pub(super) bytes: usize,
 }
 
 impl Prepared {
     pub(super) fn new(
         subjects: &Subjects,
-        commit: &Commit,
+        commit: Commit,
         max_payload: usize,
     ) -> Result<Self, AppendError> {
+        let writes = commit.writes;
+        let messages = writes.iter().map(|write| write.events.len()).sum();
+        if messages > BATCH_MESSAGES {
+            return Err(AppendError::TooLarge);
+        }
+        let mut offset = 0;
+        let mut expectations = Vec::with_capacity(writes.len());
+        for write in &writes {
+            let [first, ..] = write.events.as_slice() else {
+                return Err(AppendError::Malformed("a write without events"));
+            };
+            let subject = subjects.of(&write.stream);
+            expectations.push(Expectation {
+                aggregate: hash(&subject),
+                subject,
+                sequence: write.expected.sequence(),
+                first: first.id,
+                offset,
+            });
+            offset += write.events.len() as u64;
+        }
         let mut prepared = Self {
-            messages: Vec::new(),
-            expectations: Vec::new(),
+            writes,
+            expectations,
+            wires: Vec::new(),
+            messages,
             bytes: 0,
         };
-        for write in &commit.writes {
-            prepared.add(subjects, write, max_payload)?;
-        }
-        let fits = prepared.messages.len() <= BATCH_MESSAGES && prepared.bytes <= 8 * BATCH_BYTES;
-        if fits {
-            Ok(prepared)
-        } else {
-            Err(AppendError::TooLarge)
-        }
+        prepared.encode(max_payload)?;
+        Ok(prepared)
     }
 
-    fn add(
-        &mut self,
-        subjects: &Subjects,
-        write: &super::Write,
-        max_payload: usize,
-    ) -> Result<(), AppendError> {
-        let subject = subjects.of(&write.stream);
-        let sequence = write.expected.sequence();
-        let offset = self.messages.len() as u64;
-        for (place, event) in write.events.iter().enumerate() {
-            let encoded = envelope::encode(&write.stream, event)
-                .map_err(|_| AppendError::Malformed("the event has no JSON form"))?;
-            let mut headers = encoded.headers;
-            // Room is left for the headers that only the wire knows.
-            if encoded.size + 256 > max_payload {
-                return Err(AppendError::TooLarge);
-            }
-            if place == 0 {
-                // Within a batch only a subject's first message may carry an expectation.
-                headers.insert(EXPECTED, sequence.to_string());
-                let first = encoded.id;
-                self.expectations.push(Expectation {
-                    subject: subject.clone(),
-                    sequence,
-                    first,
-                    offset,
+    /// How many messages it is.
+    pub(super) fn messages(&self) -> u64 {
+        self.messages as u64
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.messages
+    }
+
+    /// Its messages, to be sent.
+    pub(super) fn take_wires(&mut self) -> Result<Vec<Wire>, AppendError> {
+        if self.wires.is_empty() {
+            self.encode(usize::MAX)?;
+        }
+        Ok(std::mem::take(&mut self.wires))
+    }
+
+    fn encode(&mut self, max_payload: usize) -> Result<(), AppendError> {
+        let no_json = |_| AppendError::Malformed("the event has no JSON form");
+        (self.wires, self.bytes) = (Vec::with_capacity(self.messages), 0);
+        for (write, expectation) in self.writes.iter().zip(&self.expectations) {
+            for (place, event) in write.events.iter().enumerate() {
+                let encoded = envelope::encode(&write.stream, event).map_err(no_json)?;
+                let mut headers = encoded.headers;
+                if encoded.size.saturating_add(WIRE_BYTES) > max_payload {
+                    return Err(AppendError::TooLarge);
+                }
+                if place == 0 {
+                    // Within a batch only a subject's first message may carry an expectation.
+                    headers.insert(EXPECTED, expectation.sequence.to_string());
+                }
+                self.bytes += encoded.size;
+                if self.bytes > COMMIT_BYTES {
+                    return Err(AppendError::TooLarge);
+                }
+                self.wires.push(Wire {
+                    subject: expectation.subject.clone(),
+                    headers,
+                    payload: encoded.payload,
                 });
             }
-            self.bytes += encoded.size;
-            let payload = encoded.payload;
-            self.messages.push(Wire {
-                subject: subject.clone(),
-                headers,
-                payload,
-            });
         }
         Ok(())
     }
 }
 
+fn hash(subject: &Subject) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(subject.as_bytes());
+    hasher.finish()
+}
+
 impl Wire {
-    pub(super) fn single_headers(&self) -> HeaderMap {
-        self.headers.clone()
+    /// Makes it the `sequence`th message of a batch, from 1.
+    pub(super) fn place_in_batch(&mut self, batch: &str, sequence: usize) {
+        self.headers.insert(BATCH_ID, batch);
+        self.headers.insert(BATCH_SEQUENCE, sequence.to_string());
     }
 
-    /// The headers as the `sequence`th message of a batch, from 1.
-    pub(super) fn batch_headers(&self, batch: &str, sequence: usize, last: bool) -> HeaderMap {
-        let mut headers = self.headers.clone();
-        headers.insert(BATCH_ID, batch);
-        headers.insert(BATCH_SEQUENCE, sequence.to_string());
-        if last {
-            headers.insert(BATCH_COMMIT, "1");
-        }
-        headers
+    /// Makes it the message that ends its batch.
+    pub(super) fn commit_batch(&mut self) {
+        self.headers.insert(BATCH_COMMIT, "1");
     }
 }
 
@@ -134,8 +167,12 @@ pub(super) enum Answer {
     Stored(u64),
     /// An expectation was wrong, without saying whose.
     Conflict,
-    /// The server cannot take it now.
-    Refused(String),
+    /// Not taken, for a reason that may pass.
+    NotNow(String),
+    /// Not taken, and trying the same again is of no use.
+    Never(AppendError),
+    /// Nobody answered: the events may or may not be there.
+    Silence(String),
 }
 
 #[derive(Deserialize)]
@@ -147,24 +184,88 @@ struct RawAnswer {
 #[derive(Deserialize)]
 struct RawError {
     #[serde(default)]
+    code: u64,
+    #[serde(default)]
     err_code: u64,
     #[serde(default)]
     description: String,
 }
 
-pub(super) fn read_answer(message: &Message) -> Answer {
-    match serde_json::from_slice::<RawAnswer>(&message.payload) {
+pub(super) fn read_answer(payload: &[u8]) -> Answer {
+    match serde_json::from_slice::<RawAnswer>(payload) {
         Ok(RawAnswer {
             error: Some(error), ..
-        }) if CONFLICT_CODES.contains(&error.err_code) => Answer::Conflict,
-        Ok(RawAnswer {
-            error: Some(error), ..
-        }) => Answer::Refused(format!("{} ({})", error.description, error.err_code)),
+        }) => refusal(&error),
         Ok(RawAnswer {
             seq: Some(sequence),
             ..
         }) => Answer::Stored(sequence),
-        Ok(_) => Answer::Refused("an answer without a sequence".to_owned()),
-        Err(error) => Answer::Refused(format!("an answer that is not JSON: {error}")),
+        Ok(_) => Answer::Silence("an answer without a sequence".to_owned()),
+        Err(error) => Answer::Silence(format!("an answer that is not JSON: {error}")),
+    }
+}
+
+fn refusal(error: &RawError) -> Answer {
+    let said = format!("{} ({})", error.description, error.err_code);
+    match (error.code, error.err_code) {
+        // The last sequence is another, or is just changing: both mean the same here.
+        (_, 10_071 | 10_164) => Answer::Conflict,
+        // The message, its headers or the batch exceed what the stream takes.
+        (_, 10_054 | 10_097 | 10_199) => Answer::Never(AppendError::TooLarge),
+        // A part of the batch was lost, or the server had no place for another batch.
+        (_, 10_176 | 10_210) => Answer::NotNow(said),
+        (400, _) => Answer::Never(AppendError::Unavailable(said)),
+        _ => Answer::NotNow(said),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(code: u64, err_code: u64) -> Answer {
+        let error = format!(
+            r#"{{"error":{{"code":{code},"err_code":{err_code},"description":"x"}},"stream":"S","seq":0}}"#
+        );
+        read_answer(error.as_bytes())
+    }
+
+    #[test]
+    fn an_acknowledgement_tells_the_last_sequence() {
+        let single = read_answer(br#"{"stream":"EVENTS","seq":7}"#);
+        assert!(matches!(single, Answer::Stored(7)));
+        let batch = read_answer(br#"{"stream":"EVENTS","seq":9,"batch":"b","count":3}"#);
+        assert!(matches!(batch, Answer::Stored(9)));
+    }
+
+    #[test]
+    fn both_codes_of_a_wrong_expectation_are_conflicts() {
+        assert!(matches!(answer(400, 10_071), Answer::Conflict));
+        assert!(matches!(answer(400, 10_164), Answer::Conflict));
+    }
+
+    #[test]
+    fn what_can_never_pass_is_told_from_what_cannot_pass_now() {
+        for too_large in [10_054, 10_097, 10_199] {
+            let answer = answer(400, too_large);
+            assert!(matches!(answer, Answer::Never(AppendError::TooLarge)));
+        }
+        assert!(matches!(
+            answer(400, 10_109),
+            Answer::Never(AppendError::Unavailable(_))
+        ));
+        assert!(matches!(answer(429, 10_210), Answer::NotNow(_)));
+        assert!(matches!(answer(400, 10_176), Answer::NotNow(_)));
+        assert!(matches!(answer(503, 10_077), Answer::NotNow(_)));
+    }
+
+    #[test]
+    fn an_answer_that_says_nothing_leaves_the_fate_open() {
+        for payload in ["", "{}", "[]", "no", r#"{"seq":null}"#] {
+            assert!(
+                matches!(read_answer(payload.as_bytes()), Answer::Silence(_)),
+                "{payload}"
+            );
+        }
     }
 }

@@ -1,0 +1,185 @@
+//! Sending commits, one or many at once, and finding out what became of them.
+
+use std::time::Duration;
+
+use async_nats::{Client, Request};
+use tokio::time::{Instant, timeout};
+
+use super::AppendError;
+use super::resolve::{Fate, resolve};
+use super::wire::{Answer, Prepared, Wire, read_answer};
+use crate::connection;
+use crate::read::StreamReader;
+use crate::streams::LogStream;
+
+/// How long an acknowledgement is awaited before asking what became of the events.
+const ATTEMPT: Duration = Duration::from_millis(700);
+/// How long that question may take.
+const QUESTION: Duration = Duration::from_millis(700);
+/// The pause before what was not taken goes again.
+const BACKOFF: Duration = Duration::from_millis(20);
+
+/// With less time than this left, a caller is better told why than tried again for.
+const LAST_MOMENT: Duration = Duration::from_millis(200);
+
+/// Whether there is no time for another attempt.
+pub(super) fn is_late(deadline: Instant) -> bool {
+    deadline.saturating_duration_since(Instant::now()) < LAST_MOMENT
+}
+
+/// Sends to one stream of the log.
+#[derive(Clone)]
+pub(super) struct Sender {
+    client: Client,
+    reader: StreamReader,
+}
+
+/// What is known of a commit after an attempt.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    /// What its caller is told.
+    Settled(Result<u64, AppendError>),
+    /// It is not in the log as far as one can see, and may go again.
+    Again {
+        /// What its caller is told if there is no time left.
+        reason: AppendError,
+        /// It must go by itself: the server did not like something about its batch.
+        apart: bool,
+    },
+}
+
+impl Sender {
+    pub(super) fn new(client: Client, stream: &LogStream) -> Self {
+        let reader = StreamReader::new(client.clone(), stream);
+        Self { client, reader }
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Sends commits as one atomic batch (a lone event as it is) and gives a verdict on each.
+    pub(super) async fn attempt(&self, members: &mut [&mut Prepared]) -> Vec<Verdict> {
+        if members.is_empty() {
+            return Vec::new();
+        }
+        let answer = timeout(ATTEMPT, self.publish(members)).await;
+        let answer = answer.unwrap_or_else(|_| Answer::Silence("no acknowledgement".to_owned()));
+        let members: Vec<&Prepared> = members.iter().map(|member| &**member).collect();
+        if let Answer::Stored(last) = answer {
+            return stored(&members, last);
+        }
+        tracing::debug!(?answer, "An append was not acknowledged.");
+        let verdicts = self.judge(&members, answer).await;
+        if verdicts.iter().all(|v| matches!(v, Verdict::Again { .. })) {
+            // Whatever stood in the way may be gone a moment later.
+            tokio::time::sleep(BACKOFF).await;
+        }
+        verdicts
+    }
+
+    async fn judge(&self, members: &[&Prepared], answer: Answer) -> Vec<Verdict> {
+        let endless = || AppendError::Unavailable("conflicts do not end".to_owned());
+        let (reason, apart, for_good) = match answer {
+            Answer::Silence(reason) => (AppendError::Unavailable(reason), false, false),
+            Answer::NotNow(reason) => (AppendError::Unavailable(reason), true, false),
+            Answer::Never(error) => (error, true, members.len() == 1),
+            Answer::Conflict | Answer::Stored(_) => (endless(), false, false),
+        };
+        let verdicts = self.look(members, &reason, apart).await;
+        let last_word = |verdict| match verdict {
+            Verdict::Again { reason, .. } if for_good => Verdict::Settled(Err(reason)),
+            other => other,
+        };
+        verdicts.into_iter().map(last_word).collect()
+    }
+
+    /// Looks into the log for what became of commits. Those of which there is no trace may go
+    /// again.
+    pub(super) async fn look(
+        &self,
+        members: &[&Prepared],
+        reason: &AppendError,
+        apart: bool,
+    ) -> Vec<Verdict> {
+        let again = || Verdict::Again {
+            reason: reason.clone(),
+            apart,
+        };
+        let verdict = |fate| match fate {
+            Fate::Stored(last) => Verdict::Settled(Ok(last)),
+            Fate::Overtaken => Verdict::Settled(Err(AppendError::Conflict)),
+            Fate::Absent => again(),
+        };
+        match timeout(QUESTION, resolve(&self.reader, members)).await {
+            Ok(Ok(fates)) => fates.into_iter().map(verdict).collect(),
+            Ok(Err(_)) | Err(_) => members.iter().map(|_| again()).collect(),
+        }
+    }
+
+    async fn publish(&self, members: &mut [&mut Prepared]) -> Answer {
+        if let Err(reason) = connection::check(&self.client) {
+            return Answer::Silence(reason);
+        }
+        let mut wires = Vec::new();
+        for member in members {
+            match member.take_wires() {
+                Ok(some) => wires.extend(some),
+                Err(error) => return Answer::Never(error),
+            }
+        }
+        match wires.pop() {
+            Some(last) if wires.is_empty() => self.request(last).await,
+            Some(last) => self.publish_batch(wires, last).await,
+            None => Answer::NotNow("nothing to append".to_owned()),
+        }
+    }
+
+    async fn publish_batch(&self, wires: Vec<Wire>, mut last: Wire) -> Answer {
+        let started = Instant::now();
+        let inbox = self.client.new_inbox();
+        let batch = inbox.rsplit('.').next().unwrap_or(&inbox);
+        let size = wires.len() + 1;
+        for (place, mut wire) in wires.into_iter().enumerate() {
+            wire.place_in_batch(batch, place + 1);
+            let Wire {
+                subject,
+                headers,
+                payload,
+            } = wire;
+            let sent = self.client.publish_with_headers(subject, headers, payload);
+            if let Err(error) = sent.await {
+                return Answer::Silence(error.to_string());
+            }
+        }
+        last.place_in_batch(batch, size);
+        last.commit_batch();
+        let answer = self.request(last).await;
+        metrics::histogram!("waypost_log_batch_messages")
+            .record(u32::try_from(size).unwrap_or(u32::MAX));
+        metrics::histogram!("waypost_log_batch_seconds").record(started.elapsed().as_secs_f64());
+        answer
+    }
+
+    async fn request(&self, wire: Wire) -> Answer {
+        let request = Request::new()
+            .headers(wire.headers)
+            .payload(wire.payload)
+            .timeout(None);
+        match self.client.send_request(wire.subject, request).await {
+            Ok(message) => read_answer(&message.payload),
+            Err(error) => Answer::Silence(error.to_string()),
+        }
+    }
+}
+
+/// A batch's messages stand in the stream one behind the other, up to `last`.
+fn stored(members: &[&Prepared], last: u64) -> Vec<Verdict> {
+    let total: u64 = members.iter().map(|member| member.messages()).sum();
+    let mut place = last.saturating_sub(total);
+    let verdict = |member: &&Prepared| {
+        place += member.messages();
+        Verdict::Settled(Ok(place))
+    };
+    members.iter().map(verdict).collect()
+}

@@ -1,0 +1,204 @@
+//! Owners' keys: each made at its first use, kept wrapped in a bucket, held in memory for a while.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use async_nats::Client;
+use async_nats::jetstream::stream::{Config, DiscardPolicy, LastRawMessageErrorKind};
+use async_nats::jetstream::{Context, kv};
+
+use super::cipher::{self, Key};
+use super::{Owner, VaultError};
+use crate::subject::token;
+use crate::{Error, Keyring, LogSettings, connection, streams};
+
+const BUCKET: &str = "KEYS";
+
+#[derive(Clone)]
+pub(super) struct Keys {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    client: Client,
+    bucket: kv::Store,
+    keyring: Keyring,
+    wrapping: Key,
+    cache: RwLock<Cache>,
+}
+
+impl Keys {
+    pub(super) async fn open(
+        context: &Context,
+        settings: &LogSettings,
+        keyring: &Keyring,
+    ) -> Result<Self, Error> {
+        let name = format!("{}{BUCKET}", settings.log_prefix);
+        let wanted = config(&name, settings.log_replicas);
+        let stream = streams::get_or_create(context, &wanted).await?;
+        // A key-value bucket forbids it by default, and a plain delete leaves the bytes on disk.
+        if stream.cached_info().config.deny_delete {
+            return Err(Error::Unfit(format!("bucket {name} forbids erasing")));
+        }
+        let bucket = context.get_key_value(&name).await;
+        let bucket = bucket.map_err(|error| Error::Prepare {
+            name,
+            reason: error.to_string(),
+        })?;
+        Ok(Self {
+            shared: Arc::new(Shared {
+                client: context.client(),
+                bucket,
+                keyring: keyring.clone(),
+                wrapping: cipher::key(keyring.wrapping_key()),
+                cache: RwLock::new(Cache::new(settings.vault_cache())),
+            }),
+        })
+    }
+
+    /// The owner's name in the bucket, which its texts are bound to.
+    pub(super) fn name(&self, owner: &Owner) -> String {
+        match owner {
+            Owner::Organization(org) => {
+                format!("org.{}", token(&self.shared.keyring, "=", org.as_str()))
+            }
+            Owner::Account(account) => format!("account.{account}"),
+        }
+    }
+
+    /// The owner's key, if there is one.
+    pub(super) async fn get(&self, owner: &Owner) -> Result<Option<Arc<Key>>, VaultError> {
+        if let Some(key) = self.read_cache(|cache| cache.get(owner)) {
+            return Ok(Some(key));
+        }
+        self.check()?;
+        let name = self.name(owner);
+        let wrapped = self.shared.bucket.get(&name).await.map_err(unavailable)?;
+        let Some(wrapped) = wrapped else {
+            return Ok(None);
+        };
+        let bytes = cipher::decrypt(&self.shared.wrapping, &name, wrapped.to_vec())?;
+        let bytes = bytes.as_slice().try_into();
+        let key = cipher::key(bytes.map_err(|_| VaultError::Broken)?);
+        Ok(Some(self.remember(owner, key)))
+    }
+
+    pub(super) async fn get_or_make(&self, owner: &Owner) -> Result<Arc<Key>, VaultError> {
+        match self.get(owner).await? {
+            Some(key) => Ok(key),
+            None => self.make(owner).await,
+        }
+    }
+
+    async fn make(&self, owner: &Owner) -> Result<Arc<Key>, VaultError> {
+        let (name, bytes) = (self.name(owner), cipher::random()?);
+        let wrapped = cipher::encrypt(&self.shared.wrapping, &name, &bytes)?;
+        match self.shared.bucket.create(&name, wrapped.into()).await {
+            Ok(_) => Ok(self.remember(owner, cipher::key(&bytes))),
+            // Somebody else made it meanwhile: theirs is the key.
+            Err(error) if error.kind() == kv::CreateErrorKind::AlreadyExists => {
+                self.get(owner).await?.ok_or(VaultError::Forgotten)
+            }
+            Err(error) => Err(unavailable(error)),
+        }
+    }
+
+    /// Overwrites the wrapped key on the server's disk.
+    pub(super) async fn destroy(&self, owner: &Owner) -> Result<(), VaultError> {
+        self.check()?;
+        let subject = format!("{}{}", self.shared.bucket.prefix, self.name(owner));
+        let stream = &self.shared.bucket.stream;
+        loop {
+            let last = stream.get_last_raw_message_by_subject(&subject).await;
+            let sequence = match last {
+                Ok(message) => message.sequence,
+                Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => break,
+                Err(error) => return Err(unavailable(error)),
+            };
+            // Fails as well where somebody else has just destroyed it: then it is not found.
+            if let Err(error) = stream.delete_message(sequence).await {
+                let gone = stream.get_last_raw_message_by_subject(&subject).await;
+                if gone.is_ok_and(|message| message.sequence == sequence) {
+                    return Err(unavailable(error));
+                }
+            }
+        }
+        self.write_cache(|cache| cache.remove(owner));
+        Ok(())
+    }
+
+    fn remember(&self, owner: &Owner, key: Key) -> Arc<Key> {
+        let key = Arc::new(key);
+        self.write_cache(|cache| cache.insert(owner, key.clone()));
+        key
+    }
+
+    fn read_cache<T>(&self, read: impl FnOnce(&Cache) -> T) -> T {
+        let cache = self.shared.cache.read();
+        read(&cache.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn write_cache(&self, write: impl FnOnce(&mut Cache)) {
+        let cache = self.shared.cache.write();
+        write(&mut cache.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn check(&self) -> Result<(), VaultError> {
+        connection::check(&self.shared.client).map_err(VaultError::Unavailable)
+    }
+}
+
+/// The stream of a key-value bucket, but for one thing: its messages can be erased.
+fn config(bucket: &str, replicas: usize) -> Config {
+    Config {
+        name: format!("KV_{bucket}"),
+        subjects: vec![format!("$KV.{bucket}.>")],
+        max_messages_per_subject: 1,
+        discard: DiscardPolicy::New,
+        num_replicas: replicas,
+        allow_direct: true,
+        allow_rollup: true,
+        ..Config::default()
+    }
+}
+
+fn unavailable(error: impl std::fmt::Display) -> VaultError {
+    VaultError::Unavailable(error.to_string())
+}
+
+/// Keys held in memory.
+struct Cache {
+    keys: HashMap<Owner, (Arc<Key>, Instant)>,
+    /// How long one is held: a key that was destroyed elsewhere works here no longer.
+    held: Duration,
+    swept: Instant,
+}
+
+impl Cache {
+    fn new(held: Duration) -> Self {
+        Self {
+            keys: HashMap::new(),
+            held,
+            swept: Instant::now(),
+        }
+    }
+
+    fn get(&self, owner: &Owner) -> Option<Arc<Key>> {
+        let (key, since) = self.keys.get(owner)?;
+        (since.elapsed() < self.held).then(|| key.clone())
+    }
+
+    fn insert(&mut self, owner: &Owner, key: Arc<Key>) {
+        if self.swept.elapsed() > self.held {
+            let held = self.held;
+            self.keys.retain(|_, (_, since)| since.elapsed() < held);
+            self.swept = Instant::now();
+        }
+        self.keys.insert(owner.clone(), (key, Instant::now()));
+    }
+
+    fn remove(&mut self, owner: &Owner) {
+        self.keys.remove(owner);
+    }
+}

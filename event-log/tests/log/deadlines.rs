@@ -1,0 +1,133 @@
+//! Nobody waits for ever: a server that is gone or hangs is told within the time set.
+
+use std::time::{Duration, Instant};
+
+use event_log::{AppendError, EventLog, LogSettings, Owner, ReadError, VaultError};
+use futures::future::join_all;
+use schemas::{AccountId, Log};
+
+use crate::load::{Told, assert_told_the_truth};
+use crate::support::{OwnServer, fresh, fresh_run, keyring};
+
+/// The time set and what a busy machine adds.
+const APPEND_LIMIT: Duration = Duration::from_secs(2);
+const READ_LIMIT: Duration = Duration::from_secs(3);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_hangs_is_told_in_time_and_found_again() {
+    let own = OwnServer::start().await;
+    own.nats.pause();
+    let commits: Vec<_> = (0..200).map(|n| fresh(1 + n % 3)).collect();
+    let timed = commits.iter().map(async |commit| {
+        let started = Instant::now();
+        let outcome = own.log.commit(commit.clone()).await;
+        (Told::new(commit, outcome), started.elapsed())
+    });
+    let mut told = Vec::new();
+    for (one, took) in join_all(timed).await {
+        assert!(matches!(one.outcome, Err(AppendError::Unavailable(_))));
+        assert!(took < APPEND_LIMIT, "{took:?}");
+        told.push(one);
+    }
+    own.nats.resume();
+    let back = async {
+        loop {
+            let commit = fresh(1);
+            let outcome = own.log.commit(commit.clone()).await;
+            told.push(Told::new(&commit, outcome.clone()));
+            if outcome.is_ok() {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), back)
+        .await
+        .unwrap();
+    assert_told_the_truth(&own.log, &told).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_and_secrets_do_not_wait_for_a_server_that_hangs() {
+    let own = OwnServer::start().await;
+    let run = fresh_run();
+    own.nats.pause();
+    let log = &own.log;
+    let owner = Owner::Account(AccountId(1));
+    let unavailable = |error| matches!(error, ReadError::Unavailable(_));
+    let asked = async {
+        futures::join!(
+            async { log.load(&run).await.map(drop).is_err_and(unavailable) },
+            async { log.last(&run).await.map(drop).is_err_and(unavailable) },
+            async {
+                log.last_of_each(std::slice::from_ref(&run))
+                    .await
+                    .map(drop)
+                    .is_err_and(unavailable)
+            },
+            async {
+                log.get(Log::Events, 1)
+                    .await
+                    .map(drop)
+                    .is_err_and(unavailable)
+            },
+            async { log.end(Log::Events).await.map(drop).is_err_and(unavailable) },
+            async { log.vault().seal(&owner, "x").await.is_err() },
+            async { log.vault().forget(&owner).await.is_err() },
+        )
+    };
+    let told = tokio::time::timeout(READ_LIMIT, Box::pin(asked)).await;
+    assert_eq!(told, Ok((true, true, true, true, true, true, true)));
+}
+
+/// The time is a setting.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_append_takes_no_longer_than_was_set() {
+    let own = OwnServer::start().await;
+    let settings = LogSettings {
+        log_timeout_ms: 300,
+        ..own.settings.clone()
+    };
+    let log = EventLog::connect(&settings, keyring()).await.unwrap();
+    own.nats.pause();
+    let started = Instant::now();
+    let outcomes = log.commit_each((0..50).map(|n| fresh(1 + n % 2)).collect());
+    assert!(outcomes.await.iter().all(Result::is_err));
+    let took = started.elapsed();
+    assert!(took > Duration::from_millis(250), "{took:?}");
+    assert!(took < Duration::from_millis(800), "{took:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_gone_is_told_at_once() {
+    let mut own = OwnServer::start().await;
+    assert!(own.log.is_connected());
+    own.nats.kill();
+    let until = async |wanted: bool| {
+        while own.log.is_connected() != wanted {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let limit = Duration::from_secs(10);
+    tokio::time::timeout(limit, until(false)).await.unwrap();
+    let started = Instant::now();
+    let outcome = own.log.commit(fresh(1)).await;
+    assert!(matches!(outcome, Err(AppendError::Unavailable(_))));
+    assert!(own.log.load(&fresh_run()).await.is_err());
+    assert!(own.log.end(Log::Events).await.is_err());
+    assert!(own.log.tail(Log::Events, 0, &[]).await.is_err());
+    let sealed = own
+        .log
+        .vault()
+        .seal(&Owner::Account(AccountId(1)), "x")
+        .await;
+    assert!(matches!(sealed, Err(VaultError::Unavailable(_))));
+    assert!(started.elapsed() < Duration::from_millis(500));
+    own.nats.restart().await.unwrap();
+    tokio::time::timeout(limit, until(true)).await.unwrap();
+    let position = own.log.commit(fresh(1)).await.unwrap();
+    assert_eq!(
+        position.sequence(),
+        1,
+        "what was refused was not kept for later"
+    );
+}

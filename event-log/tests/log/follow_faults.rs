@@ -1,0 +1,81 @@
+//! Following the log over every fault: each event once, in order.
+
+use std::time::Duration;
+
+use event_log::{EventLog, Expected, Tail};
+use schemas::{AggregateType, EventId, Log};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::load::Load;
+use crate::support::{OwnServer, everything, ids_of, recorded, stream, write};
+
+/// Follows until an event of this aggregate has come.
+fn follow(mut tail: Tail, until: &'static str) -> JoinHandle<Vec<EventId>> {
+    tokio::spawn(async move {
+        let mut read = Vec::new();
+        loop {
+            let batch = timeout(Duration::from_secs(30), tail.next(64)).await;
+            let events = recorded(batch.unwrap().unwrap().items);
+            let done = events.iter().any(|event| event.stream.id == until);
+            read.extend(ids_of(&events));
+            if done {
+                return read;
+            }
+        }
+    })
+}
+
+async fn last_word(log: &EventLog) {
+    let last = stream(AggregateType::Run, "last");
+    let commit = write(&last, Expected::Empty, 1);
+    while log.commit(commit.clone().into()).await.is_err() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn tails(log: &EventLog) -> [JoinHandle<Vec<EventId>>; 2] {
+    let unfiltered = log.tail(Log::Events, 0, &[]).await.unwrap();
+    let only = [AggregateType::Run, AggregateType::Key];
+    let filtered = log.tail(Log::Events, 0, &only).await.unwrap();
+    [unfiltered, filtered].map(|tail| follow(tail, "last"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tail_sees_each_event_once_and_in_order_over_crashes() {
+    let mut own = OwnServer::start().await;
+    let tails = tails(&own.log).await;
+    let load = Load::start(&own.log, 40, 2);
+    for _ in 0..3 {
+        load.acknowledges(300).await;
+        own.crash().await;
+    }
+    load.acknowledges(300).await;
+    load.stop().await;
+    last_word(&own.log).await;
+    let all = ids_of(&everything(&own.log, Log::Events).await);
+    for tail in tails {
+        let read = tail.await.unwrap();
+        assert_eq!(read.len(), all.len());
+        assert!(read == all);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tail_sees_each_event_once_and_in_order_over_a_server_that_hangs() {
+    let own = OwnServer::start().await;
+    let tails = tails(&own.log).await;
+    let load = Load::start(&own.log, 40, 2);
+    load.acknowledges(300).await;
+    own.nats.pause();
+    // Longer than the tail bears silence.
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    own.nats.resume();
+    load.acknowledges(300).await;
+    load.stop().await;
+    last_word(&own.log).await;
+    let all = ids_of(&everything(&own.log, Log::Events).await);
+    for tail in tails {
+        assert!(tail.await.unwrap() == all);
+    }
+}

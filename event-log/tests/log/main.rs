@@ -1,0 +1,22 @@
+//! The event log against a real server: the one that `NATS_URL` names, or one of its own for
+//! tests that stop it.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test may fail by panic"
+)]
+
+mod append;
+mod batches;
+mod conflicts;
+mod crashes;
+mod deadlines;
+mod follow;
+mod follow_faults;
+mod limits;
+mod load;
+mod positions;
+mod read;
+mod start;
+mod support;
+mod vault;
