@@ -62,9 +62,10 @@ $$;
 -- stands in them once, with `checks` checks that cost `costs` each: a check is admitted whole or
 -- not at all. `moment` is given by tests only.
 --
--- Answers for each place: how many of its checks were admitted, the counter's use after that, when
--- it begins to shrink, from when on the first refused check would be admitted if nothing else were
--- counted, and the time of the decision.
+-- Answers side by side, in an order of their own: the place of the counter in the question, how
+-- many of its checks were admitted, the counter's use after that, when it begins to shrink, and
+-- from when on the first refused check would be admitted if nothing else were counted. Arrays and
+-- not rows, because handing over rows one by one would cost more than deciding about them.
 CREATE FUNCTION admit(
     counters text[],
     quotas   bigint[],
@@ -72,14 +73,13 @@ CREATE FUNCTION admit(
     checks   bigint[],
     spans    bigint[],
     fixed    boolean[],
-    moment   timestamptz DEFAULT NULL
-) RETURNS TABLE (
-    place    bigint,
-    admitted bigint,
-    used     bigint,
-    eases_at bigint,
-    retry_at bigint,
-    decided  double precision
+    moment   timestamptz DEFAULT NULL,
+    OUT places   bigint[],
+    OUT admitted bigint[],
+    OUT used     bigint[],
+    OUT eases_at bigint[],
+    OUT retry_at bigint[],
+    OUT decided  double precision
 )
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -88,13 +88,18 @@ DECLARE
     now_exact  CONSTANT double precision := extract(epoch FROM coalesce(moment, clock_timestamp()));
     now_second CONSTANT bigint := floor(now_exact);
     waiting    bigint[] := ARRAY(SELECT generate_subscripts(counters, 1));
-    answered   bigint := 0;
-    row        record;
+    refused    boolean := false;
+    n          bigint;
 BEGIN
+    places := '{}';
+    admitted := '{}';
+    used := '{}';
+    eases_at := '{}';
+    decided := now_exact;
     LOOP
         -- Counters whose row stands in the present second: made, locked, decided and written in
         -- one go. The order keeps processes out of deadlock. The others are locked, and only that.
-        FOR row IN
+        WITH decision AS (
             INSERT INTO limit_windows AS held (counter, total, second, used, ends, place, admitted)
             SELECT asked.counter, asked.admitted * asked.cost, asked.second, asked.admitted * asked.cost,
                    limit_frees(asked.second, asked.span, asked.fixed), asked.place, asked.admitted
@@ -115,28 +120,18 @@ BEGIN
                           * limit_admits(checks[excluded.place], costs[excluded.place],
                                          quotas[excluded.place] - held.total)
              WHERE held.second >= excluded.second
-            RETURNING held.*
-        LOOP
-            place := row.place;
-            admitted := row.admitted;
-            used := row.total;
-            eases_at := limit_frees(least(row.oldest, row.second), spans[place], fixed[place]);
-            retry_at := NULL;
-            decided := now_exact;
-            IF admitted < checks[place] THEN
-                retry_at := limit_frees(coalesce((
-                    SELECT spending.second
-                      FROM (SELECT spent.second, sum(spent.used) OVER (ORDER BY spent.second) AS freed
-                              FROM limit_seconds AS spent WHERE spent.counter = counters[place]) AS spending
-                     WHERE spending.freed >= row.total + costs[place] - quotas[place]
-                     ORDER BY spending.second
-                     LIMIT 1
-                ), row.second), spans[place], fixed[place]);
-            END IF;
-            answered := answered + 1;
-            RETURN NEXT;
-        END LOOP;
-        EXIT WHEN answered = cardinality(counters);
+            RETURNING held.place, held.admitted, held.total,
+                      limit_frees(least(held.oldest, held.second), spans[held.place], fixed[held.place])
+                      AS eases_at
+        )
+        SELECT admit.places || array_agg(decision.place),
+               admit.admitted || array_agg(decision.admitted),
+               admit.used || array_agg(decision.total),
+               admit.eases_at || array_agg(decision.eases_at),
+               refused OR coalesce(bool_or(decision.admitted < checks[decision.place]), false)
+          INTO admit.places, admit.admitted, admit.used, admit.eases_at, refused
+          FROM decision;
+        EXIT WHEN cardinality(admit.places) = cardinality(counters);
 
         -- Those of an earlier second go on to the present one, once a second at most: what no
         -- longer counts is taken off, and the second that has ended is put to the earlier ones.
@@ -180,6 +175,27 @@ BEGIN
           LEFT JOIN freed ON freed.counter = behind.counter
           LEFT JOIN kept ON kept.counter = behind.counter
          WHERE held.counter = behind.counter;
+    END LOOP;
+
+    IF NOT refused THEN
+        RETURN;
+    END IF;
+    retry_at := array_fill(NULL::bigint, ARRAY[cardinality(counters)]);
+    FOR n IN
+        SELECT i FROM generate_subscripts(admit.places, 1) AS i
+         WHERE admit.admitted[i] < checks[admit.places[i]]
+    LOOP
+        retry_at[n] := (
+            SELECT limit_frees(coalesce((
+                   SELECT spending.second
+                     FROM (SELECT spent.second, sum(spent.used) OVER (ORDER BY spent.second) AS freed
+                             FROM limit_seconds AS spent WHERE spent.counter = held.counter) AS spending
+                    WHERE spending.freed >= held.total + costs[held.place] - quotas[held.place]
+                    ORDER BY spending.second
+                    LIMIT 1
+                   ), held.second), spans[held.place], fixed[held.place])
+              FROM limit_windows AS held
+             WHERE held.counter = counters[admit.places[n]]);
     END LOOP;
 END
 $$;

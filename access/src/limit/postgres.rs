@@ -32,7 +32,7 @@ pub(super) enum Away {
     Failed(#[from] sqlx::Error),
 }
 
-/// What Postgres decided about one group.
+/// What Postgres decided about one group, named by its place among them.
 pub(super) struct Verdict {
     pub(super) place: usize,
     pub(super) admitted: u64,
@@ -111,9 +111,10 @@ pub(super) async fn admit(
         .iter()
         .map(|group| group.counter.window().fixed)
         .collect();
-    let rows = sqlx::query!(
-        r#"SELECT place AS "place!", admitted AS "admitted!", used AS "used!",
-                  eases_at AS "eases_at!", retry_at, decided AS "decided!"
+    let answer = sqlx::query!(
+        r#"SELECT places AS "places!", admitted AS "admitted!", used AS "used!",
+                  eases_at AS "eases_at!", retry_at AS "retry_at: Vec<Option<i64>>",
+                  decided AS "decided!"
              FROM admit($1, $2, $3, $4, $5, $6)"#,
         &counters as &[&str],
         &quotas,
@@ -122,18 +123,25 @@ pub(super) async fn admit(
         &spans,
         &fixed,
     )
-    .fetch_all(connection)
+    .fetch_one(connection)
     .await?;
-    let verdicts = rows.into_iter().map(|row| Verdict {
-        place: usize::try_from(row.place - 1).unwrap_or(usize::MAX),
-        admitted: unsigned(row.admitted),
-        standing: Standing {
-            used: unsigned(row.used),
-            eases_at: unsigned(row.eases_at),
-            retry_at: row.retry_at.map(unsigned),
-            decided: row.decided,
-        },
-    });
+    // None where no check was refused.
+    let retry_at = answer.retry_at.unwrap_or_default();
+    let at = |numbers: &[i64], nth: usize| numbers.get(nth).copied().map_or(0, unsigned);
+    let verdicts = answer
+        .places
+        .iter()
+        .enumerate()
+        .map(|(nth, place)| Verdict {
+            place: usize::try_from(place - 1).unwrap_or(usize::MAX),
+            admitted: at(&answer.admitted, nth),
+            standing: Standing {
+                used: at(&answer.used, nth),
+                eases_at: at(&answer.eases_at, nth),
+                retry_at: retry_at.get(nth).copied().flatten().map(unsigned),
+                decided: answer.decided,
+            },
+        });
     Ok(verdicts.collect())
 }
 

@@ -12,6 +12,15 @@ use crate::support::Database;
 
 const EPOCH: i64 = 1_800_000_000;
 
+/// What `admit` answers, side by side.
+type Answer = (
+    Vec<i64>,
+    Vec<i64>,
+    Vec<i64>,
+    Vec<i64>,
+    Option<Vec<Option<i64>>>,
+);
+
 #[derive(Clone, Debug)]
 struct Limit {
     quota: i64,
@@ -162,8 +171,8 @@ impl World<'_> {
             .map(|limit| (limit.span, limit.fixed))
             .unzip();
         let quotas: Vec<i64> = limits.map(|limit| limit.quota).collect();
-        let mut rows: Vec<(i64, i64, i64, i64, Option<i64>)> = sqlx::query_as(
-            "SELECT place, admitted, used, eases_at, retry_at FROM admit($1, $2, $3, $4, $5, $6, $7)",
+        let (places, admitted, used, eases_at, retry_at): Answer = sqlx::query_as(
+            "SELECT places, admitted, used, eases_at, retry_at FROM admit($1, $2, $3, $4, $5, $6, $7)",
         )
         .bind(checks.iter().map(|(counter, ..)| self.counter(*counter)).collect::<Vec<_>>())
         .bind(quotas)
@@ -172,11 +181,14 @@ impl World<'_> {
         .bind(spans)
         .bind(fixed)
         .bind(self.moment())
-        .fetch_all(self.pool)
+        .fetch_one(self.pool)
         .await
         .unwrap();
+        assert_eq!(places.len(), checks.len());
+        let retry_at = retry_at.unwrap_or_else(|| vec![None; places.len()]);
+        let row = |n: usize| (places[n], admitted[n], used[n], eases_at[n], retry_at[n]);
+        let mut rows: Vec<_> = (0..places.len()).map(row).collect();
         rows.sort_unstable();
-        assert_eq!(rows.len(), checks.len());
 
         for ((place, (counter, cost, count)), row) in (1..).zip(checks).zip(rows) {
             let model = &mut self.models[counter];
