@@ -19,8 +19,8 @@ pub static CONTACTS: Kind = Kind {
     columns: &[
         Column::id("id", 36),
         Column::text("firstName", 14),
-        Column::text("lastName", 15),
-        Column::text("email", 30),
+        Column::text("lastName", 16),
+        Column::text("email", 32),
         Column::text("phone", 20),
         Column::text("jobTitle", 18),
         Column::id("companyId", 20),
