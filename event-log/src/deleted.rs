@@ -1,6 +1,16 @@
 //! Which sequences of a stream are gone by the server's own account.
 
+use std::time::Duration;
+
+use async_nats::Client;
+use serde::Deserialize;
+use tokio::time::timeout;
+
+use crate::connection;
 use crate::streams::LogStream;
+
+/// How long the server may take to count.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What the server said when it was last asked.
 #[derive(Debug, Default)]
@@ -11,16 +21,37 @@ pub(crate) struct Deleted {
     single: Vec<u64>,
 }
 
+#[derive(Deserialize)]
+struct Answer {
+    state: State,
+}
+
+#[derive(Default, Deserialize)]
+struct State {
+    first_seq: u64,
+    #[serde(default)]
+    deleted: Vec<u64>,
+    /// What the server found damaged when it started. It counts as deleted, too.
+    lost: Option<Lost>,
+}
+
+#[derive(Deserialize)]
+struct Lost {
+    /// Absent where the server cannot say which.
+    msgs: Option<Vec<u64>>,
+}
+
 impl Deleted {
-    pub(crate) async fn ask(stream: &LogStream) -> Result<Self, String> {
-        let info = stream.stream.info_builder().with_deleted(true).fetch();
-        let info = info.await.map_err(|error| error.to_string())?.info;
-        let mut single = info.state.deleted.unwrap_or_default();
-        single.sort_unstable();
-        Ok(Self {
-            first: info.state.first_sequence,
-            single,
-        })
+    pub(crate) async fn ask(client: &Client, stream: &LogStream) -> Result<Self, String> {
+        connection::check(client)?;
+        let subject = format!("$JS.API.STREAM.INFO.{}", stream.name);
+        let asked = client.request(subject, r#"{"deleted_details":true}"#.into());
+        let answer = timeout(PATIENCE, asked).await;
+        let answer = answer.map_err(|_| "no answer in time".to_owned())?;
+        let answer = answer.map_err(|error| error.to_string())?;
+        let answer: Answer =
+            serde_json::from_slice(&answer.payload).map_err(|error| error.to_string())?;
+        Ok(answer.state.into())
     }
 
     /// Whether every sequence from `from` up to but without `next` is known to be gone.
@@ -32,6 +63,23 @@ impl Deleted {
         let start = self.single.partition_point(|sequence| *sequence < from);
         let gone = self.single[start..].iter().copied();
         gone.take_while(|sequence| *sequence < next).count() as u64 == next - from
+    }
+}
+
+impl From<State> for Deleted {
+    fn from(state: State) -> Self {
+        let mut single = state.deleted;
+        single.sort_unstable();
+        match state.lost.map(|lost| lost.msgs) {
+            None => {}
+            Some(Some(lost)) => single.retain(|sequence| !lost.contains(sequence)),
+            // Whatever it calls deleted may be what it lost.
+            Some(None) => single.clear(),
+        }
+        Self {
+            first: state.first_seq,
+            single,
+        }
     }
 }
 
@@ -63,6 +111,20 @@ mod tests {
         assert!(!deleted.explain(5, 9), "7 was not deleted");
         assert!(!deleted.explain(4, 7), "4 was not deleted");
         assert!(!deleted.explain(8, 11), "10 was not deleted");
+    }
+
+    fn told(state: &str) -> Deleted {
+        serde_json::from_str::<Answer>(state).unwrap().state.into()
+    }
+
+    #[test]
+    fn what_the_server_lost_is_not_excused_as_deleted() {
+        let deleted = told(r#"{"state":{"first_seq":1,"deleted":[4,3,9]}}"#);
+        assert!(deleted.explain(3, 5) && deleted.explain(9, 10));
+        let lost = told(r#"{"state":{"first_seq":1,"deleted":[3,4,9],"lost":{"msgs":[4]}}}"#);
+        assert!(lost.explain(3, 4) && !lost.explain(3, 5) && lost.explain(9, 10));
+        let unknown = told(r#"{"state":{"first_seq":1,"deleted":[3],"lost":{"msgs":null}}}"#);
+        assert!(!unknown.explain(3, 4));
     }
 
     #[test]

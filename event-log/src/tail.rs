@@ -210,7 +210,7 @@ impl Tail {
         }
         let (from, next) = (self.last + 1, self.ready[0].sequence);
         if !self.deleted.explain(from, next) {
-            let asked = Deleted::ask(&self.stream).await;
+            let asked = Deleted::ask(&self.client, &self.stream).await;
             self.deleted = asked.map_err(Gap::Unknown)?;
         }
         if self.deleted.explain(from, next) {

@@ -13,6 +13,7 @@ mod crashes;
 mod deadlines;
 mod follow;
 mod follow_faults;
+mod holes;
 mod limits;
 mod load;
 mod positions;

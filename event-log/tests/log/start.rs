@@ -5,7 +5,10 @@ use std::time::Duration;
 use async_nats::jetstream::stream::{Config, StorageType};
 use event_log::{Durability, Error, EventLog, LogSettings};
 use futures::future::join_all;
+use local_servers::{LocalNats, NatsOptions, SyncInterval, TemporaryHome};
 use schemas::Log;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpListener;
 
 use crate::support::{TestLog, fresh, keyring, raw, remove_streams, settings, stream_name};
 
@@ -120,7 +123,66 @@ async fn an_address_that_makes_no_sense_or_where_nobody_is_is_told() {
 }
 
 #[tokio::test]
-async fn nothing_is_said_of_a_server_that_tells_nothing() {
-    let log = TestLog::new().await;
-    assert_eq!(log.durability(), Durability::Unknown);
+async fn how_durable_the_log_is_can_be_read_from_the_system_account() {
+    let minute = Duration::from_mins(1);
+    for (sync_interval, expected) in [
+        (SyncInterval::Always, Durability::Always),
+        (SyncInterval::Every(minute), Durability::Within(minute)),
+    ] {
+        let home = TemporaryHome::new().unwrap();
+        let options = NatsOptions {
+            sync_interval,
+            ..NatsOptions::default()
+        };
+        let nats = LocalNats::start(home.path(), options).await.unwrap();
+        let durability = async |system_url| {
+            let settings = LogSettings {
+                nats_system_url: system_url,
+                ..LogSettings::at(nats.url())
+            };
+            let log = EventLog::connect(&settings, keyring()).await.unwrap();
+            log.durability()
+        };
+        assert_eq!(durability(Some(nats.system_url())).await, expected);
+        assert_eq!(durability(None).await, Durability::Unknown);
+        // Whatever keeps it from being read does not keep the log from starting.
+        let (no_system, nobody) = (nats.url(), "nats://127.0.0.1:1".to_owned());
+        assert_eq!(durability(Some(no_system)).await, Durability::Unknown);
+        assert_eq!(durability(Some(nobody)).await, Durability::Unknown);
+    }
+}
+
+/// Greets as a server of this version would, and no more.
+async fn greet_as(version: &str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("nats://{}", listener.local_addr().unwrap());
+    let info = format!(
+        r#"INFO {{"server_id":"x","version":"{version}","max_payload":1048576,"headers":true,"proto":1}}"#
+    );
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let (input, mut output) = stream.split();
+        let greeting = format!("{info}\r\n");
+        output.write_all(greeting.as_bytes()).await.unwrap();
+        let mut lines = BufReader::new(input).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            if line == "PING" {
+                output.write_all(b"PONG\r\n").await.unwrap();
+            }
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn a_server_from_before_atomic_batches_is_refused_by_its_version() {
+    for version in ["2.10.26", "2.11.99", "2.9.0"] {
+        let settings = LogSettings::at(greet_as(version).await);
+        let outcome = EventLog::connect(&settings, keyring()).await;
+        let Err(Error::Unfit(reason)) = outcome else {
+            panic!("{:?}", outcome.err());
+        };
+        assert!(reason.contains(version), "{reason}");
+        assert!(reason.contains("2.12"), "{reason}");
+    }
 }
