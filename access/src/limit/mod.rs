@@ -29,6 +29,7 @@ use postgres::Server;
 
 /// Checks that may wait at once; more than any number of connections that one process serves.
 const QUEUE: usize = 65_536;
+
 /// Decides which requests still fit into their limits. Clones are the same limiter.
 #[derive(Clone)]
 pub struct Limiter {

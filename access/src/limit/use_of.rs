@@ -69,16 +69,9 @@ fn is_past(second: u64, now: f64) -> bool {
 }
 
 impl Use {
-    /// Takes note of what the database says. Two flushes in flight may return in the other order;
-    /// of the same moment, the greater use is the later.
+    /// Takes note of what the database says.
     pub(super) fn see(&mut self, standing: Standing) {
-        let later = self.seen.is_none_or(|seen| {
-            standing.decided > seen.decided
-                || (standing.decided >= seen.decided && standing.used >= seen.used)
-        });
-        if later {
-            self.seen = Some(standing);
-        }
+        self.seen = Some(standing);
     }
 
     /// Decides without the database: what was last seen counts until all of it must have ended,
