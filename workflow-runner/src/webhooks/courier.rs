@@ -66,21 +66,14 @@ pub(super) enum Progress {
     },
 }
 
-/// Where a delivery stands in the log.
-enum Standing {
-    Untried,
-    Waiting(Retry),
-    Done,
-}
-
 impl Courier {
     /// Makes an attempt. While the log does not answer it is waited for, so that no outcome is
     /// ever lost.
     pub(super) async fn deliver(&self, job: Job, tell: impl Fn(Progress)) {
-        let nothing_sent = |retry| {
+        let nothing_sent = || {
             tell(Progress::Answered(Answer::Unasked));
             tell(Progress::Recorded {
-                retry,
+                retry: None,
                 recorded: None,
                 gone: false,
             });
@@ -89,7 +82,7 @@ impl Courier {
             if let Known::Attempted { recorded, .. } = job.work.known {
                 self.give_up(recorded, "the event was erased").await;
             }
-            return nothing_sent(None);
+            return nothing_sent();
         };
         let endpoint = &job.endpoint;
         let delivery = delivery_id(self.log.keyring(), &endpoint.id, parcel.event_id);
@@ -97,14 +90,9 @@ impl Courier {
         let (attempts, expected) = match job.work.known {
             Known::New => (0, Expected::Empty),
             Known::Attempted { attempts, recorded } => (attempts, Expected::At(recorded)),
-            Known::Unsure => match self.standing(&stream).await {
-                Standing::Untried => (0, Expected::Empty),
-                Standing::Waiting(retry) => return nothing_sent(Some(retry)),
-                Standing::Done => return nothing_sent(None),
-            },
         };
         if attempts == 0 && self.clock.now() - parcel.time > TOO_OLD {
-            return nothing_sent(None);
+            return nothing_sent();
         }
         let message = Message {
             delivery_id: delivery,
@@ -272,10 +260,7 @@ impl Courier {
                 (retry(attempted, sequence), Some(sequence))
             }
             // Another process had the lane meanwhile and tried as well: its record counts.
-            (Err(AppendError::Conflict), _) => match self.standing(&stream).await {
-                Standing::Waiting(retry) => (Some(retry), None),
-                Standing::Untried | Standing::Done => (None, None),
-            },
+            (Err(AppendError::Conflict), _) => (self.left_to_do(&stream).await, None),
             (outcome, _) => {
                 tracing::error!(?outcome, %stream, "An attempt cannot be recorded");
                 (None, None)
@@ -283,24 +268,19 @@ impl Courier {
         }
     }
 
-    async fn standing(&self, stream: &StreamId) -> Standing {
+    /// What is left to do for a delivery, as the log says.
+    async fn left_to_do(&self, stream: &StreamId) -> Option<Retry> {
         let last = insist(
             || self.log.last(stream),
             |error| matches!(error, ReadError::Unavailable(_)),
         );
-        let recorded = match last.await {
-            Ok(Some(recorded)) => recorded,
-            Ok(None) => return Standing::Untried,
-            Err(error) => {
-                tracing::error!(%error, %stream, "A delivery cannot be read");
-                return Standing::Done;
-            }
-        };
+        let recorded = last
+            .await
+            .inspect_err(|error| tracing::error!(%error, %stream, "A delivery cannot be read"))
+            .ok()??;
         match &recorded.event {
-            Event::DeliveryAttempted(attempted) => {
-                retry(attempted, recorded.sequence).map_or(Standing::Done, Standing::Waiting)
-            }
-            _ => Standing::Done,
+            Event::DeliveryAttempted(attempted) => retry(attempted, recorded.sequence),
+            _ => None,
         }
     }
 

@@ -15,8 +15,9 @@ use super::checkpoint::{Checkpoint, Checkpoints};
 use super::courier::{Courier, Job, Progress};
 use super::directory::{Change, Directory};
 use super::disable::{Why, disable};
-use super::lane::{Bounds, Lane, Refill};
-use super::parcel::Parcel;
+use super::lane::{Bounds, Lane};
+use super::parcel::{Parcel, Shelf};
+use super::refill;
 use super::roster::{LaneKey, Roster, Wish};
 use super::settings::WebhookSettings;
 use super::takeover::{TakenOver, Waiting};
@@ -40,7 +41,7 @@ pub(super) enum Report {
     /// An attempt to deliver the event of this sequence gets on.
     Progress(LaneKey, u64, Progress),
     /// A lane's wanted events were read from the log, or could not be.
-    Refilled(LaneKey, Option<Refill>),
+    Refilled(LaneKey, Option<refill::Found>),
     /// The checkpoints of a round were read.
     TakenOver(u64, TakenOver),
     /// The deliveries that wait to be tried again were read for a round.
@@ -80,6 +81,7 @@ pub(super) struct State {
     pub(super) tenures: Tenures,
     /// The sequence up to which recorded attempts are known.
     pub(super) attempts_through: u64,
+    shelf: Shelf,
     /// Requests under way.
     pub(super) sending: usize,
     pub(super) giving_up: HashMap<u64, GivingUp>,
@@ -99,10 +101,9 @@ impl Dispatcher {
         self.change_ownership();
         let ended = loop {
             let until_wake = self.until_wake();
-            let mut fresh = HashMap::new();
             tokio::select! {
                 batch = self.tail.next(BATCH) => match batch {
-                    Ok(batch) => fresh = self.take_batch(&batch),
+                    Ok(batch) => self.take_batch(&batch),
                     Err(error) => if let Err(error) = self.endure(error).await {
                         break Err(error);
                     },
@@ -113,7 +114,7 @@ impl Dispatcher {
                 _ = checkpoint.tick() => self.keep_books(),
                 () = shutdown.cancelled() => break Ok(()),
             }
-            self.start_what_is_due(&fresh);
+            self.start_what_is_due();
         };
         self.finish().await;
         ended
@@ -139,10 +140,9 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Gives events to the lanes that want them; packs those that can be sent at once.
-    fn take_batch(&mut self, batch: &Batch) -> HashMap<u64, Arc<Parcel>> {
+    /// Gives events to the lanes that want them.
+    fn take_batch(&mut self, batch: &Batch) {
         self.state.tail_failures = 0;
-        let mut fresh = HashMap::new();
         for item in &batch.items {
             match item {
                 Item::Event(recorded) => {
@@ -150,7 +150,7 @@ impl Dispatcher {
                         self.change_endpoint(change, recorded.sequence);
                     }
                     if recorded.event.visibility() == Visibility::Public {
-                        self.offer(recorded, &mut fresh);
+                        self.offer(recorded);
                     }
                 }
                 Item::Undecodable {
@@ -161,24 +161,22 @@ impl Dispatcher {
             }
         }
         self.cursor = batch.last_sequence;
-        fresh
     }
 
-    fn offer(&mut self, recorded: &Recorded, fresh: &mut HashMap<u64, Arc<Parcel>>) {
+    fn offer(&mut self, recorded: &Recorded) {
         let (sequence, name) = (recorded.sequence, recorded.event.name());
         let interested = self
             .directory
             .interested(&recorded.stream.org, sequence, &name);
-        let mut at_once = false;
+        let mut held = false;
         for endpoint in interested {
             if let Some(slot) = self.state.roster.touch(&endpoint.id) {
-                at_once |= slot.lane.has_room();
-                slot.lane.offer(sequence);
+                held |= slot.lane.offer(sequence);
             }
         }
-        if at_once && self.state.sending < self.settings.total_concurrency {
+        if held {
             match Parcel::pack(&self.courier.log, recorded) {
-                Ok(parcel) => _ = fresh.insert(sequence, Arc::new(parcel)),
+                Ok(parcel) => self.state.shelf.put(Arc::new(parcel)),
                 // The attempt finds the same, and says so.
                 Err(error) => tracing::debug!(sequence, %error, "An event cannot be packed"),
             }
@@ -241,14 +239,7 @@ impl Dispatcher {
             Report::Progress(key, sequence, progress) => {
                 self.take_progress(&key, sequence, progress);
             }
-            Report::Refilled(key, found) => {
-                if let Some(slot) = self.state.roster.touch_exactly(&key) {
-                    match found {
-                        Some(found) => slot.lane.refill(&found),
-                        None => slot.lane.refill_failed(),
-                    }
-                }
-            }
+            Report::Refilled(key, found) => self.take_refill(&key, found),
             Report::TakenOver(round, taken) => self.serve(round, taken),
             Report::Recalled(round, waiting) => self.take_waiting(round, waiting),
             Report::GaveUp(number) => _ = self.state.giving_up.remove(&number),
@@ -258,6 +249,19 @@ impl Dispatcher {
                     self.state.tenures.written(partition, checkpoint);
                 }
             }
+        }
+    }
+
+    fn take_refill(&mut self, key: &LaneKey, found: Option<refill::Found>) {
+        let Some(slot) = self.state.roster.touch_exactly(key) else {
+            return;
+        };
+        let Some((refill, parcels)) = found else {
+            return slot.lane.refill_failed();
+        };
+        slot.lane.refill(&refill);
+        for parcel in parcels {
+            self.state.shelf.put(parcel);
         }
     }
 
@@ -314,7 +318,7 @@ impl Dispatcher {
         }
     }
 
-    fn start_what_is_due(&mut self, fresh: &HashMap<u64, Arc<Parcel>>) {
+    fn start_what_is_due(&mut self) {
         while self.state.sending < self.settings.total_concurrency {
             let now = self.now();
             let leases = &self.leases;
@@ -322,11 +326,11 @@ impl Dispatcher {
                 return;
             };
             match wish {
-                Wish::Refill(key, after) => {
+                Wish::Refill(key, gap) => {
                     let endpoint = self.directory.get(&key.webhook).cloned();
                     if let Some(endpoint) = endpoint {
                         let log = self.courier.log.clone();
-                        self.tasks.refill(log, key, endpoint, after, self.cursor);
+                        self.tasks.refill(log, key, endpoint, gap, self.cursor);
                     }
                 }
                 Wish::Attempt(key, partition, work) => {
@@ -334,7 +338,7 @@ impl Dispatcher {
                         continue;
                     };
                     self.state.sending += 1;
-                    let parcel = fresh.get(&work.sequence).cloned();
+                    let parcel = self.state.shelf.get(work.sequence);
                     let hold = self.leases.hold(partition);
                     let job = Job {
                         endpoint,

@@ -16,7 +16,7 @@ const MAX_BACKLOG: usize = 4_096;
 /// The backlog is filled up from the log when it is shorter than this.
 const LOW_BACKLOG: usize = 512;
 /// Attempts whose outcome is not recorded yet, beside those being sent.
-const MAX_UNRECORDED: usize = 256;
+const MAX_UNRECORDED: usize = 512;
 /// How often a failing endpoint with too much to try again is probed with a new event.
 const PROBE: TimeDelta = TimeDelta::seconds(60);
 
@@ -34,8 +34,6 @@ pub(super) struct Bounds {
 pub(super) enum Known {
     /// Nobody has tried.
     New,
-    /// Somebody may have tried: the log says.
-    Unsure,
     /// It was tried, and the last attempt stands at this sequence of the deliveries' log.
     Attempted { attempts: u32, recorded: u64 },
 }
@@ -64,14 +62,37 @@ pub(super) enum Answer {
 /// Wanted events read from the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refill {
-    /// Their sequences, in order.
-    pub(super) sequences: Vec<u64>,
-    /// The sequence up to which they are all.
+    /// The sequences of those that nobody has tried to deliver, in order.
+    pub(super) untried: Vec<u64>,
+    /// Those that wait to be tried again.
+    pub(super) waiting: Vec<(u64, Retry)>,
+    /// The sequence up to which this is all.
     pub(super) through: u64,
     /// Whether the log had nothing more of the organization.
     pub(super) complete: bool,
     /// How far the log was known before it was read.
     pub(super) head_before: u64,
+}
+
+impl Refill {
+    /// Nothing yet of what follows the sequence `after`.
+    pub(super) fn empty(after: u64, head_before: u64) -> Self {
+        Self {
+            untried: Vec::new(),
+            waiting: Vec::new(),
+            through: after,
+            complete: false,
+            head_before,
+        }
+    }
+}
+
+/// What a lane lacks: the events that follow a sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gap {
+    pub(super) after: u64,
+    /// Events up to here may have been tried by another process.
+    pub(super) unsure_through: u64,
 }
 
 /// A delivery that waits to be tried again.
@@ -135,7 +156,8 @@ impl Lane {
     }
 
     /// A lane taken over from another process, or from before a restart: every event up to
-    /// `through` has had its first attempt, those from there to `unsure_through` perhaps. Events
+    /// `through` has had its first attempt, those from there to
+    /// `unsure_through` perhaps. Events
     /// up to `head` have passed by before there was a lane to offer them to.
     pub(super) fn resume(bounds: Bounds, through: u64, unsure_through: u64, head: u64) -> Self {
         Self {
@@ -152,32 +174,40 @@ impl Lane {
     }
 
     /// Takes a wanted event that the log has just brought.
-    pub(super) fn offer(&mut self, sequence: u64) {
+    /// Answers whether the lane holds it now; else it comes from the log again in time.
+    pub(super) fn offer(&mut self, sequence: u64) -> bool {
         if sequence <= self.queued_through {
-            return;
+            return false;
         }
         if self.behind || self.backlog.len() >= MAX_BACKLOG {
             self.behind = true;
             self.missed = sequence;
-        } else {
-            self.backlog.push_back(sequence);
-            self.queued_through = sequence;
+            return false;
         }
+        self.backlog.push_back(sequence);
+        self.queued_through = sequence;
+        true
     }
 
-    /// Where to read on in the log, if the lane has room for more of what it left there.
-    pub(super) fn wants_refill(&mut self) -> Option<u64> {
+    /// What to read from the log, if the lane has room for more of what it left there.
+    pub(super) fn wants_refill(&mut self) -> Option<Gap> {
         if !self.behind || self.refilling || self.backlog.len() >= LOW_BACKLOG {
             return None;
         }
         self.refilling = true;
-        Some(self.queued_through)
+        Some(Gap {
+            after: self.queued_through,
+            unsure_through: self.unsure_through,
+        })
     }
 
     /// Takes wanted events that were read from the log.
     pub(super) fn refill(&mut self, found: &Refill) {
         self.refilling = false;
-        self.backlog.extend(&found.sequences);
+        self.backlog.extend(&found.untried);
+        for (sequence, retry) in &found.waiting {
+            self.remember(*sequence, *retry);
+        }
         let mut through = found.through;
         if found.complete {
             // The log had nothing else, and it was not behind what was known of it before.
@@ -247,11 +277,7 @@ impl Lane {
         self.retry_next = true;
         self.backlog.pop_front();
         self.under_way.insert(sequence, None);
-        let known = if sequence <= self.unsure_through {
-            Known::Unsure
-        } else {
-            Known::New
-        };
+        let known = Known::New;
         Work { sequence, known }
     }
 
@@ -345,11 +371,6 @@ impl Lane {
     /// Where the last attempts stand of all deliveries that wait to be tried again.
     pub(super) fn retry_records(&self) -> Vec<u64> {
         self.retries.values().map(|retry| retry.recorded).collect()
-    }
-
-    /// Whether an event offered now would be sent now.
-    pub(super) fn has_room(&self) -> bool {
-        !self.behind && self.sending < self.limit && self.backlog.len() < self.limit
     }
 
     /// How many deliveries wait to be tried again.

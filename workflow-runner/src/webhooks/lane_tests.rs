@@ -100,10 +100,18 @@ fn drain(lane: &mut Lane, left: usize) -> Vec<u64> {
 
 fn refill(sequences: impl IntoIterator<Item = u64>, through: u64) -> Refill {
     Refill {
-        sequences: sequences.into_iter().collect(),
+        untried: sequences.into_iter().collect(),
+        waiting: Vec::new(),
         through,
         complete: true,
         head_before: through,
+    }
+}
+
+fn gap(after: u64, unsure_through: u64) -> Gap {
+    Gap {
+        after,
+        unsure_through,
     }
 }
 
@@ -115,12 +123,13 @@ fn a_long_backlog_stays_in_the_log_and_comes_back_from_there() {
     assert_eq!(lane.waiting(), MAX_BACKLOG);
     assert_eq!(lane.wants_refill(), None, "there is no room yet");
     let mut done = drain(&mut lane, LOW_BACKLOG - 1);
-    assert_eq!(lane.wants_refill(), Some(held));
+    assert_eq!(lane.wants_refill(), Some(gap(held, 0)));
     assert_eq!(lane.wants_refill(), None, "one refill at a time");
     lane.offer(many + 1);
     lane.refill(&refill(held + 1..=many, many));
     done.extend(drain(&mut lane, 0));
-    assert_eq!(lane.wants_refill(), Some(many), "one more came meanwhile");
+    let gap_left = Some(gap(many, 0));
+    assert_eq!(lane.wants_refill(), gap_left, "one more came meanwhile");
     lane.refill(&refill([many + 1], many + 1));
     assert_eq!(lane.wants_refill(), None);
     lane.offer(many + 2);
@@ -131,27 +140,15 @@ fn a_long_backlog_stays_in_the_log_and_comes_back_from_there() {
 #[test]
 fn a_lane_that_was_taken_over_starts_in_the_log_and_asks_what_was_done() {
     let mut lane = Lane::resume(BOUNDS, 10, 20, 15);
-    lane.offer(21);
+    assert!(!lane.offer(21));
     assert_eq!(lane.next(at(0), false), None);
     assert_eq!(lane.cursor(), Some(10));
-    assert_eq!(lane.wants_refill(), Some(10));
-    lane.refill(&refill([15, 21], 21));
-    let known = Known::Unsure;
-    assert_eq!(
-        lane.next(at(0), false),
-        Some(Work {
-            sequence: 15,
-            known
-        })
-    );
-    let known = Known::New;
-    assert_eq!(
-        lane.next(at(0), false),
-        Some(Work {
-            sequence: 21,
-            known
-        })
-    );
+    assert_eq!(lane.wants_refill(), Some(gap(10, 20)));
+    let mut found = refill([15, 21], 21);
+    found.waiting = vec![(12, retry(0, 7))];
+    lane.refill(&found);
+    assert_eq!(take_all(&mut lane, at(1)), [15, 12, 21]);
+    assert!(lane.offer(22), "it is no longer behind");
 }
 
 #[test]

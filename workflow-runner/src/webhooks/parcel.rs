@@ -1,5 +1,8 @@
 //! What is sent: one event as receivers get it, the same for every endpoint and attempt.
 
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use event_log::{EventLog, Keyring};
@@ -47,6 +50,48 @@ impl Parcel {
             context: Context::caused_by(recorded),
         })
     }
+
+    fn bytes(&self) -> usize {
+        self.body.len() + PARCEL_BYTES
+    }
+}
+
+/// Bytes of bodies that are kept at hand, about.
+const SHELF_BYTES: usize = 16 * 1024 * 1024;
+/// What a parcel costs beside its body.
+const PARCEL_BYTES: usize = 512;
+
+/// The newest parcels, so that what waits only for a moment need not be read from the log again.
+#[derive(Debug, Default)]
+pub(super) struct Shelf {
+    parcels: HashMap<u64, Arc<Parcel>>,
+    order: VecDeque<u64>,
+    bytes: usize,
+}
+
+impl Shelf {
+    /// Puts a parcel on the shelf, and takes the oldest down beyond its bounds.
+    pub(super) fn put(&mut self, parcel: Arc<Parcel>) {
+        let (sequence, bytes) = (parcel.sequence, parcel.bytes());
+        if self.parcels.insert(sequence, parcel).is_some() {
+            return;
+        }
+        self.order.push_back(sequence);
+        self.bytes += bytes;
+        while self.bytes > SHELF_BYTES {
+            let Some(oldest) = self.order.pop_front() else {
+                return;
+            };
+            if let Some(oldest) = self.parcels.remove(&oldest) {
+                self.bytes -= oldest.bytes();
+            }
+        }
+    }
+
+    /// The event's parcel, where it is still at hand.
+    pub(super) fn get(&self, sequence: u64) -> Option<Arc<Parcel>> {
+        self.parcels.get(&sequence).cloned()
+    }
 }
 
 /// The delivery of an event to an endpoint: the same name over all attempts, restarts and
@@ -61,6 +106,31 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+
+    fn parcel(sequence: u64, bytes: usize) -> Arc<Parcel> {
+        Arc::new(Parcel {
+            event_id: EventId(Uuid::from_u128(sequence.into())),
+            sequence,
+            event_type: "run.started".to_owned(),
+            time: DateTime::UNIX_EPOCH,
+            body: vec![0; bytes].into(),
+            context: Context::default(),
+        })
+    }
+
+    #[test]
+    fn the_shelf_holds_the_newest_within_its_bounds() {
+        let mut shelf = Shelf::default();
+        for sequence in 1..=10 {
+            shelf.put(parcel(sequence, SHELF_BYTES / 4));
+            shelf.put(parcel(sequence, SHELF_BYTES / 4));
+        }
+        let held = (1..=10).filter(|sequence| shelf.get(*sequence).is_some());
+        assert_eq!(held.collect::<Vec<_>>(), [8, 9, 10]);
+        shelf.put(parcel(11, 2 * SHELF_BYTES));
+        assert!(shelf.parcels.is_empty() && shelf.order.is_empty());
+        assert_eq!(shelf.bytes, 0);
+    }
 
     #[test]
     fn a_delivery_has_one_name() {

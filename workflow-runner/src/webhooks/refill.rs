@@ -1,11 +1,15 @@
 //! Reads an endpoint's wanted events from the log: after a restart, and when more came than a
 //! lane holds.
 
-use event_log::{EventLog, Item, ReadError};
-use schemas::{Log, Visibility};
+use std::sync::Arc;
 
+use event_log::{EventLog, Item, ReadError};
+use schemas::{AggregateType, Event, Log, Recorded, StreamId, Visibility};
+
+use super::attempt;
 use super::directory::Endpoint;
-use super::lane::Refill;
+use super::lane::{Gap, Refill, Retry};
+use super::parcel::{Parcel, delivery_id};
 
 /// Events read at a time.
 const PAGE: usize = 1_000;
@@ -13,42 +17,96 @@ const PAGE: usize = 1_000;
 const ENOUGH: usize = 1_000;
 /// Pages read for one refill, so that a lane with few wanted events shows its progress.
 const PAGES: usize = 20;
+/// Bytes that are packed at once; the rest is read again when its turn comes.
+const PACKED_BYTES: usize = 1024 * 1024;
 
-/// The wanted events behind `after`. `head_before` is how far the log is known.
+/// What was read: where the wanted events stand, and the first of them packed.
+pub(super) type Found = (Refill, Vec<Arc<Parcel>>);
+
+/// Where a delivery stands.
+enum Standing {
+    Untried,
+    Waiting(Retry),
+    Ended,
+}
+
+/// The wanted events behind `gap.after`. `head_before` is how far the log is known.
 pub(super) async fn read(
     log: &EventLog,
     endpoint: &Endpoint,
-    after: u64,
+    gap: Gap,
     head_before: u64,
-) -> Result<Refill, ReadError> {
-    let mut refill = Refill {
-        sequences: Vec::new(),
-        through: after,
-        complete: false,
-        head_before,
-    };
+) -> Result<Found, ReadError> {
+    let (mut parcels, mut packed) = (Vec::new(), 0);
+    let mut refill = Refill::empty(gap.after, head_before);
     for _ in 0..PAGES {
         let page = log
             .page(Log::Events, &endpoint.org, None, refill.through, PAGE)
             .await?;
         refill.through = page.through;
         refill.complete = page.complete;
-        refill.sequences.extend(wanted(endpoint, &page.items));
-        if refill.complete || refill.sequences.len() >= ENOUGH {
+        let wanted: Vec<&Recorded> = wanted(endpoint, &page.items).collect();
+        let standings = standings(log, endpoint, gap, &wanted).await?;
+        for (recorded, standing) in wanted.into_iter().zip(standings) {
+            match standing {
+                Standing::Untried => refill.untried.push(recorded.sequence),
+                Standing::Waiting(retry) => refill.waiting.push((recorded.sequence, retry)),
+                Standing::Ended => continue,
+            }
+            if packed < PACKED_BYTES {
+                // One that cannot be packed is reported when its turn comes.
+                let parcel = Parcel::pack(log, recorded).ok().map(Arc::new);
+                packed += parcel.as_ref().map_or(0, |parcel| parcel.body.len());
+                parcels.extend(parcel);
+            }
+        }
+        if refill.complete || refill.untried.len() >= ENOUGH {
             break;
         }
     }
-    Ok(refill)
+    Ok((refill, parcels))
 }
 
-fn wanted(endpoint: &Endpoint, items: &[Item]) -> impl Iterator<Item = u64> {
+fn wanted<'i>(endpoint: &Endpoint, items: &'i [Item]) -> impl Iterator<Item = &'i Recorded> {
     items.iter().filter_map(move |item| match item {
-        Item::Event(recorded)
-            if recorded.event.visibility() == Visibility::Public
-                && endpoint.wants(recorded.sequence, &recorded.event.name()) =>
-        {
-            Some(recorded.sequence)
+        Item::Event(recorded) => {
+            let public = recorded.event.visibility() == Visibility::Public;
+            let wanted = public && endpoint.wants(recorded.sequence, &recorded.event.name());
+            wanted.then_some(recorded)
         }
-        _ => None,
+        Item::Undecodable { .. } => None,
     })
+}
+
+/// Where the events' deliveries stand; what nobody else can have tried is not asked for.
+async fn standings(
+    log: &EventLog,
+    endpoint: &Endpoint,
+    gap: Gap,
+    events: &[&Recorded],
+) -> Result<Vec<Standing>, ReadError> {
+    let unsure = events.partition_point(|recorded| recorded.sequence <= gap.unsure_through);
+    let streams: Vec<StreamId> = events[..unsure]
+        .iter()
+        .map(|recorded| {
+            let delivery = delivery_id(log.keyring(), &endpoint.id, recorded.id);
+            StreamId::new(&endpoint.org, AggregateType::Delivery, delivery.as_str())
+        })
+        .collect();
+    let lasts = log.last_of_each(&streams).await?;
+    let mut standings: Vec<Standing> = lasts.iter().map(|last| standing(last.as_ref())).collect();
+    standings.resize_with(events.len(), || Standing::Untried);
+    Ok(standings)
+}
+
+fn standing(last: Option<&Recorded>) -> Standing {
+    let Some(recorded) = last else {
+        return Standing::Untried;
+    };
+    match &recorded.event {
+        Event::DeliveryAttempted(attempted) => {
+            attempt::retry(attempted, recorded.sequence).map_or(Standing::Ended, Standing::Waiting)
+        }
+        _ => Standing::Ended,
+    }
 }

@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use schemas::WebhookId;
 
 use super::checkpoint::{Checkpoint, LaneCheckpoint};
-use super::lane::{Lane, Work};
+use super::lane::{Gap, Lane, Work};
 
 /// When a lane is looked at again whose partition was not surely ours.
 const LEASE_AGAIN: TimeDelta = TimeDelta::milliseconds(200);
@@ -36,8 +36,8 @@ pub(super) struct LaneKey {
 pub(super) enum Wish {
     /// An attempt, which now counts as under way.
     Attempt(LaneKey, u16, Work),
-    /// More from the log, behind this sequence.
-    Refill(LaneKey, u64),
+    /// More from the log.
+    Refill(LaneKey, Gap),
 }
 
 /// All lanes.
@@ -119,9 +119,9 @@ impl Roster {
                 webhook: webhook.clone(),
                 generation: slot.generation,
             };
-            if let Some(after) = slot.lane.wants_refill() {
+            if let Some(gap) = slot.lane.wants_refill() {
                 self.ready.push_back(webhook);
-                return Some(Wish::Refill(key, after));
+                return Some(Wish::Refill(key, gap));
             }
             let owned = owns(slot.partition);
             let work = owned.then(|| slot.lane.next(now, self.crowded)).flatten();

@@ -18,6 +18,7 @@ use super::checkpoint::{Checkpoint, Checkpoints};
 use super::courier::{Courier, Job};
 use super::directory::Endpoint;
 use super::dispatcher::Report;
+use super::lane::Gap;
 use super::roster::LaneKey;
 use super::{refill, takeover};
 use crate::leases::{Hold, Leases};
@@ -95,13 +96,13 @@ impl Tasks {
         log: EventLog,
         key: LaneKey,
         endpoint: Arc<Endpoint>,
-        after: u64,
+        gap: Gap,
         head_before: u64,
     ) {
         let (tell, turns) = (self.tell.clone(), self.refills.clone());
         self.spawn(async move {
             let turn = turns.acquire().await;
-            let found = refill::read(&log, &endpoint, after, head_before).await;
+            let found = refill::read(&log, &endpoint, gap, head_before).await;
             drop(turn);
             if let Err(error) = &found {
                 tracing::warn!(webhook = %endpoint.id, %error, "A webhook's backlog waits for the log");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use access::{Access, ApiKey, LimitSettings};
 use chrono::{DateTime, Utc};
-use event_log::{EventLog, Expected, Keyring, LogSettings, Owner, Position, Write};
+use event_log::{Commit, EventLog, Expected, Keyring, LogSettings, Owner, Position, Write};
 use schemas::{AggregateType, Context, Event, EventId, KeyId, NewEvent, OrgId, RunId, StreamId};
 use schemas::{key, record, run, webhook, workflow};
 use service::{Clock, SystemClock};
@@ -131,11 +131,15 @@ impl World {
         let commits = ids.map(|id| {
             let id = format!("c{id}");
             let stream = StreamId::new(&self.org, AggregateType::Contact, &id);
-            write(&stream, 0, vec![contact(&id, padding)]).into()
+            Commit::from(write(&stream, 0, vec![contact(&id, padding)]))
         });
+        let commits: Vec<Commit> = commits.collect();
         let mut last = 0;
-        for position in self.log.commit_each(commits.collect()).await {
-            last = last.max(position.unwrap().sequence());
+        // As many at a time as a laden machine stores within the log's patience.
+        for some in commits.chunks(250) {
+            for position in self.log.commit_each(some.to_vec()).await {
+                last = last.max(position.unwrap().sequence());
+            }
         }
         last
     }
