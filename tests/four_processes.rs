@@ -1,9 +1,18 @@
 //! Everything that can be seen from outside, against four processes behind a proxy.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that finds something else than it expects has failed"
+)]
+
 use harness::{Shape, System};
 
 mod outside;
 
-/// The system under test.
+/// How the system under test runs.
+const SHAPE: Shape = Shape::Four;
+
+/// The system that tests share.
 async fn system() -> &'static System {
-    System::shared(Shape::Four).await
+    System::shared(SHAPE).await
 }

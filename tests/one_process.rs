@@ -1,9 +1,18 @@
 //! Everything that can be seen from outside, against all services in one process.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that finds something else than it expects has failed"
+)]
+
 use harness::{Shape, System};
 
 mod outside;
 
-/// The system under test.
+/// How the system under test runs.
+const SHAPE: Shape = Shape::One;
+
+/// The system that tests share.
 async fn system() -> &'static System {
-    System::shared(Shape::One).await
+    System::shared(SHAPE).await
 }

@@ -52,6 +52,15 @@ impl Client {
         }
     }
 
+    /// The same client at another instance's address.
+    #[must_use]
+    pub fn at(&self, other: &Self) -> Self {
+        Self {
+            base: other.base.clone(),
+            ..self.clone()
+        }
+    }
+
     /// The address it speaks to.
     pub fn base(&self) -> &str {
         &self.base
@@ -69,6 +78,29 @@ impl Client {
     /// GET.
     pub async fn get(&self, path: &str) -> Answer {
         Answer::to(self.request(Method::GET, path)).await
+    }
+
+    /// GET that waits until reads see what happened up to a position.
+    pub async fn get_at(&self, path: &str, position: &str) -> Answer {
+        let request = self.request(Method::GET, path);
+        Answer::to(request.header("waypost-min-position", position)).await
+    }
+
+    /// POST without a body.
+    pub async fn post_nothing(&self, path: &str) -> Answer {
+        Answer::to(self.request(Method::POST, path)).await
+    }
+
+    /// POST of bytes of a type.
+    pub async fn post_bytes(&self, path: &str, kind: &str, body: impl Into<Vec<u8>>) -> Answer {
+        let request = self.request(Method::POST, path);
+        Answer::to(request.header("content-type", kind).body(body.into())).await
+    }
+
+    /// POST of JSON under an `Idempotency-Key`.
+    pub async fn post_once(&self, path: &str, idempotency_key: &str, body: &Value) -> Answer {
+        let request = json(self.request(Method::POST, path), body);
+        Answer::to(request.header("idempotency-key", idempotency_key)).await
     }
 
     /// POST of JSON.
@@ -134,6 +166,14 @@ impl Answer {
     /// A header's value.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// The position at which reads see what a command did.
+    #[track_caller]
+    pub fn position(&self) -> String {
+        let position = self.header("waypost-position").expect("Waypost-Position");
+        assert!(!position.is_empty(), "an empty position");
+        position.to_owned()
     }
 
     /// Asserts an error's status and shape and gives its message.

@@ -1,8 +1,11 @@
 //! An organization of a test's own.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::{Client, System};
+use crate::{Answer, Client, System, eventually};
+
+/// A limit that no test reaches.
+const NO_LIMIT: u32 = 1_000_000;
 
 /// An organization, made by the operator's command line as an operator would.
 pub struct Organization<'a> {
@@ -23,8 +26,13 @@ impl<'a> Organization<'a> {
             .waypost(&["org", "create", "--name", "Test & Söhne"])
             .await;
         let id = created["orgId"].as_str().expect("orgId").to_owned();
-        let key = new_key(system, &id, &["admin"], &["--rate-limit", "1000000"]).await;
+        let limit = NO_LIMIT.to_string();
+        let arguments = ["--scope", "admin", "--rate-limit", limit.as_str()];
+        let start = ["key", "create", "--org", &id, "--name", "test"];
+        let created = system.waypost(&[&start[..], &arguments].concat()).await;
+        let key = created["key"].as_str().expect("key").to_owned();
         let admin = system.client().with_key(&key);
+        until_known(&admin).await;
         Self {
             system,
             id,
@@ -35,13 +43,19 @@ impl<'a> Organization<'a> {
 
     /// A client with a new key of these scopes.
     pub async fn client(&self, scopes: &[&str]) -> Client {
-        let key = new_key(self.system, &self.id, scopes, &["--rate-limit", "1000000"]).await;
-        self.system.client().with_key(&key)
+        let terms = json!({"name": "test", "scopes": scopes, "rateLimit": NO_LIMIT});
+        let created = self.admin.post("/api/v1/keys", &terms).await.ok(201);
+        let client = self.client_of(&created);
+        until_known(&client).await;
+        client
     }
 
-    /// A new key of these scopes, made with further arguments.
-    pub async fn key(&self, scopes: &[&str], more: &[&str]) -> String {
-        new_key(self.system, &self.id, scopes, more).await
+    /// A client with a new key that nothing has been counted against, and its `{keyId, key}`.
+    pub async fn unused_key(&self, terms: &Value) -> (Client, Value) {
+        let created = self.admin.post("/api/v1/keys", terms).await.ok(201);
+        // Keys become known in their order: one that was made later shows that this one is.
+        self.client(&["admin"]).await;
+        (self.client_of(&created), created)
     }
 
     /// Saves a workflow and gives its id.
@@ -54,14 +68,47 @@ impl<'a> Organization<'a> {
         answer.ok(200);
         id
     }
+
+    /// Triggers a workflow and gives the run's id.
+    pub async fn trigger(&self, workflow: &str, body: &Value) -> String {
+        let path = format!("/api/v1/workflows/{workflow}/trigger");
+        let started = self.admin.post(&path, body).await.ok(202);
+        started["runId"].as_str().expect("runId").to_owned()
+    }
+
+    /// Waits until a run has ended and gives it.
+    pub async fn ended(&self, run_id: &str) -> Value {
+        eventually("the end of a run", async || {
+            let answer = self.admin.get(&format!("/api/v1/runs/{run_id}")).await;
+            let run = answer.status.is_success().then(|| answer.json())?;
+            (!run["endedAt"].is_null()).then_some(run)
+        })
+        .await
+    }
+
+    /// Waits until a read answers as `wanted` says, and gives its body.
+    pub async fn until(&self, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        eventually(path, async || {
+            let answer = self.admin.get(path).await;
+            let body = answer.status.is_success().then(|| answer.json())?;
+            wanted(&body).then_some(body)
+        })
+        .await
+    }
+
+    fn client_of(&self, created: &Value) -> Client {
+        let key = created["key"].as_str().expect("key");
+        self.system.client().with_key(key)
+    }
 }
 
-async fn new_key(system: &System, org: &str, scopes: &[&str], more: &[&str]) -> String {
-    let mut arguments = vec!["key", "create", "--org", org, "--name", "test"];
-    for scope in scopes {
-        arguments.extend(["--scope", scope]);
-    }
-    arguments.extend(more);
-    let created = system.waypost(&arguments).await;
-    created["key"].as_str().expect("key").to_owned()
+/// Waits until the processes that take commands and queries know a key.
+async fn until_known(client: &Client) {
+    let known = |answer: &Answer| (answer.status != 401).then_some(());
+    eventually("the key to be known", async || {
+        let command = client.post_nothing("/api/v1/workflows/none/trigger").await;
+        let query = client.get("/api/v1/runs/none").await;
+        known(&command).and(known(&query))
+    })
+    .await;
 }

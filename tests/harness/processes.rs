@@ -1,10 +1,13 @@
 //! Our programs as child processes.
 
 use std::fs::File;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
+
+use crate::reaper::Group;
 
 /// Where the built programs lie: beside the folder of this test's own binary.
 pub fn programs() -> PathBuf {
@@ -22,25 +25,27 @@ pub struct Program {
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
     log: PathBuf,
+    group: Group,
     child: Child,
 }
 
 impl Program {
-    /// Starts a built program; what it says goes to `<logs>/<name>.log`.
+    /// Starts a built program; what it says goes to the file `log`.
     pub fn start(
         name: &str,
         arguments: &[&str],
         environment: &[(String, String)],
-        logs: &Path,
+        log: &Path,
+        group: Group,
     ) -> Self {
-        let log = logs.join(format!("{name}.log"));
         let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
-        let child = spawn(name, &arguments, environment, &log);
+        let child = spawn(name, &arguments, environment, log, group);
         Self {
             name: name.to_owned(),
             arguments,
             environment: environment.to_vec(),
-            log,
+            log: log.to_owned(),
+            group,
             child,
         }
     }
@@ -61,7 +66,13 @@ impl Program {
     /// Starts it again as it was started first.
     pub fn restart(&mut self) {
         self.kill();
-        self.child = spawn(&self.name, &self.arguments, &self.environment, &self.log);
+        self.child = spawn(
+            &self.name,
+            &self.arguments,
+            &self.environment,
+            &self.log,
+            self.group,
+        );
     }
 
     /// Holds it still (SIGSTOP).
@@ -106,7 +117,13 @@ impl Drop for Program {
     }
 }
 
-fn spawn(name: &str, arguments: &[String], environment: &[(String, String)], log: &Path) -> Child {
+fn spawn(
+    name: &str,
+    arguments: &[String],
+    environment: &[(String, String)],
+    log: &Path,
+    group: Group,
+) -> Child {
     let log = File::options()
         .create(true)
         .append(true)
@@ -119,6 +136,7 @@ fn spawn(name: &str, arguments: &[String], environment: &[(String, String)], log
         .stdin(Stdio::null())
         .stdout(log.try_clone().expect("a second handle"))
         .stderr(log)
+        .process_group(group.0)
         .spawn()
         .unwrap_or_else(|error| panic!("cannot start {}: {error}", program.display()))
 }

@@ -6,17 +6,21 @@ use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use serde_json::Value;
 
-use crate::eventually;
+use crate::eventually_within;
+
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A request that arrived.
 #[derive(Clone, Debug)]
 pub struct Received {
     /// When.
     pub at: Instant,
-    /// Its path.
+    /// Its method.
+    pub method: Method,
+    /// Its path and query.
     pub path: String,
     /// Its headers.
     pub headers: HeaderMap,
@@ -113,11 +117,13 @@ impl Receiver {
         count: usize,
         wanted: impl Fn(&Received) -> bool,
     ) -> Vec<Received> {
-        eventually("requests at the receiver", async || {
+        let arrived = async || {
             let found: Vec<_> = self.received().into_iter().filter(|r| wanted(r)).collect();
             (found.len() >= count).then_some(found)
-        })
-        .await
+        };
+        let waiting = eventually_within(PATIENCE * 2, "requests at the receiver", arrived);
+        let found = tokio::time::timeout(PATIENCE, waiting).await.ok();
+        found.unwrap_or_else(|| panic!("waited for {count}, there came {:#?}", self.received()))
     }
 }
 
@@ -129,13 +135,15 @@ impl Drop for Receiver {
 
 async fn receive(
     State(inner): State<Arc<Inner>>,
+    method: Method,
     uri: Uri,
     headers: HeaderMap,
     body: Bytes,
 ) -> (StatusCode, HeaderMap, String) {
     let received = Received {
         at: Instant::now(),
-        path: uri.path().to_owned(),
+        method,
+        path: uri.to_string(),
         headers,
         body,
     };

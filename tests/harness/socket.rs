@@ -5,11 +5,12 @@ use std::time::Duration;
 use futures::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
-use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-use crate::System;
+use crate::{System, eventually};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -21,7 +22,12 @@ pub struct Socket {
 impl Socket {
     /// Connects without saying who.
     pub async fn connect(system: &System) -> Self {
-        let (stream, _) = connect_async(format!("ws://{}/ws", system.addr()))
+        Self::connect_to(system, "/ws").await
+    }
+
+    /// The same at another path or query.
+    pub async fn connect_to(system: &System, path: &str) -> Self {
+        let (stream, _) = connect_async(format!("ws://{}{path}", system.addr()))
             .await
             .expect("a socket");
         Self { stream }
@@ -29,12 +35,62 @@ impl Socket {
 
     /// Connects and authenticates by the first frame.
     pub async fn open(system: &System, token: &str) -> Self {
-        let mut socket = Self::connect(system).await;
-        socket
-            .send(&json!({ "type": "auth", "token": token }))
-            .await;
-        assert_eq!(socket.next().await["type"], "ready");
-        socket
+        // The process that holds sockets may hear of a new key a moment after the others.
+        eventually("the key to be known to sockets", async || {
+            let mut socket = Self::connect(system).await;
+            let frame = json!({ "type": "auth", "token": token });
+            socket.send(&frame).await;
+            match socket.receive().await {
+                Message::Text(text) => {
+                    let frame: Value = serde_json::from_str(&text).expect("JSON");
+                    assert_eq!(frame, json!({"type": "ready"}));
+                    Some(socket)
+                }
+                _ => None,
+            }
+        })
+        .await
+    }
+
+    /// Connects with subprotocols and further headers; gives the one that the server selected.
+    pub async fn offer(
+        system: &System,
+        protocols: &str,
+    ) -> Result<(Self, Option<String>), Box<tungstenite::Error>> {
+        let mut request = format!("ws://{}/ws", system.addr())
+            .into_client_request()
+            .expect("a request");
+        let protocols = protocols.parse().expect("a header");
+        request
+            .headers_mut()
+            .insert("sec-websocket-protocol", protocols);
+        let (stream, answer) = connect_async(request).await?;
+        let selected = answer.headers().get("sec-websocket-protocol");
+        let selected = selected.map(|value| value.to_str().expect("text").to_owned());
+        Ok((Self { stream }, selected))
+    }
+
+    /// Subscribes and gives the position from which events follow; passes over the snapshot.
+    pub async fn subscribe(&mut self, id: &str, channel: &str, after: Option<&str>) -> String {
+        let mut frame = json!({"type": "subscribe", "id": id, "channel": channel});
+        if let Some(after) = after {
+            frame["after"] = after.into();
+        }
+        self.send(&frame).await;
+        let subscribed = self.next().await;
+        assert_eq!(subscribed["type"], "subscribed", "{subscribed}");
+        assert_eq!(subscribed["id"], id);
+        if after.is_none() {
+            let snapshot = self.next().await;
+            assert_eq!(snapshot["type"], "snapshot", "{snapshot}");
+            assert_eq!(snapshot["id"], id);
+        }
+        subscribed["position"].as_str().expect("a position").into()
+    }
+
+    /// Hangs up without a word.
+    pub fn cut(self) {
+        drop(self);
     }
 
     /// Sends a frame.

@@ -1,6 +1,6 @@
 //! A running Waypost.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,16 +10,9 @@ use serde_json::Value;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 use tokio::sync::OnceCell;
 
-use crate::{Client, Organization, Program, eventually_within, programs, proxy};
-
-/// How a system runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// All services in one process.
-    One,
-    /// Four processes behind a proxy.
-    Four,
-}
+use crate::reaper::Reaper;
+use crate::shape::{self, Place};
+use crate::{Client, Organization, Program, Shape, eventually_within, programs};
 
 /// A running system with data of its own.
 pub struct System {
@@ -27,6 +20,7 @@ pub struct System {
     addr: SocketAddr,
     programs: Vec<Program>,
     environment: Vec<(String, String)>,
+    reaper: Reaper,
     /// Its own NATS, where the test may hurt it.
     pub nats: Option<LocalNats>,
     /// Its own Postgres, where the test may hurt it.
@@ -34,12 +28,20 @@ pub struct System {
     home: TemporaryHome,
 }
 
-/// Durations that tests do not want to wait for.
-const SHORTENED: &[(&str, &str)] = &[
+/// Durations that tests do not want to wait for, and patience with a machine that builds and tests
+/// at once. Tests of outages set the latter back.
+const SETTINGS: &[(&str, &str)] = &[
     ("WAYPOST_ALLOW_PRIVATE_TARGETS", "1"),
     ("WAYPOST_WEBHOOK_RETRY_SECONDS", "0.1,0.2,0.4"),
+    ("WAYPOST_WEBHOOK_TIMEOUT_SECONDS", "2"),
+    ("WAYPOST_WS_AUTH_SECONDS", "1"),
+    ("WAYPOST_LOG_TIMEOUT_MS", "10000"),
+    ("WAYPOST_LIMIT_PATIENCE_SECONDS", "5"),
+    ("WAYPOST_DEMO", "false"),
     ("WAYPOST_LOG", "info"),
 ];
+
+const START_LIMIT: Duration = Duration::from_mins(1);
 
 static SHARED: OnceCell<System> = OnceCell::const_new();
 
@@ -79,7 +81,7 @@ impl System {
         Self::run(shape, home, environment, settings, (None, None)).await
     }
 
-    /// A system on servers of its own, for tests that kill them.
+    /// A system on servers of its own, for tests that hurt them or look into what they keep.
     pub async fn start_alone(shape: Shape, settings: &[(&str, &str)]) -> Self {
         let home = TemporaryHome::new().expect("a folder");
         let nats = LocalNats::start(home.path(), NatsOptions::default())
@@ -95,14 +97,8 @@ impl System {
                 postgres.reader_url(),
             ),
         ];
-        Self::run(
-            shape,
-            home,
-            environment,
-            settings,
-            (Some(nats), Some(postgres)),
-        )
-        .await
+        let servers = (Some(nats), Some(postgres));
+        Self::run(shape, home, environment, settings, servers).await
     }
 
     async fn run(
@@ -113,17 +109,20 @@ impl System {
         (nats, postgres): (Option<LocalNats>, Option<LocalPostgres>),
     ) -> Self {
         environment.push(("WAYPOST_HOME".to_owned(), home.path().display().to_string()));
-        let all = SHORTENED.iter().chain(settings);
+        let all = SETTINGS.iter().chain(settings);
         environment.extend(all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        let (addr, programs) = match shape {
-            Shape::One => one_process(&environment, home.path()),
-            Shape::Four => four_processes(&environment, home.path()),
-        };
+        let reaper = Reaper::start(home.path());
+        let (addr, programs) = shape.start(Place {
+            environment: &environment,
+            home: home.path(),
+            group: reaper.group(),
+        });
         let system = Self {
             shape,
             addr,
             programs,
             environment,
+            reaper,
             nats,
             postgres,
             home,
@@ -152,9 +151,23 @@ impl System {
         &mut self.programs
     }
 
+    /// All that its processes have said.
+    pub fn said(&self) -> String {
+        self.programs.iter().map(Program::said).collect()
+    }
+
     /// A client without a key.
     pub fn client(&self) -> Client {
         Client::new(&format!("http://{}", self.addr))
+    }
+
+    /// A client of each process' own address, by the program's name.
+    pub fn clients(&self) -> Vec<(&str, Client)> {
+        let clients = self.programs.iter().map(|program| {
+            let addr = program.setting("WAYPOST_ADDR").expect("an address");
+            (program.name(), Client::new(&format!("http://{addr}")))
+        });
+        clients.collect()
     }
 
     /// An organization for one test.
@@ -162,25 +175,46 @@ impl System {
         Organization::create(self).await
     }
 
+    /// One more instance of a service beside those that run, with a client of its own address.
+    pub async fn another(&self, service: &str) -> (Client, Program) {
+        let log = format!("{service}-{}", uuid::Uuid::new_v4().simple());
+        let place = Place {
+            environment: &self.environment,
+            home: self.home.path(),
+            group: self.reaper.group(),
+        };
+        let (addr, program) = shape::start(service, &log, &[], place);
+        until_ready(&program).await;
+        (Client::new(&format!("http://{addr}")), program)
+    }
+
     /// A variable of its processes' environment.
     pub fn setting(&self, name: &str) -> Option<&str> {
-        let found = self
-            .environment
-            .iter()
-            .rev()
-            .find(|(known, _)| known == name);
+        let known = &mut self.environment.iter().rev();
+        let found = known.find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
+    }
+
+    /// A connection to its database.
+    pub async fn database(&self) -> PgConnection {
+        let url = self.setting("DATABASE_URL").expect("DATABASE_URL");
+        PgConnection::connect(url).await.expect("Postgres")
     }
 
     /// Runs the operator's command line and gives the JSON object it printed.
     pub async fn waypost(&self, arguments: &[&str]) -> Value {
-        let output = self.waypost_output(arguments, b"").await;
+        self.waypost_reading(arguments, b"").await
+    }
+
+    /// The same with something on its stdin.
+    pub async fn waypost_reading(&self, arguments: &[&str], stdin: &[u8]) -> Value {
+        let output = self.waypost_output(arguments, stdin).await;
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "waypost {arguments:?}: {stderr}");
         serde_json::from_slice(&output.stdout).expect("one JSON object")
     }
 
-    /// Runs the operator's command line with something on its stdin.
+    /// Runs the operator's command line, whatever comes of it.
     pub async fn waypost_output(&self, arguments: &[&str], stdin: &[u8]) -> std::process::Output {
         use tokio::io::AsyncWriteExt as _;
         let mut child = tokio::process::Command::new(programs().join("waypost"))
@@ -189,6 +223,7 @@ impl System {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
+            .kill_on_drop(true)
             .spawn()
             .expect("waypost starts");
         let mut input = child.stdin.take().expect("a pipe");
@@ -198,58 +233,49 @@ impl System {
         child.wait_with_output().await.expect("waypost ends")
     }
 
+    /// Kills everything at once: all programs, and the servers where they are its own.
+    pub fn crash(&mut self) {
+        for program in &mut self.programs {
+            program.kill();
+        }
+        if let Some(nats) = &mut self.nats {
+            nats.kill();
+        }
+        if let Some(postgres) = &mut self.postgres {
+            postgres.kill();
+        }
+    }
+
+    /// Brings back what [`crash`](Self::crash) has killed.
+    pub async fn revive(&mut self) {
+        if let Some(nats) = &mut self.nats {
+            nats.restart().await.expect("NATS again");
+        }
+        if let Some(postgres) = &mut self.postgres {
+            postgres.restart().await.expect("Postgres again");
+        }
+        for program in &mut self.programs {
+            program.restart();
+        }
+        self.until_ready().await;
+    }
+
     /// Waits until every process says that it is ready.
     pub async fn until_ready(&self) {
         for program in &self.programs {
-            let addr = addr_of(program);
-            let client = Client::new(&format!("http://{addr}"));
-            let what = format!("{} to be ready", program.name());
-            eventually_within(Duration::from_mins(1), &what, async || {
-                let request = client.request(reqwest::Method::GET, "/readyz");
-                let answer = crate::Answer::or_error(request).await.ok()?;
-                answer.status.is_success().then_some(())
-            })
-            .await;
+            until_ready(program).await;
         }
     }
 }
 
-fn addr_of(program: &Program) -> SocketAddr {
-    let addr = program.setting("WAYPOST_ADDR");
-    addr.and_then(|addr| addr.parse().ok()).expect("an address")
-}
-
-fn free_addr() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address")
-}
-
-fn start(
-    name: &str,
-    arguments: &[&str],
-    common: &[(String, String)],
-    home: &Path,
-) -> (SocketAddr, Program) {
-    let addr = free_addr();
-    let mut environment = common.to_vec();
-    environment.push(("WAYPOST_ADDR".to_owned(), addr.to_string()));
-    (addr, Program::start(name, arguments, &environment, home))
-}
-
-fn one_process(environment: &[(String, String)], home: &Path) -> (SocketAddr, Vec<Program>) {
-    let (addr, program) = start("waypost", &["up"], environment, home);
-    (addr, vec![program])
-}
-
-fn four_processes(environment: &[(String, String)], home: &Path) -> (SocketAddr, Vec<Program>) {
-    let (_, projector) = start("projector", &[], environment, home);
-    let (commands, command_api) = start("command-api", &[], environment, home);
-    let (queries, query_api) = start("query-api", &[], environment, home);
-    let (sockets, runner) = start("workflow-runner", &[], environment, home);
-    let addr = proxy::start(proxy::Routes {
-        commands,
-        queries,
-        sockets,
+async fn until_ready(program: &Program) {
+    let addr = program.setting("WAYPOST_ADDR").expect("an address");
+    let client = Client::new(&format!("http://{addr}"));
+    let ready = eventually_within(START_LIMIT * 2, program.name(), async || {
+        let request = client.request(reqwest::Method::GET, "/readyz");
+        let answer = crate::Answer::or_error(request).await.ok()?;
+        answer.status.is_success().then_some(())
     });
-    (addr, vec![projector, command_api, query_api, runner])
+    let in_time = tokio::time::timeout(START_LIMIT, ready).await;
+    assert!(in_time.is_ok(), "not ready: {}", program.said());
 }

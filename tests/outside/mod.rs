@@ -1,1 +1,47 @@
 //! The tests, a module per capability.
+use serde_json::{Value, json};
+
+mod checks;
+mod crash;
+mod deliveries;
+mod documents;
+mod exports;
+mod http_step;
+mod idempotency;
+mod import;
+mod isolation;
+mod keys;
+mod limits;
+mod lists;
+mod live;
+mod ndjson;
+mod operations;
+mod outages;
+mod records;
+mod runs;
+mod secrecy;
+mod targets;
+mod trigger;
+mod webhooks;
+mod websocket;
+mod workflows;
+
+/// Records or other objects, one a line.
+fn ndjson(lines: impl IntoIterator<Item = Value>) -> String {
+    let mut text = String::new();
+    for line in lines {
+        text.push_str(&line.to_string());
+        text.push('\n');
+    }
+    text
+}
+
+/// A workflow of these steps that can be triggered.
+fn active(steps: &Value) -> Value {
+    json!({"name": "Test", "status": "ACTIVE", "steps": steps})
+}
+
+/// A workflow whose runs end as soon as they have begun.
+fn only_begins() -> Value {
+    active(&json!([{"id": "start", "type": "TRIGGER"}]))
+}

@@ -54,13 +54,17 @@ enum Command {
     /// Bring records in from a file.
     Import(commands::import::Import),
     /// Read models.
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  waypost projection list\n  waypost projection dead-letters"
+    )]
     Projection(commands::projection::Projection),
     /// Receive webhooks and workflow calls on this machine and print them.
     Listen(commands::listen::Listen),
     /// Bring Postgres to this version's schema.
     Migrate(commands::migrate::Migrate),
     /// Print the demo's addresses, key and sign-in.
+    #[command(after_help = "Example:\n  waypost demo")]
     Demo,
 }
 

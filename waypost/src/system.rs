@@ -2,6 +2,7 @@
 
 use event_log::{EventLog, Keyring, LogSettings};
 use local_servers::Urls;
+use schemas::{AggregateType, OrgId, StreamId};
 use service::settings::{CommonSettings, DatabaseSettings, Secret};
 
 use crate::Failure;
@@ -27,6 +28,17 @@ impl LogAccess {
         log.map_err(|error| {
             format!("{error}\nIs Waypost running? Start it with `waypost up`.").into()
         })
+    }
+}
+
+/// The organization that a command is for, which must exist: nobody would find again what was given
+/// to another by a slip of the pen.
+pub(crate) async fn organization(log: &EventLog, id: String) -> Result<OrgId, Failure> {
+    let org = OrgId::from(id);
+    let stream = StreamId::new(&org, AggregateType::Organization, org.as_str());
+    match log.last(&stream).await? {
+        Some(_) => Ok(org),
+        None => Err(format!("there is no organization {org}").into()),
     }
 }
 

@@ -4,12 +4,11 @@ mod progress;
 mod rejects;
 mod rows;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use command_api::records::{self, Import as RecordImport, Imported};
 use command_api::{Commands, Origin};
 use domain::record::Kind;
-use schemas::OrgId;
 use serde_json::json;
 use service::settings::CommonSettings;
 
@@ -18,7 +17,7 @@ use self::rejects::Rejects;
 use self::rows::Rows;
 use super::print;
 use crate::Failure;
-use crate::system::LogAccess;
+use crate::system::{LogAccess, organization};
 
 /// Bring records in from a file. The same file again changes nothing where its rows have ids.
 #[derive(Debug, clap::Args)]
@@ -27,7 +26,7 @@ Prints {\"imported\", \"rejected\", \"rejectsFile\"?, \"position\"}.
 
 Examples:
   waypost import --org ORG contacts contacts.csv
-  generate | waypost import --org ORG contacts - --format ndjson")]
+  generate | waypost import --org ORG contacts -")]
 pub(crate) struct Import {
     /// The organization they belong to.
     #[arg(long)]
@@ -37,7 +36,7 @@ pub(crate) struct Import {
     kind: Kind,
     /// A `.csv` or `.ndjson` file, `-` for standard input.
     file: PathBuf,
-    /// What the file holds, where its name does not say.
+    /// What the file holds, where its name does not say; standard input shows it by how it begins.
     #[arg(long, value_enum)]
     format: Option<Format>,
     #[command(flatten)]
@@ -71,7 +70,8 @@ impl Import {
         let rows = Rows::open(&self.file, format, self.kind, progress.clone())?;
         let mut rejects = Rejects::beside(&self.file);
         let commands = Commands::new(self.log.open(common).await?);
-        let (origin, org) = (Origin::default(), OrgId::from(self.org));
+        let org = organization(commands.log(), self.org).await?;
+        let origin = Origin::default();
         let import = RecordImport {
             commands: &commands,
             origin: &origin,
@@ -91,17 +91,23 @@ impl Import {
         report(&imported, rejects)
     }
 
-    fn format(&self) -> Result<Format, Failure> {
+    /// What the file holds; `None` where it shows only when it is read.
+    fn format(&self) -> Result<Option<Format>, Failure> {
         let extension = self
             .file
             .extension()
             .and_then(|extension| extension.to_str());
         match (self.format, extension) {
-            (Some(format), _) => Ok(format),
-            (None, Some("csv")) => Ok(Format::Csv),
-            (None, Some("ndjson" | "jsonl")) => Ok(Format::Ndjson),
+            (Some(format), _) => Ok(Some(format)),
+            (None, Some("csv")) => Ok(Some(Format::Csv)),
+            (None, Some("ndjson" | "jsonl")) => Ok(Some(Format::Ndjson)),
+            (None, _) if self.file == Path::new("-") => Ok(None),
             (None, _) => {
-                Err("say --format csv or --format ndjson: the file's name does not".into())
+                let file = self.file.display();
+                Err(
+                    format!("{file}: say --format csv or --format ndjson: its name does not")
+                        .into(),
+                )
             }
         }
     }

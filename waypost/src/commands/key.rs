@@ -4,13 +4,13 @@ use chrono::{DateTime, Utc};
 use command_api::keys::{self, Giver};
 use command_api::{Commands, Origin};
 use domain::key::Request;
-use schemas::{KeyId, OrgId};
+use schemas::KeyId;
 use serde_json::json;
 use service::settings::CommonSettings;
 
 use super::print;
 use crate::Failure;
-use crate::system::LogAccess;
+use crate::system::{LogAccess, organization};
 
 /// API keys.
 #[derive(Debug, clap::Subcommand)]
@@ -48,6 +48,7 @@ pub(crate) struct Create {
 
 /// Withdraw a key.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  waypost key revoke --org ORG KEYID")]
 pub(crate) struct Revoke {
     /// The organization it acts for.
     #[arg(long)]
@@ -76,7 +77,8 @@ impl Create {
             rate_limit: self.rate_limit,
             expires_at: self.expires,
         };
-        let (origin, org) = (Origin::default(), OrgId::from(self.org));
+        let org = organization(commands.log(), self.org).await?;
+        let origin = Origin::default();
         let done = keys::create(&commands, &origin, &org, Giver::Operator, request).await?;
         print(&done.answer)
     }
@@ -85,7 +87,8 @@ impl Create {
 impl Revoke {
     async fn run(self, common: &CommonSettings) -> Result<(), Failure> {
         let commands = Commands::new(self.log.open(common).await?);
-        let (org, key_id) = (OrgId::from(self.org), KeyId::from(self.key_id));
+        let org = organization(commands.log(), self.org).await?;
+        let key_id = KeyId::from(self.key_id);
         keys::revoke(&commands, &Origin::default(), &org, &key_id).await?;
         print(&json!({ "keyId": key_id }))
     }

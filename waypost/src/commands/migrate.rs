@@ -9,6 +9,7 @@ use crate::{Failure, system};
 
 /// Bring Postgres to this version's schema.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  DATABASE_URL=postgres://… waypost migrate")]
 pub(crate) struct Migrate {
     #[command(flatten)]
     database: DatabaseSettings,

@@ -3,13 +3,12 @@
 use std::path::Path;
 
 use command_api::{Commands, Origin, secrets};
-use schemas::OrgId;
 use serde_json::json;
 use service::settings::CommonSettings;
 
 use super::{print, read_input};
 use crate::Failure;
-use crate::system::LogAccess;
+use crate::system::{LogAccess, organization};
 
 /// Secrets that workflows read as `secrets.<NAME>`.
 #[derive(Debug, clap::Subcommand)]
@@ -38,7 +37,7 @@ impl Secret {
         // The line's end that a terminal or `echo` adds is nobody's secret.
         let value = value.strip_suffix('\n').unwrap_or(&value);
         let commands = Commands::new(set.log.open(common).await?);
-        let org = OrgId::from(set.org);
+        let org = organization(commands.log(), set.org).await?;
         secrets::set(&commands, &Origin::default(), &org, &set.name, value).await?;
         print(&json!({ "name": set.name }))
     }

@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 
 use command_api::{Commands, Origin, workflows};
-use schemas::OrgId;
 use service::settings::CommonSettings;
 
 use super::{print, read_input};
 use crate::Failure;
-use crate::system::LogAccess;
+use crate::system::{LogAccess, organization};
 
 /// Workflows.
 #[derive(Debug, clap::Subcommand)]
@@ -45,7 +44,8 @@ impl Workflow {
             .map(domain::workflow::parse_id)
             .transpose()?;
         let commands = Commands::new(put.log.open(common).await?);
-        let (origin, org) = (Origin::default(), OrgId::from(put.org));
+        let org = organization(commands.log(), put.org).await?;
+        let origin = Origin::default();
         let done = workflows::put(&commands, &origin, &org, id, document).await?;
         print(&done.answer)
     }

@@ -1,6 +1,6 @@
 //! One process among those who share the partitions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,25 +8,58 @@ use async_nats::jetstream::kv::{self, Entry};
 use bytes::Bytes;
 use event_log::{Error, EventLog};
 use futures::future::join_all;
+use futures::stream::FuturesUnordered;
 use futures::{Stream, StreamExt as _};
-use tokio::sync::watch;
-use tokio::time::{Instant, interval, sleep, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 
 use super::mirror::{Mirror, partition_key};
 use super::share::share;
-use super::{Owned, Shared};
+use super::tenure::Tenure;
 
 /// Signs of life within one `ttl`.
-const SIGNS: u32 = 3;
-/// The part of `ttl` by which an owner stops before others may begin.
-const MARGIN: u32 = 6;
+const SIGNS: u32 = 4;
 /// How long a planned handing over waits for work under way.
 const HANDING_OVER: Duration = Duration::from_secs(10);
 const HANDING_OVER_LOOK: Duration = Duration::from_millis(50);
 const AGAIN: Duration = Duration::from_millis(200);
 
+/// Gives signs of life, beside all else: nothing that is slow may hold them up.
+pub(super) struct Signs {
+    id: String,
+    ttl: Duration,
+    members: kv::Store,
+    tenure: Arc<Tenure>,
+}
+
+impl Signs {
+    pub(super) async fn give(self, stop: CancellationToken) {
+        let mut due = interval(self.ttl / SIGNS);
+        due.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut under_way = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                // One that is slow does not keep the next from being sent.
+                _ = due.tick() => under_way.push(self.give_one()),
+                Some(()) = under_way.next() => {}
+                // A sign behind the goodbye would look like a return.
+                () = stop.cancelled() => return,
+            }
+            self.tenure.lapse_if_due();
+        }
+    }
+
+    async fn give_one(&self) {
+        let sent = Instant::now();
+        let put = self.members.put(&self.id, Bytes::from_static(b"alive"));
+        if let Ok(Ok(_)) = timeout(self.ttl, put).await {
+            self.tenure.renew(sent, self.ttl);
+        }
+    }
+}
+
+/// Follows what the others do, and sees that each has its share.
 pub(super) struct Member {
     name: String,
     id: String,
@@ -34,11 +67,10 @@ pub(super) struct Member {
     members: kv::Store,
     partitions: kv::Store,
     mirror: Mirror,
-    shared: Arc<Shared>,
-    publish: watch::Sender<Owned>,
-    owned: BTreeSet<u16>,
-    /// Partitions on their way to somebody else, and when they go at the latest.
-    leaving: BTreeMap<u16, Instant>,
+    tenure: Arc<Tenure>,
+    /// Partitions reached for, by the revision and the lapses at which that was: an answer that
+    /// does not come in time may still come by way of the bucket.
+    reached_for: BTreeMap<u16, (u64, u64)>,
 }
 
 enum Change {
@@ -51,25 +83,30 @@ impl Member {
         log: &EventLog,
         name: &str,
         ttl: Duration,
-        shared: Arc<Shared>,
-        publish: watch::Sender<Owned>,
-    ) -> Result<Self, Error> {
+        tenure: Arc<Tenure>,
+    ) -> Result<(Self, Signs), Error> {
         // Signs of the dead vanish by themselves, long after everybody has noticed.
         let kept = (ttl * 20).max(Duration::from_mins(1));
         let members = log.bucket(&format!("{name}-members"), Some(kept)).await?;
         let partitions = log.bucket(&format!("{name}-partitions"), None).await?;
-        Ok(Self {
+        let id = Uuid::new_v4().simple().to_string();
+        let signs = Signs {
+            id: id.clone(),
+            ttl,
+            members: members.clone(),
+            tenure: Arc::clone(&tenure),
+        };
+        let member = Self {
             name: name.to_owned(),
-            id: Uuid::new_v4().simple().to_string(),
+            id,
             ttl,
             members,
             partitions,
             mirror: Mirror::default(),
-            shared,
-            publish,
-            owned: BTreeSet::new(),
-            leaving: BTreeMap::new(),
-        })
+            tenure,
+            reached_for: BTreeMap::new(),
+        };
+        Ok((member, signs))
     }
 
     pub(super) async fn run(mut self, stop: CancellationToken, _stopped: DropGuard) {
@@ -85,38 +122,38 @@ impl Member {
             );
             tokio::select! {
                 () = stop.cancelled() => break,
-                () = sleep(AGAIN) => self.lapse(),
+                () = sleep(AGAIN) => {}
             }
         }
         self.leave().await;
     }
 
-    /// Gives signs of life and follows the buckets until that fails.
+    /// Follows the buckets until that fails.
     async fn follow(&mut self) -> String {
         self.mirror.begin_again();
         let mut changes = match self.watch().await {
             Ok(changes) => changes,
             Err(fault) => return fault,
         };
-        let mut sign = interval(self.ttl / SIGNS);
-        sign.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let began = Instant::now();
+        let mut look = interval(self.ttl / SIGNS);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let handing_over = !self.leaving.is_empty();
+            let handing_over = self.tenure.is_leaving();
             tokio::select! {
                 change = changes.next() => match change {
                     Some(Ok(change)) => self.take(&change),
                     Some(Err(fault)) => return fault,
                     None => return "the watch ended".to_owned(),
                 },
-                _ = sign.tick() => {
-                    self.give_sign().await;
-                    if self.mirror.deaf_for().is_some_and(|time| time > self.ttl) {
+                _ = look.tick() => {
+                    let heard = self.mirror.heard().unwrap_or(began);
+                    if heard.elapsed() > self.ttl * 2 {
                         return "own signs do not come back".to_owned();
                     }
                 }
                 () = sleep(HANDING_OVER_LOOK), if handing_over => {}
             }
-            self.lapse();
             self.settle().await;
         }
     }
@@ -141,116 +178,79 @@ impl Member {
     fn take(&mut self, change: &Change) {
         match change {
             Change::Member(entry) => self.mirror.take_member(entry, &self.id),
-            Change::Partition(entry) => self.mirror.take_partition(entry),
+            Change::Partition(entry) => {
+                if let Some(partition) = self.mirror.take_partition(entry) {
+                    self.notice_gain(partition);
+                }
+            }
         }
     }
 
-    async fn give_sign(&mut self) {
-        let sent = Instant::now();
-        let put = self.members.put(&self.id, Bytes::from_static(b"alive"));
-        let Ok(Ok(_)) = timeout(self.ttl / SIGNS, put).await else {
+    /// A claim whose answer got lost has reached the bucket all the same.
+    fn notice_gain(&mut self, partition: u16) {
+        let Some((revision, lapses)) = self.reached_for.get(&partition).copied() else {
             return;
         };
-        // What has run out meanwhile must be won again, not prolonged.
-        self.lapse();
-        self.shared
-            .valid_until
-            .send_replace(sent + self.ttl - self.ttl / MARGIN);
-    }
-
-    /// Lets go of everything once the leases have run out.
-    fn lapse(&mut self) {
-        let out = !self.shared.is_current();
-        if out && !(self.owned.is_empty() && self.leaving.is_empty()) {
-            tracing::warn!(name = self.name, "Leases ran out");
-            let lost = std::mem::take(&mut self.owned);
-            let leaving = std::mem::take(&mut self.leaving);
-            for partition in lost.into_iter().chain(leaving.into_keys()) {
-                self.shared.lose(partition);
-            }
-            self.publish();
+        let holder = self.mirror.holder(partition);
+        if holder.is_some_and(|holder| holder.revision > revision && holder.member == self.id) {
+            self.reached_for.remove(&partition);
+            self.tenure.gain(partition, lapses);
         }
     }
 
     /// Brings what is owned towards what should be.
     async fn settle(&mut self) {
-        self.drop_lost();
+        let (mirror, id) = (&self.mirror, &self.id);
+        self.tenure.keep(|partition| {
+            let holder = mirror.holder(partition);
+            holder.is_none_or(|holder| holder.member == *id)
+        });
         let alive = self.mirror.alive(self.ttl);
         let Some(place) = alive.iter().position(|member| *member == self.id) else {
             return;
         };
-        let due = share(usize::from(self.shared.partitions), alive.len(), place);
+        let due = share(usize::from(self.tenure.partitions()), alive.len(), place);
         let mut free = self.free(&alive);
         // Each begins at another place, so that they seldom reach for the same.
         let begin = place * free.len() / alive.len();
         free.rotate_left(begin);
-        while self.owned.len() > due {
-            if let Some(partition) = self.owned.pop_last() {
-                let latest = Instant::now() + HANDING_OVER;
-                self.leaving.insert(partition, latest);
-            }
-        }
-        self.publish();
-        self.hand_over().await;
-        free.truncate(due.saturating_sub(self.owned.len()));
+        self.tenure
+            .withdraw_beyond(due, Instant::now() + HANDING_OVER);
+        self.release(self.tenure.may_leave()).await;
+        free.truncate(due.saturating_sub(self.tenure.owned_count()));
         self.claim(&free).await;
-    }
-
-    /// Partitions that others have taken are theirs.
-    fn drop_lost(&mut self) {
-        let (mirror, id, shared) = (&self.mirror, &self.id, &self.shared);
-        let ours = |partition: &u16| {
-            let holder = mirror.holder(*partition);
-            let ours = holder.is_none_or(|holder| holder.member == *id);
-            if !ours {
-                shared.lose(*partition);
-            }
-            ours
-        };
-        self.owned.retain(ours);
-        self.leaving.retain(|partition, _| ours(partition));
     }
 
     /// Partitions that nobody alive holds, or that we hold from before our leases ran out.
     fn free(&self, alive: &[&str]) -> Vec<u16> {
         let is_free = |partition: &u16| {
-            !self.owned.contains(partition)
-                && !self.leaving.contains_key(partition)
-                && self.mirror.holder(*partition).is_none_or(|holder| {
-                    holder.member == self.id || !alive.contains(&holder.member.as_str())
-                })
+            let holder = self.mirror.holder(*partition);
+            let held = holder.is_some_and(|holder| {
+                holder.member != self.id && alive.contains(&holder.member.as_str())
+            });
+            !held && self.tenure.is_strange(*partition)
         };
-        (0..self.shared.partitions).filter(is_free).collect()
+        (0..self.tenure.partitions()).filter(is_free).collect()
     }
 
     async fn claim(&mut self, wanted: &[u16]) {
+        let lapses = self.tenure.lapses();
+        for partition in wanted {
+            let known = self.mirror.holder(*partition);
+            let revision = known.map_or(0, |holder| holder.revision);
+            self.reached_for.insert(*partition, (revision, lapses));
+        }
         for (partition, revision) in self.change(wanted, &self.id).await {
             self.mirror.changed(partition, &self.id, revision);
-            self.owned.insert(partition);
+            self.reached_for.remove(&partition);
+            self.tenure.gain(partition, lapses);
         }
-        self.lapse();
-        self.publish();
     }
 
-    /// Gives up what is leaving and no longer worked on.
-    async fn hand_over(&mut self) {
-        let now = Instant::now();
-        let ended: Vec<u16> = self
-            .leaving
-            .iter()
-            .filter(|(partition, latest)| !self.shared.is_held(**partition) || **latest <= now)
-            .map(|(partition, _)| *partition)
-            .collect();
-        self.release(&ended).await;
-    }
-
-    async fn release(&mut self, partitions: &[u16]) {
-        for partition in partitions {
-            self.shared.lose(*partition);
-        }
-        for (partition, revision) in self.change(partitions, "").await {
+    async fn release(&mut self, partitions: Vec<u16>) {
+        for (partition, revision) in self.change(&partitions, "").await {
             self.mirror.changed(partition, "", revision);
-            self.leaving.remove(&partition);
+            self.tenure.left(partition);
         }
     }
 
@@ -263,7 +263,7 @@ impl Member {
             let value = Bytes::copy_from_slice(member.as_bytes());
             let key = partition_key(*partition);
             let changed = self.partitions.update(key, value, revision);
-            let changed = timeout(self.ttl / SIGNS, changed).await;
+            let changed = timeout(self.ttl, changed).await;
             changed.ok()?.ok().map(|revision| (*partition, revision))
         });
         join_all(changes).await.into_iter().flatten().collect()
@@ -271,34 +271,12 @@ impl Member {
 
     /// Says goodbye: what is held goes to the others at once.
     async fn leave(mut self) {
-        let held: Vec<u16> = self
-            .owned
-            .iter()
-            .chain(self.leaving.keys())
-            .copied()
-            .collect();
-        self.owned.clear();
-        self.publish();
-        if self.shared.is_current() {
-            let patience = self.ttl;
-            let goodbye = async {
-                self.release(&held).await;
-                let _ = self.members.delete(&self.id).await;
-            };
-            let _ = timeout(patience, goodbye).await;
-        }
-        self.shared.valid_until.send_replace(Instant::now());
-    }
-
-    fn publish(&self) {
-        self.publish.send_if_modified(|published| {
-            let changed = **published != self.owned;
-            if changed {
-                *published = Arc::new(self.owned.clone());
-            }
-            changed
-        });
-        let owned = u32::try_from(self.owned.len()).unwrap_or(u32::MAX);
-        metrics::gauge!("waypost_leases_owned", "work" => self.name.clone()).set(owned);
+        let held = self.tenure.withdraw_all();
+        let patience = self.ttl;
+        let goodbye = async {
+            self.release(held).await;
+            let _ = self.members.delete(&self.id).await;
+        };
+        let _ = timeout(patience, goodbye).await;
     }
 }

@@ -14,6 +14,8 @@ pub(super) struct Mirror {
     partitions: HashMap<u16, Holder>,
     /// The own last sign that came back, and when it did.
     own: Option<(i128, Instant)>,
+    /// Whether all signs from before have been told.
+    current: bool,
 }
 
 /// Who holds a partition.
@@ -33,6 +35,7 @@ pub(super) fn partition_key(partition: u16) -> String {
 
 impl Mirror {
     pub(super) fn take_member(&mut self, entry: &Entry, own_id: &str) {
+        self.current |= entry.seen_current;
         if entry.operation != Operation::Put {
             self.signs.remove(&entry.key);
             return;
@@ -44,11 +47,10 @@ impl Mirror {
         self.signs.insert(entry.key.clone(), sign);
     }
 
-    pub(super) fn take_partition(&mut self, entry: &Entry) {
+    /// Says which partition the entry was about.
+    pub(super) fn take_partition(&mut self, entry: &Entry) -> Option<u16> {
         let number = entry.key.strip_prefix(PARTITION);
-        let Some(partition) = number.and_then(|number| number.parse().ok()) else {
-            return;
-        };
+        let partition = number.and_then(|number| number.parse().ok())?;
         let member = match entry.operation {
             Operation::Put => String::from_utf8_lossy(&entry.value).into_owned(),
             Operation::Delete | Operation::Purge => String::new(),
@@ -59,6 +61,7 @@ impl Mirror {
         if known.revision < revision {
             *known = newer;
         }
+        Some(partition)
     }
 
     /// Notes an own change before the bucket tells of it.
@@ -72,25 +75,21 @@ impl Mirror {
         self.partitions.get(&partition)
     }
 
-    /// How long ago the own last sign came back: a mirror that no longer hears it hears nothing.
-    pub(super) fn deaf_for(&self) -> Option<Duration> {
-        self.own.map(|(_, heard)| heard.elapsed())
+    /// When the own last sign came back: a mirror that no longer hears it hears nothing.
+    pub(super) fn heard(&self) -> Option<Instant> {
+        self.own.map(|(_, heard)| heard)
     }
 
-    /// Those who have given a sign within `ttl`, in order; empty before the own sign has come
-    /// back, which is after all signs that were there before.
+    /// Those who had given a sign within `ttl` when the own last sign was given, in order. Signs
+    /// come back in the order in which the server got them, so those of all others before it are
+    /// known. Empty as long as there is no own sign to judge by.
     pub(super) fn alive(&self, ttl: Duration) -> Vec<&str> {
-        let Some((sign, heard)) = self.own else {
+        let (Some((now, _)), true) = (self.own, self.current) else {
             return Vec::new();
         };
-        // The server's clock stands at this or later.
-        let now = sign + nanos(heard.elapsed());
-        let mut alive: Vec<&str> = self
-            .signs
-            .iter()
-            .filter(|(_, sign)| now - **sign < nanos(ttl))
-            .map(|(member, _)| member.as_str())
-            .collect();
+        let ttl = i128::try_from(ttl.as_nanos()).unwrap_or(i128::MAX);
+        let signs = self.signs.iter().filter(|(_, sign)| now - **sign < ttl);
+        let mut alive: Vec<&str> = signs.map(|(member, _)| member.as_str()).collect();
         alive.sort_unstable();
         alive
     }
@@ -99,9 +98,6 @@ impl Mirror {
     pub(super) fn begin_again(&mut self) {
         self.signs.clear();
         self.own = None;
+        self.current = false;
     }
-}
-
-fn nanos(duration: Duration) -> i128 {
-    i128::try_from(duration.as_nanos()).unwrap_or(i128::MAX)
 }

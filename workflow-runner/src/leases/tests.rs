@@ -105,6 +105,17 @@ async fn a_goodbye_passes_everything_on_at_once() {
 }
 
 #[tokio::test]
+async fn a_newcomer_gets_what_the_dead_and_the_departed_have_left() {
+    let log = log().await;
+    let (dead, departed) = (join(&log).await, join(&log).await);
+    until_shared(&[(&dead, 6), (&departed, 6)]).await;
+    drop(dead);
+    departed.stop().await;
+    let newcomer = join(&log).await;
+    until_shared(&[(&newcomer, 12)]).await;
+}
+
+#[tokio::test]
 async fn a_planned_handing_over_waits_for_work_under_way() {
     let log = log().await;
     let first = join(&log).await;
@@ -126,8 +137,7 @@ async fn leases_that_cannot_be_renewed_run_out_and_are_won_back() {
     let log = log().await;
     let leases = join(&log).await;
     until_shared(&[(&leases, 12)]).await;
-    // As if the process had been suspended: its time is over before it knows.
-    leases.shared.valid_until.send_replace(Instant::now());
+    leases.tenure.expire();
     assert!(!leases.holds(0) && leases.hold(0).is_none());
     let mut owned = leases.owned();
     let lost = owned.wait_for(|owned| owned.is_empty());

@@ -22,10 +22,11 @@ pub(super) struct Rows(mpsc::Receiver<Row>);
 type Source = BufReader<Box<dyn Read + Send>>;
 
 impl Rows {
-    /// Begins to read. A header row that does not fit is found at once.
+    /// Begins to read; without a `format`, as the beginning looks. A header row that does not fit
+    /// is found at once.
     pub(super) fn open(
         path: &Path,
-        format: Format,
+        format: Option<Format>,
         kind: Kind,
         progress: Progress,
     ) -> Result<Self, Failure> {
@@ -34,7 +35,11 @@ impl Rows {
         } else {
             Box::new(File::open(path).map_err(|error| format!("{}: {error}", path.display()))?)
         };
-        let source = BufReader::new(source);
+        let mut source = BufReader::new(source);
+        let format = match format {
+            Some(format) => format,
+            None => format_of(source.fill_buf()?),
+        };
         let (rows, taken) = mpsc::channel(AHEAD);
         match format {
             Format::Csv => {
@@ -51,6 +56,15 @@ impl Rows {
 
     pub(super) fn stream(self) -> impl Stream<Item = Row> {
         futures::stream::unfold(self.0, async |mut rows| Some((rows.recv().await?, rows)))
+    }
+}
+
+/// A JSON object begins with a brace, which no field's name does.
+fn format_of(beginning: &[u8]) -> Format {
+    if beginning.trim_ascii_start().first() == Some(&b'{') {
+        Format::Ndjson
+    } else {
+        Format::Csv
     }
 }
 

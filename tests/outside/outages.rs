@@ -1,0 +1,196 @@
+//! NATS and Postgres away, and back.
+
+use std::time::{Duration, Instant};
+
+use harness::{Answer, Client, Organization, Receiver, System, eventually};
+use serde_json::{Value, json};
+
+use super::active;
+use crate::SHAPE;
+
+/// An answer must not take longer with the log away.
+const AT_ONCE: Duration = Duration::from_secs(2);
+
+fn calling(receiver: &Receiver) -> Value {
+    active(&json!([
+        {"id": "start", "type": "TRIGGER", "next": ["call"]},
+        {"id": "call", "type": "HTTP", "url": receiver.url("/"), "next": ["tell"],
+         "retry": {"maxAttempts": 20, "initialSeconds": 0.2, "maxSeconds": 1}},
+        {"id": "tell", "type": "NOTIFY", "event": "told"},
+    ]))
+}
+
+/// Triggers a few runs, and gives their ids.
+async fn trigger_some(org: &Organization<'_>, workflow: &str) -> Vec<String> {
+    let mut runs = Vec::new();
+    for _ in 0..10 {
+        runs.push(org.trigger(workflow, &json!({})).await);
+    }
+    runs
+}
+
+async fn assert_all_end(org: &Organization<'_>, runs: &[String]) {
+    for run_id in runs {
+        assert_eq!(org.ended(run_id).await["state"], "SUCCEEDED");
+    }
+}
+
+async fn answered_at_once(client: &Client, path: &str) -> Answer {
+    let sent = Instant::now();
+    let answer = client.post_nothing(path).await;
+    assert!(sent.elapsed() < AT_ONCE, "after {:?}", sent.elapsed());
+    answer
+}
+
+/// Waits until a workflow can be triggered again.
+async fn until_triggered(org: &Organization<'_>, path: &str) -> String {
+    eventually("triggers to go on", async || {
+        let answer = org.admin.post_nothing(path).await;
+        let started = (answer.status == 202).then(|| answer.json())?;
+        started["runId"].as_str().map(str::to_owned)
+    })
+    .await
+}
+
+async fn put_contact(org: &Organization<'_>, id: &str) -> Answer {
+    let path = format!("/api/v1/records/contacts/{id}");
+    org.admin.put(&path, &json!({"email": "a@b.c"})).await
+}
+
+#[tokio::test]
+async fn without_the_log_commands_are_refused_at_once_and_reads_go_on() {
+    let mut system = System::start_alone(SHAPE, &[]).await;
+    let mut nats = system.nats.take().unwrap();
+    let org = system.organization().await;
+    let receiver = Receiver::start().await;
+    receiver.delay(Duration::from_millis(300));
+    let hook = json!({"url": receiver.url("/hook"), "events": ["run.succeeded"]});
+    org.admin.post("/api/v1/webhooks", &hook).await.ok(201);
+    let workflow = org.workflow(&calling(&receiver)).await;
+    let trigger = format!("/api/v1/workflows/{workflow}/trigger");
+    let ended = org.trigger(&workflow, &json!({})).await;
+    org.ended(&ended).await;
+
+    for held in [false, true] {
+        put_contact(&org, "before").await;
+        let under_way = trigger_some(&org, &workflow).await;
+        if held {
+            nats.pause();
+        } else {
+            nats.kill();
+        }
+        for _ in 0..3 {
+            answered_at_once(&org.admin, &trigger).await.error(500);
+        }
+        let sent = Instant::now();
+        put_contact(&org, "meanwhile").await.error(503);
+        assert!(sent.elapsed() < AT_ONCE);
+        let run = format!("/api/v1/runs/{ended}");
+        assert_eq!(org.admin.get(&run).await.ok(200)["state"], "SUCCEEDED");
+        org.admin.get("/api/v1/workflows").await.ok(200);
+        assert_eq!(org.admin.get("/api/export/contacts").await.status, 200);
+        system.client().get("/healthz").await.ok(200);
+
+        if held {
+            nats.resume();
+        } else {
+            nats.restart().await.expect("NATS again");
+        }
+        let after = until_triggered(&org, &trigger).await;
+        assert_all_end(&org, &under_way).await;
+        assert_all_end(&org, &[after]).await;
+        eventually("records to go on", async || {
+            let answer = put_contact(&org, "after").await;
+            answer.status.is_success().then_some(())
+        })
+        .await;
+    }
+    // Each run that ended is told of, once.
+    let list = format!("/api/v1/workflows/{workflow}/runs?state=SUCCEEDED");
+    let all = format!("/api/v1/workflows/{workflow}/runs");
+    let total = org.until(&all, |_| true).await["total"].clone();
+    org.until(&list, |list| list["total"] == total).await;
+    let hooks = usize::try_from(total.as_u64().unwrap()).unwrap();
+    let told = receiver.wait_for(hooks, |call| call.path == "/hook").await;
+    let mut runs: Vec<_> = told
+        .iter()
+        .map(|r| r.json()["data"]["runId"].to_string())
+        .collect();
+    runs.sort();
+    runs.dedup();
+    assert_eq!(runs.len(), hooks);
+}
+
+#[tokio::test]
+async fn without_the_read_models_triggers_go_on_and_all_is_caught_up_later() {
+    let mut system = System::start_alone(SHAPE, &[]).await;
+    let mut postgres = system.postgres.take().unwrap();
+    let org = system.organization().await;
+    let receiver = Receiver::start().await;
+    let workflow = org.workflow(&calling(&receiver)).await;
+    let trigger = format!("/api/v1/workflows/{workflow}/trigger");
+    let ended = org.trigger(&workflow, &json!({})).await;
+    org.ended(&ended).await;
+    let terms = json!({"name": "limited", "scopes": ["workflows:trigger"], "rateLimit": 10});
+    let (limited, _) = org.unused_key(&terms).await;
+    for _ in 0..4 {
+        limited.post_nothing(&trigger).await.ok(202);
+    }
+
+    postgres.kill();
+    for _ in 0..6 {
+        limited.post_nothing(&trigger).await.ok(202);
+    }
+    let refused = limited.post_nothing(&trigger).await;
+    refused.error(429);
+    assert!(refused.header("retry-after").is_some());
+    let meanwhile = trigger_some(&org, &workflow).await;
+    // Runs need no read models either.
+    receiver.wait_for(21, |_| true).await;
+    put_contact(&org, "meanwhile").await.ok(201);
+    let run = format!("/api/v1/runs/{ended}");
+    for path in [
+        run.as_str(),
+        "/api/v1/workflows",
+        "/api/v1/keys",
+        "/api/v1/webhooks",
+    ] {
+        org.admin.get(path).await.error(503);
+    }
+    for format in ["csv", "excel", "pdf"] {
+        let path = format!("/api/export/contacts?format={format}");
+        org.admin.get(&path).await.error(500);
+    }
+    system.client().get("/healthz").await.ok(200);
+
+    postgres.restart().await.expect("Postgres again");
+    assert_all_end(&org, &meanwhile).await;
+    org.until("/api/v1/records/contacts/meanwhile", |_| true)
+        .await;
+    let csv = org.admin.get("/api/export/contacts").await.text();
+    assert!(csv.contains("meanwhile"), "{csv}");
+    // What was counted alone is not forgotten.
+    limited.post_nothing(&trigger).await.error(429);
+    let all = format!("/api/v1/workflows/{workflow}/runs?state=SUCCEEDED");
+    org.until(&all, |list| list["total"] == 21).await;
+}
+
+#[tokio::test]
+async fn with_both_away_all_heals_by_itself() {
+    let mut system = System::start_alone(SHAPE, &[]).await;
+    let (mut nats, mut postgres) = (system.nats.take().unwrap(), system.postgres.take().unwrap());
+    let org = system.organization().await;
+    let receiver = Receiver::start().await;
+    let workflow = org.workflow(&calling(&receiver)).await;
+    let trigger = format!("/api/v1/workflows/{workflow}/trigger");
+    let mut runs = trigger_some(&org, &workflow).await;
+    nats.kill();
+    postgres.kill();
+    answered_at_once(&org.admin, &trigger).await.error(500);
+    org.admin.get("/api/v1/workflows").await.error(503);
+    postgres.restart().await.expect("Postgres again");
+    nats.restart().await.expect("NATS again");
+    runs.push(until_triggered(&org, &trigger).await);
+    assert_all_end(&org, &runs).await;
+    system.until_ready().await;
+}

@@ -1,0 +1,238 @@
+//! Every run ends, and says why.
+
+use std::time::Duration;
+
+use async_nats::HeaderMap;
+use schemas::Event;
+use serde_json::{Value, json};
+
+use crate::receiver::{Answer, Receiver};
+use crate::world::{World, http, notify, trigger, workflow};
+
+async fn failure(world: &World, steps: &[Value], payload: Value) -> String {
+    world.save("w", workflow(steps)).await;
+    let _runner = world.runner().await;
+    let run = world.trigger("w", payload).await;
+    match world.ended(&run).await {
+        Event::RunFailed(failed) => failed.error,
+        other => panic!("the run did not fail: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_that_will_not_pass_fails_at_once() {
+    let (world, receiver) = (World::new().await, Receiver::start().await);
+    receiver.usually(Answer::status(422).text("no such lead"));
+    let steps = [trigger(), http("call", &receiver.url("/"), json!({}))];
+    let error = failure(&world, &steps, json!({})).await;
+    assert_eq!(error, "step call: HTTP 422: no such lead");
+    assert_eq!(receiver.received().len(), 1);
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let (world, receiver) = (World::new().await, Receiver::start().await);
+    receiver.usually(Answer::status(302).with("location", "/elsewhere"));
+    let steps = [trigger(), http("call", &receiver.url("/"), json!({}))];
+    let error = failure(&world, &steps, json!({})).await;
+    assert_eq!(error, "step call: HTTP 302");
+    assert_eq!(receiver.received().len(), 1);
+}
+
+#[tokio::test]
+async fn attempts_come_to_an_end() {
+    let (world, receiver) = (World::new().await, Receiver::start().await);
+    receiver.usually(Answer::status(503));
+    let steps = [trigger(), http("call", &receiver.url("/"), json!({}))];
+    let error = failure(&world, &steps, json!({})).await;
+    assert_eq!(error, "step call: HTTP 503");
+    assert_eq!(receiver.received().len(), 3);
+}
+
+#[tokio::test]
+async fn nobody_listening_is_a_failure_with_a_reason() {
+    let world = World::new().await;
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let url = format!("http://127.0.0.1:{port}/secret-path");
+    let steps = [trigger(), http("call", &url, json!({}))];
+    let error = failure(&world, &steps, json!({})).await;
+    assert!(error.starts_with("step call: cannot connect"), "{error}");
+    assert!(!error.contains("secret-path"), "{error}");
+}
+
+#[tokio::test]
+async fn a_slow_answer_is_no_answer() {
+    let (world, receiver) = (World::new().await, Receiver::start().await);
+    receiver.usually(Answer::status(200).after(Duration::from_mins(1)));
+    let extra = json!({ "timeoutSeconds": 1, "retry": { "maxAttempts": 1 } });
+    let steps = [trigger(), http("call", &receiver.url("/"), extra)];
+    let error = failure(&world, &steps, json!({})).await;
+    assert_eq!(error, "step call: no answer in time");
+}
+
+#[tokio::test]
+async fn a_template_that_cannot_be_rendered_names_its_place() {
+    let (world, receiver) = (World::new().await, Receiver::start().await);
+    let body = json!({ "body": { "lead": ["{{ trigger.lead.id }}"] } });
+    let steps = [trigger(), http("call", &receiver.url("/"), body)];
+    let error = failure(&world, &steps, json!({})).await;
+    let expected =
+        "step call: body.lead[0]: {{ trigger.lead.id }}: this names something that is not there";
+    assert_eq!(error, expected);
+    assert!(receiver.received().is_empty());
+}
+
+#[tokio::test]
+async fn a_header_cannot_be_broken_out_of() {
+    let (world, receiver) = (World::new().await, Receiver::start().await);
+    let headers = json!({ "headers": { "X-Name": "{{ trigger.name }}" } });
+    let steps = [trigger(), http("call", &receiver.url("/"), headers)];
+    let error = failure(&world, &steps, json!({ "name": "a\r\nX-Admin: 1" })).await;
+    assert_eq!(error, "step call: headers.X-Name: cannot be sent");
+    assert!(receiver.received().is_empty());
+}
+
+#[tokio::test]
+async fn an_address_that_is_none_fails_at_once() {
+    let world = World::new().await;
+    let steps = [trigger(), http("call", "{{ trigger.url }}", json!({}))];
+    let error = failure(&world, &steps, json!({ "url": "ftp://example.com/" })).await;
+    assert_eq!(
+        error,
+        "step call: the address must begin with http:// or https://"
+    );
+}
+
+#[tokio::test]
+async fn a_version_that_is_not_there_ends_the_run() {
+    let world = World::new().await;
+    world.save("w", workflow(&[trigger()])).await;
+    let _runner = world.runner().await;
+    let run = world.trigger_version("w", 9, json!({})).await;
+    let missing = world.trigger("nobody", json!({})).await;
+    for run in [run, missing] {
+        match world.ended(&run).await {
+            Event::RunFailed(failed) => {
+                assert!(failed.error.ends_with("of the workflow is not in the log"));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_run_follows_the_version_it_was_triggered_with() {
+    let world = World::new().await;
+    world
+        .save("w", workflow(&[trigger(), notify("old", &json!({}))]))
+        .await;
+    world
+        .save("w", workflow(&[trigger(), notify("new", &json!({}))]))
+        .await;
+    let _runner = world.runner().await;
+    for (version, step) in [(1, "old"), (2, "new")] {
+        let run = world.trigger_version("w", version, json!({})).await;
+        world.ended(&run).await;
+        let ran = world.events(&run).await.into_iter().any(|recorded| {
+            matches!(recorded.event, Event::RunStepSucceeded(done) if done.step_id.as_str() == step)
+        });
+        assert!(ran, "{step} did not run");
+    }
+}
+
+#[tokio::test]
+async fn a_run_with_an_event_that_nobody_can_read_is_ended() {
+    let (world, receiver) = (World::new().await, Receiver::start().await);
+    receiver.then(Answer::status(503).with("retry-after", "1"));
+    let extra = json!({ "retry": { "maxAttempts": 5, "initialSeconds": 1, "maxSeconds": 1 } });
+    let steps = [trigger(), http("call", &receiver.url("/"), extra)];
+    world.save("w", workflow(&steps)).await;
+    let runner = world.runner().await;
+    let run = world.trigger("w", json!({})).await;
+    world
+        .until(&run, "the wait", |event| {
+            matches!(event, Event::RunWaiting(_))
+        })
+        .await;
+    runner.kill().await;
+
+    let mut headers = HeaderMap::new();
+    headers.insert("ce-type", "run.from_the_future.v9");
+    let subject = world.log.subject_of(&world.stream(&run));
+    let context = async_nats::jetstream::new(connect_past_the_log().await);
+    let published = context
+        .publish_with_headers(subject, headers, "{}".into())
+        .await;
+    published.unwrap().await.unwrap();
+
+    let _runner = world.runner().await;
+    let ended = async {
+        loop {
+            match world.log.last(&world.stream(&run)).await {
+                Ok(Some(last)) => return last.event,
+                _ => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        }
+    };
+    let ended = tokio::time::timeout(crate::world::PATIENCE, ended)
+        .await
+        .unwrap();
+    assert!(matches!(ended, Event::RunFailed(_)), "{ended:?}");
+}
+
+async fn connect_past_the_log() -> async_nats::Client {
+    let url = url::Url::parse(&std::env::var("NATS_URL").unwrap()).unwrap();
+    let user = url.username().to_owned();
+    let password = url.password().unwrap_or_default().to_owned();
+    let options = async_nats::ConnectOptions::new().user_and_password(user, password);
+    let address = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap_or(4222));
+    options.connect(address).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_run_past_its_time_fails_even_over_a_call() {
+    let (world, receiver) = (World::new().await, Receiver::start().await);
+    receiver.usually(Answer::status(200).after(Duration::from_mins(1)));
+    let mut definition = workflow(&[trigger(), http("call", &receiver.url("/"), json!({}))]);
+    definition["timeoutSeconds"] = json!(1);
+    world.save("w", definition).await;
+    let _runner = world.runner().await;
+    let run = world.trigger("w", json!({})).await;
+    let Event::RunFailed(failed) = world.ended(&run).await else {
+        panic!("the run did not fail");
+    };
+    assert_eq!(failed.error, "the run did not end within its 1 seconds");
+}
+
+#[tokio::test]
+async fn a_run_is_called_off_over_a_call_and_over_a_wait() {
+    let (world, receiver) = (World::new().await, Receiver::start().await);
+    let extra = json!({ "retry": { "maxAttempts": 5, "initialSeconds": 60, "maxSeconds": 60 } });
+    let steps = [trigger(), http("call", &receiver.url("/"), extra)];
+    world.save("w", workflow(&steps)).await;
+    let runner = world.runner().await;
+
+    receiver.then(Answer::status(200).after(Duration::from_mins(1)));
+    let calling = world.trigger("w", json!({})).await;
+    receiver.wait_for(1).await;
+    world.cancel(&calling).await;
+
+    receiver.then(Answer::status(503));
+    let waiting = world.trigger("w", json!({})).await;
+    world
+        .until(&waiting, "the wait", |event| {
+            matches!(event, Event::RunWaiting(_))
+        })
+        .await;
+    world.cancel(&waiting).await;
+
+    // Nothing is under way any more, so the end does not have to wait for anything.
+    runner.stop().await;
+    for run in [calling, waiting] {
+        assert_eq!(world.names(&run).await.last().unwrap(), "cancelled");
+    }
+}

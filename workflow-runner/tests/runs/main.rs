@@ -1,0 +1,15 @@
+//! Runs over a real log with real receivers, and without Postgres.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "tests fail by panicking"
+)]
+
+mod ending;
+mod load;
+mod ownership;
+mod receiver;
+mod secrets;
+mod steps;
+mod waiting;
+mod world;

@@ -1,0 +1,320 @@
+//! A log of a test's own on the server that `NATS_URL` names, with workflows and runs in it.
+
+use std::env;
+use std::sync::Arc;
+use std::time::Duration;
+
+use event_log::{Commit, EventLog, Expected, Keyring, LogSettings, Owner, Write};
+use schemas::workflow::{Saved, Triggered};
+use schemas::{
+    AggregateType, Context, Event, EventId, NewEvent, OrgId, Recorded, RunId, StreamId,
+    Traceparent, WorkflowId, run, secret,
+};
+use serde_json::{Map, Value};
+use service::SystemClock;
+use service::health::Readiness;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+use workflow_runner::runs::{self, Dependencies, RunSettings};
+use workflow_runner::targets::{TargetSettings, Targets};
+
+/// Far longer than anything takes; only a failing test waits for it.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) struct World {
+    pub(crate) log: EventLog,
+    pub(crate) org: OrgId,
+    settings: LogSettings,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        if let Ok(log) = env::var("RUNS_LOG") {
+            let log_format = service::settings::LogFormat::Text;
+            let home = ".".into();
+            let common = service::settings::CommonSettings {
+                home,
+                log,
+                log_format,
+            };
+            let _ = service::telemetry::init(&common);
+        }
+        let url = env::var("NATS_URL").expect("NATS_URL names a server for tests");
+        let mut settings = LogSettings::at(url);
+        let unique = Uuid::new_v4().simple().to_string();
+        settings.log_prefix = format!("runs{}", &unique[..12]);
+        Self {
+            log: connect(&settings).await,
+            org: OrgId::from(Uuid::new_v4()),
+            settings,
+        }
+    }
+
+    /// A connection of its own, as another process would have.
+    pub(crate) async fn another_log(&self) -> EventLog {
+        connect(&self.settings).await
+    }
+
+    /// Saves a version of a workflow.
+    pub(crate) async fn save(&self, id: &str, definition: Value) {
+        let workflow_id = WorkflowId::from(id);
+        let definition = domain::workflow::parse(&workflow_id, definition).unwrap();
+        let stream = StreamId::new(&self.org, AggregateType::Workflow, id);
+        let last = self.log.last(&stream).await.unwrap();
+        let version = match last.as_ref().map(|last| &last.event) {
+            Some(Event::WorkflowSaved(saved)) => saved.version + 1,
+            _ => 1,
+        };
+        let saved = Event::WorkflowSaved(Saved {
+            workflow_id,
+            version,
+            definition,
+        });
+        let seen = last.map(|last| last.sequence);
+        self.append(&stream, seen, saved).await;
+    }
+
+    pub(crate) async fn set_secret(&self, name: &str, value: &str) {
+        let owner = Owner::Organization(self.org.clone());
+        let set = Event::SecretSet(secret::Set {
+            name: name.to_owned(),
+            value: self.log.vault().seal(&owner, value).await.unwrap(),
+        });
+        let stream = StreamId::new(&self.org, AggregateType::Secret, name);
+        self.append(&stream, None, set).await;
+    }
+
+    pub(crate) async fn append(&self, stream: &StreamId, seen: Option<u64>, event: Event) -> u64 {
+        let commit = commit(stream, seen, event);
+        self.log.commit(commit).await.unwrap().sequence()
+    }
+
+    pub(crate) async fn trigger(&self, workflow: &str, payload: Value) -> RunId {
+        self.trigger_version(workflow, 1, payload).await
+    }
+
+    pub(crate) async fn trigger_version(
+        &self,
+        workflow: &str,
+        version: u32,
+        payload: Value,
+    ) -> RunId {
+        let (id, commit) = self.triggering(workflow, version, payload);
+        self.log.commit(commit).await.unwrap();
+        id
+    }
+
+    /// Triggers many runs at once.
+    pub(crate) async fn trigger_many(&self, workflow: &str, count: usize) -> Vec<RunId> {
+        let triggers =
+            (0..count).map(|nth| self.triggering(workflow, 1, serde_json::json!({ "n": nth })));
+        let (ids, commits): (Vec<_>, Vec<_>) = triggers.unzip();
+        for done in self.log.commit_each(commits).await {
+            done.unwrap();
+        }
+        ids
+    }
+
+    fn triggering(&self, workflow: &str, version: u32, payload: Value) -> (RunId, Commit) {
+        let id = RunId::from(Uuid::now_v7());
+        let Value::Object(trigger_payload) = payload else {
+            panic!("a payload is an object");
+        };
+        let triggered = Event::WorkflowTriggered(Triggered {
+            run_id: id.clone(),
+            workflow_id: WorkflowId::from(workflow),
+            workflow_version: version,
+            trigger_payload,
+        });
+        let commit = commit(&self.stream(&id), None, triggered);
+        (id, commit)
+    }
+
+    pub(crate) fn stream(&self, run: &RunId) -> StreamId {
+        StreamId::new(&self.org, AggregateType::Run, run.as_str())
+    }
+
+    pub(crate) async fn events(&self, run: &RunId) -> Vec<Recorded> {
+        self.log.load(&self.stream(run)).await.unwrap()
+    }
+
+    /// The events' names in order, without their common prefix.
+    pub(crate) async fn names(&self, run: &RunId) -> Vec<String> {
+        let events = self.events(run).await;
+        let name = |recorded: &Recorded| recorded.event.name().replace("run.", "");
+        events.iter().map(name).collect()
+    }
+
+    /// Calls a run off as the API does.
+    pub(crate) async fn cancel(&self, run: &RunId) {
+        loop {
+            let events = self.events(run).await;
+            let Event::WorkflowTriggered(triggered) = &events[0].event else {
+                panic!("no trigger");
+            };
+            let cancelled = Event::RunCancelled(run::Cancelled {
+                run_id: run.clone(),
+                workflow_id: triggered.workflow_id.clone(),
+            });
+            let seen = events.last().map(|last| last.sequence);
+            let commit = commit(&self.stream(run), seen, cancelled);
+            match self.log.commit(commit).await {
+                Ok(_) => return,
+                Err(event_log::AppendError::Conflict) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    /// Waits until the run has ended; gives back its last event.
+    pub(crate) async fn ended(&self, run: &RunId) -> Event {
+        self.until(run, "the end", is_end).await
+    }
+
+    /// Waits until the run's last event is such.
+    pub(crate) async fn until(
+        &self,
+        run: &RunId,
+        what: &str,
+        is_it: impl Fn(&Event) -> bool,
+    ) -> Event {
+        let stream = self.stream(run);
+        let end = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let last = self.log.last(&stream).await.unwrap().unwrap().event;
+            if is_it(&last) {
+                return last;
+            }
+            assert!(
+                tokio::time::Instant::now() < end,
+                "{what} does not come, the last event is {last:?}"
+            );
+            tokio::time::sleep(Duration::from_millis(3)).await;
+        }
+    }
+
+    pub(crate) async fn runner(&self) -> Runner {
+        self.runner_with(settings()).await
+    }
+
+    pub(crate) async fn runner_with(&self, settings: RunSettings) -> Runner {
+        Runner::start(self.another_log().await, settings, true)
+    }
+}
+
+pub(crate) fn is_end(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::RunSucceeded(_) | Event::RunFailed(_) | Event::RunCancelled(_)
+    )
+}
+
+pub(crate) fn settings() -> RunSettings {
+    RunSettings {
+        lease: Duration::from_millis(900),
+        checkpoint: Duration::from_millis(100),
+        shutdown: Duration::from_secs(2),
+        ..RunSettings::default()
+    }
+}
+
+/// A runner as one process has it.
+pub(crate) struct Runner {
+    task: JoinHandle<Result<(), event_log::Error>>,
+    shutdown: CancellationToken,
+    pub(crate) readiness: Readiness,
+}
+
+impl Runner {
+    pub(crate) fn start(log: EventLog, settings: RunSettings, allow_private: bool) -> Self {
+        let shutdown = CancellationToken::new();
+        let readiness = Readiness::default();
+        let dependencies = Dependencies {
+            log,
+            clock: Arc::new(SystemClock),
+            targets: Targets::new(TargetSettings { allow_private }).unwrap(),
+            readiness: readiness.clone(),
+            settings,
+        };
+        let task = tokio::spawn(runs::run(dependencies, shutdown.clone()));
+        Self {
+            task,
+            shutdown,
+            readiness,
+        }
+    }
+
+    /// Ends as at a clean shutdown.
+    pub(crate) async fn stop(self) {
+        self.shutdown.cancel();
+        self.task.await.unwrap().unwrap();
+    }
+
+    /// Ends as at a kill -9: nothing is finished, said or given up.
+    pub(crate) async fn kill(self) {
+        self.task.abort();
+        let _ = self.task.await;
+    }
+}
+
+async fn connect(settings: &LogSettings) -> EventLog {
+    let keyring = Keyring::from_master(&[9; 32]);
+    EventLog::connect(settings, keyring).await.unwrap()
+}
+
+fn commit(stream: &StreamId, seen: Option<u64>, event: Event) -> Commit {
+    let id = Uuid::now_v7();
+    let trace = Traceparent::from_parts(id.as_u128(), 7);
+    let event = NewEvent {
+        id: EventId(id),
+        time: chrono::Utc::now(),
+        event,
+        context: Context {
+            correlation_id: Some("request-1".to_owned()),
+            causation_id: Some("request-1".to_owned()),
+            traceparent: Some(trace),
+        },
+        receipt: None,
+    };
+    Commit::from(Write {
+        stream: stream.clone(),
+        expected: Expected::after(seen),
+        events: vec![event],
+    })
+}
+
+/// A workflow whose steps follow each other.
+pub(crate) fn workflow(steps: &[Value]) -> Value {
+    let mut steps: Vec<Map<String, Value>> = steps
+        .iter()
+        .map(|step| step.as_object().unwrap().clone())
+        .collect();
+    let ids: Vec<Value> = steps.iter().map(|step| step["id"].clone()).collect();
+    for (step, next) in steps.iter_mut().zip(ids.into_iter().skip(1)) {
+        step.entry("next")
+            .or_insert_with(|| Value::Array(vec![next]));
+    }
+    serde_json::json!({ "name": "Test", "status": "ACTIVE", "timeoutSeconds": 60, "steps": steps })
+}
+
+pub(crate) fn trigger() -> Value {
+    serde_json::json!({ "id": "start", "type": "TRIGGER" })
+}
+
+pub(crate) fn notify(id: &str, data: &Value) -> Value {
+    serde_json::json!({ "id": id, "type": "NOTIFY", "event": "told", "data": data })
+}
+
+/// An HTTP step; `extra` sets further fields.
+pub(crate) fn http(id: &str, url: &str, extra: Value) -> Value {
+    let mut step = serde_json::json!({
+        "id": id, "type": "HTTP", "method": "POST", "url": url, "timeoutSeconds": 5,
+        "retry": { "maxAttempts": 3, "initialSeconds": 0.02, "maxSeconds": 0.05 },
+    });
+    let Value::Object(extra) = extra else {
+        panic!("fields are an object");
+    };
+    step.as_object_mut().unwrap().extend(extra);
+    step
+}
