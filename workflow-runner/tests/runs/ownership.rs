@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use schemas::{Event, Recorded, RunId};
 use serde_json::json;
+use workflow_runner::runs::RunSettings;
 
 use crate::receiver::{Answer, Receiver};
-use crate::world::{Runner, World, http, is_end, notify, trigger, workflow};
+use crate::world::{Runner, World, http, is_end, notify, settings, trigger, workflow};
 
 async fn world_with_three_steps(receiver: &Receiver) -> World {
     let world = World::new().await;
@@ -58,8 +59,13 @@ async fn runs_triggered_without_a_runner_wait_for_one() {
 async fn two_runners_share_the_runs_and_do_each_once() {
     let receiver = Receiver::start().await;
     let world = world_with_three_steps(&receiver).await;
-    let _first = world.runner().await;
-    let _second = world.runner().await;
+    // Long enough that no lease runs out over a busy machine: then a call may be repeated.
+    let settings = || RunSettings {
+        lease: Duration::from_secs(6),
+        ..settings()
+    };
+    let _first = world.runner_with(settings()).await;
+    let _second = world.runner_with(settings()).await;
     let mut runs = Vec::new();
     // Also while the second takes its share over from the first.
     for _ in 0..10 {
