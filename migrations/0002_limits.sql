@@ -3,24 +3,27 @@
 --
 -- A counter is named by its policy and its caller, such as hourly/<key id>. Time is this
 -- database's own, in whole seconds since 1970, so that any number of processes share one clock.
--- What is counted in a second counts until the end of that second + span: never more than the
--- quota in any span, and at most one second stricter than that.
+-- In a rolling window, what is counted in a second counts until the end of that second + span:
+-- never more than the quota in any span, and at most one second stricter than that. A fixed window
+-- begins at whole multiples of its span and is counted as a whole, under its first second.
 
 -- One row for each counter. The second under way is kept here, so that a check writes one row.
 CREATE TABLE limit_windows (
     counter  text   COLLATE "C" PRIMARY KEY,
-    -- All that counts now, this second included; kept so that no check has to add it up.
-    total    bigint NOT NULL,
-    -- The last second in which a check was decided (of a fixed window: its first second).
+    -- The last second in which a check was decided, and what was counted in it.
     second   bigint NOT NULL,
-    -- What was counted in that second.
     used     bigint NOT NULL,
+    -- What else counts: the sum of limit_seconds, kept so that no check has to add it up.
+    earlier  bigint NOT NULL,
     -- The first second in limit_seconds that still counts; null where none does.
     oldest   bigint,
     -- From this second on nothing counts any more, and the counter can be swept away.
     ends     bigint NOT NULL,
-    -- Of the last call of admit: the counter's place in it, and how many checks were admitted.
+    -- Of the last call of admit: the counter's place in it, its quota, its checks, and how many of
+    -- these were admitted.
     place    bigint NOT NULL,
+    quota    bigint NOT NULL,
+    checks   bigint NOT NULL,
     admitted bigint NOT NULL
 ) WITH (fillfactor = 50); -- rewritten by every check: room for new versions on the same page
 
@@ -33,46 +36,28 @@ CREATE TABLE limit_seconds (
     PRIMARY KEY (counter, second)
 );
 
--- The second under which `now_second` is counted: a fixed window is counted as a whole, and begins
--- at whole multiples of its span.
-CREATE FUNCTION limit_bucket(now_second bigint, span bigint, fixed boolean) RETURNS bigint
-LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE WHEN fixed THEN now_second - now_second % span ELSE now_second END
-$$;
-
--- The first second that still counts at `now_second`.
-CREATE FUNCTION limit_horizon(now_second bigint, span bigint, fixed boolean) RETURNS bigint
-LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE WHEN fixed THEN now_second - now_second % span ELSE now_second - span END
-$$;
-
--- The second from which what was counted under `second` no longer counts.
-CREATE FUNCTION limit_frees(second bigint, span bigint, fixed boolean) RETURNS bigint
-LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE WHEN fixed THEN second + span ELSE second + span + 1 END
-$$;
-
 -- How many checks that cost `cost` each fit into what is left.
 CREATE FUNCTION limit_admits(checks bigint, cost bigint, remaining bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
     SELECT least(checks, greatest(0, remaining / cost))
 $$;
 
--- Decides about everything that waits in one process. The arrays run side by side; a counter
--- stands in them once, with `checks` checks that cost `costs` each: a check is admitted whole or
--- not at all. `moment` is given by tests only.
+-- Decides about checks that wait together in one process. The arrays run side by side; a counter
+-- stands in them once, with checks that cost `cost` each: a check is admitted whole or not at all.
+-- `moment` is given by tests only.
 --
 -- Answers side by side, in an order of their own: the place of the counter in the question, how
 -- many of its checks were admitted, the counter's use after that, when it begins to shrink, and
--- from when on the first refused check would be admitted if nothing else were counted. Arrays and
--- not rows, because handing over rows one by one would cost more than deciding about them.
+-- (where any check was refused) from when on the first refused one would be admitted if nothing
+-- else were counted. Arrays and not rows, because handing over rows one by one would cost more
+-- than deciding about them.
 CREATE FUNCTION admit(
     counters text[],
     quotas   bigint[],
-    costs    bigint[],
     checks   bigint[],
-    spans    bigint[],
-    fixed    boolean[],
+    cost     bigint,
+    span     bigint,
+    fixed    boolean,
     moment   timestamptz DEFAULT NULL,
     OUT places   bigint[],
     OUT admitted bigint[],
@@ -87,9 +72,17 @@ DECLARE
     -- Read once: a counter whose row has gone on to a later second is counted under that one.
     now_exact  CONSTANT double precision := extract(epoch FROM coalesce(moment, clock_timestamp()));
     now_second CONSTANT bigint := floor(now_exact);
-    waiting    bigint[] := ARRAY(SELECT generate_subscripts(counters, 1));
-    refused    boolean := false;
-    n          bigint;
+    -- The second to count under, the first that still counts, and how long a second counts.
+    present    CONSTANT bigint := CASE WHEN fixed THEN now_second - now_second % span ELSE now_second END;
+    horizon    CONSTANT bigint := CASE WHEN fixed THEN present ELSE present - span END;
+    lasts      CONSTANT bigint := CASE WHEN fixed THEN span ELSE span + 1 END;
+    -- What has not been decided yet.
+    waiting          bigint[] := ARRAY(SELECT generate_subscripts(counters, 1));
+    waiting_counters text[]   := counters;
+    waiting_quotas   bigint[] := quotas;
+    waiting_checks   bigint[] := checks;
+    any_refused      boolean  := false;
+    n                bigint;
 BEGIN
     places := '{}';
     admitted := '{}';
@@ -100,84 +93,80 @@ BEGIN
         -- Counters whose row stands in the present second: made, locked, decided and written in
         -- one go. The order keeps processes out of deadlock. The others are locked, and only that.
         WITH decision AS (
-            INSERT INTO limit_windows AS held (counter, total, second, used, ends, place, admitted)
-            SELECT asked.counter, asked.admitted * asked.cost, asked.second, asked.admitted * asked.cost,
-                   limit_frees(asked.second, asked.span, asked.fixed), asked.place, asked.admitted
-              FROM (SELECT counters[i] COLLATE "C" AS counter, costs[i] AS cost, i AS place,
-                           spans[i] AS span, fixed[i] AS fixed,
-                           limit_admits(checks[i], costs[i], quotas[i]) AS admitted,
-                           limit_bucket(now_second, spans[i], fixed[i]) AS second
-                      FROM unnest(waiting) AS i) AS asked
-             ORDER BY asked.counter
+            INSERT INTO limit_windows AS held
+                   (counter, second, used, earlier, ends, place, quota, checks, admitted)
+            SELECT asked.counter COLLATE "C", present, asked.fits * cost, 0, present + lasts,
+                   asked.place, asked.quota, asked.checks, asked.fits
+              FROM (SELECT *, limit_admits(checks, cost, quota) AS fits
+                      FROM unnest(waiting_counters, waiting_quotas, waiting_checks, waiting)
+                           AS asked (counter, quota, checks, place)) AS asked
+             ORDER BY 1
                 ON CONFLICT (counter) DO UPDATE
                SET place = excluded.place,
-                   admitted = limit_admits(checks[excluded.place], costs[excluded.place],
-                                           quotas[excluded.place] - held.total),
-                   total = held.total + costs[excluded.place]
-                           * limit_admits(checks[excluded.place], costs[excluded.place],
-                                          quotas[excluded.place] - held.total),
-                   used = held.used + costs[excluded.place]
-                          * limit_admits(checks[excluded.place], costs[excluded.place],
-                                         quotas[excluded.place] - held.total)
-             WHERE held.second >= excluded.second
-            RETURNING held.place, held.admitted, held.total,
-                      limit_frees(least(held.oldest, held.second), spans[held.place], fixed[held.place])
-                      AS eases_at
+                   quota = excluded.quota,
+                   checks = excluded.checks,
+                   admitted = limit_admits(excluded.checks, cost,
+                                           excluded.quota - held.earlier - held.used),
+                   used = held.used + cost * limit_admits(excluded.checks, cost,
+                                                          excluded.quota - held.earlier - held.used)
+             WHERE held.second >= present
+            RETURNING held.place, held.admitted, held.earlier + held.used AS total,
+                      least(held.oldest, held.second) + lasts AS eases_at,
+                      held.admitted < held.checks AS refused
         )
         SELECT admit.places || array_agg(decision.place),
                admit.admitted || array_agg(decision.admitted),
                admit.used || array_agg(decision.total),
                admit.eases_at || array_agg(decision.eases_at),
-               refused OR coalesce(bool_or(decision.admitted < checks[decision.place]), false)
-          INTO admit.places, admit.admitted, admit.used, admit.eases_at, refused
+               any_refused OR coalesce(bool_or(decision.refused), false)
+          INTO admit.places, admit.admitted, admit.used, admit.eases_at, any_refused
           FROM decision;
         EXIT WHEN cardinality(admit.places) = cardinality(counters);
 
         -- Those of an earlier second go on to the present one, once a second at most: what no
         -- longer counts is taken off, and the second that has ended is put to the earlier ones.
-        waiting := ARRAY(
-            SELECT i FROM unnest(waiting) AS i
-              JOIN limit_windows AS held ON held.counter = counters[i]
-             WHERE held.second < limit_bucket(now_second, spans[i], fixed[i]));
+        SELECT array_agg(asked.counter), array_agg(asked.quota),
+               array_agg(asked.checks), array_agg(asked.place)
+          INTO waiting_counters, waiting_quotas, waiting_checks, waiting
+          FROM unnest(counters, quotas, checks) WITH ORDINALITY AS asked (counter, quota, checks, place)
+          JOIN limit_windows AS held ON held.counter = asked.counter
+         WHERE held.second < present;
         WITH behind AS MATERIALIZED (
-            SELECT held.counter, held.second, held.used, held.oldest,
-                   spans[i] AS span, fixed[i] AS fixed,
-                   limit_bucket(now_second, spans[i], fixed[i]) AS present,
-                   limit_horizon(now_second, spans[i], fixed[i]) AS horizon
-              FROM unnest(waiting) AS i
-              JOIN limit_windows AS held ON held.counter = counters[i]
+            SELECT held.counter, held.second, held.used, held.oldest
+              FROM unnest(waiting_counters) AS asked (counter)
+              JOIN limit_windows AS held ON held.counter = asked.counter
         ), gone AS (
             DELETE FROM limit_seconds AS spent USING behind
-             WHERE behind.oldest < behind.horizon
-               AND spent.counter = behind.counter AND spent.second < behind.horizon
+             WHERE behind.oldest < horizon
+               AND spent.counter = behind.counter AND spent.second < horizon
             RETURNING spent.counter, spent.used
         ), freed AS (
             SELECT gone.counter, sum(gone.used)::bigint AS used FROM gone GROUP BY gone.counter
         ), kept AS (
             INSERT INTO limit_seconds AS spent (counter, second, used)
             SELECT behind.counter, behind.second, behind.used
-              FROM behind WHERE behind.used > 0 AND behind.second >= behind.horizon
+              FROM behind WHERE behind.used > 0 AND behind.second >= horizon
                 ON CONFLICT (counter, second) DO UPDATE SET used = spent.used + excluded.used
             RETURNING spent.counter, spent.second
         )
         UPDATE limit_windows AS held
-           SET total = greatest(0, held.total - coalesce(freed.used, 0)
-                                   - CASE WHEN kept.second IS NULL THEN held.used ELSE 0 END),
-               second = behind.present,
+           SET earlier = greatest(0, held.earlier - coalesce(freed.used, 0)
+                                     + CASE WHEN kept.second IS NULL THEN 0 ELSE held.used END),
+               second = present,
                used = 0,
                oldest = least(kept.second,
-                              CASE WHEN behind.oldest >= behind.horizon THEN behind.oldest
+                              CASE WHEN behind.oldest >= horizon THEN behind.oldest
                               ELSE (SELECT min(spent.second) FROM limit_seconds AS spent
                                      WHERE spent.counter = behind.counter
-                                       AND spent.second >= behind.horizon) END),
-               ends = limit_frees(behind.present, behind.span, behind.fixed)
+                                       AND spent.second >= horizon) END),
+               ends = present + lasts
           FROM behind
           LEFT JOIN freed ON freed.counter = behind.counter
           LEFT JOIN kept ON kept.counter = behind.counter
          WHERE held.counter = behind.counter;
     END LOOP;
 
-    IF NOT refused THEN
+    IF NOT any_refused THEN
         RETURN;
     END IF;
     retry_at := array_fill(NULL::bigint, ARRAY[cardinality(counters)]);
@@ -186,14 +175,14 @@ BEGIN
          WHERE admit.admitted[i] < checks[admit.places[i]]
     LOOP
         retry_at[n] := (
-            SELECT limit_frees(coalesce((
+            SELECT lasts + coalesce((
                    SELECT spending.second
                      FROM (SELECT spent.second, sum(spent.used) OVER (ORDER BY spent.second) AS freed
                              FROM limit_seconds AS spent WHERE spent.counter = held.counter) AS spending
-                    WHERE spending.freed >= held.total + costs[held.place] - quotas[held.place]
+                    WHERE spending.freed >= held.earlier + held.used + cost - held.quota
                     ORDER BY spending.second
                     LIMIT 1
-                   ), held.second), spans[held.place], fixed[held.place])
+                   ), held.second)
               FROM limit_windows AS held
              WHERE held.counter = counters[admit.places[n]]);
     END LOOP;
@@ -206,28 +195,31 @@ CREATE FUNCTION count_back(
     counters text[],
     seconds  bigint[],
     uses     bigint[],
-    spans    bigint[],
-    fixed    boolean[],
+    span     bigint,
+    fixed    boolean,
     moment   timestamptz DEFAULT NULL
 ) RETURNS void
 LANGUAGE plpgsql AS $$
+#variable_conflict use_column
 DECLARE
     now_second CONSTANT bigint := floor(extract(epoch FROM coalesce(moment, clock_timestamp())));
+    horizon    CONSTANT bigint := now_second - CASE WHEN fixed THEN now_second % span ELSE span END;
+    lasts      CONSTANT bigint := CASE WHEN fixed THEN span ELSE span + 1 END;
 BEGIN
     -- Makes and locks the rows, in the order of admit.
-    INSERT INTO limit_windows AS held (counter, total, second, used, ends, place, admitted)
-    SELECT asked.counter, 0, 0, 0, 0, 0, 0
+    INSERT INTO limit_windows AS held
+           (counter, second, used, earlier, ends, place, quota, checks, admitted)
+    SELECT asked.counter, 0, 0, 0, 0, 0, 0, 0, 0
       FROM (SELECT DISTINCT unnest(counters) COLLATE "C" AS counter) AS asked
      ORDER BY asked.counter
-        ON CONFLICT (counter) DO UPDATE SET total = held.total WHERE false;
+        ON CONFLICT (counter) DO UPDATE SET used = held.used WHERE false;
 
     WITH late AS MATERIALIZED (
-        SELECT counters[i] AS counter,
-               limit_bucket(seconds[i], spans[i], fixed[i]) AS second,
-               sum(uses[i])::bigint AS used,
-               max(limit_frees(limit_bucket(seconds[i], spans[i], fixed[i]), spans[i], fixed[i])) AS frees
-          FROM generate_subscripts(counters, 1) AS i
-         WHERE seconds[i] >= limit_horizon(now_second, spans[i], fixed[i])
+        SELECT late.counter,
+               CASE WHEN fixed THEN late.second - late.second % span ELSE late.second END AS second,
+               sum(late.used)::bigint AS used
+          FROM unnest(counters, seconds, uses) AS late (counter, second, used)
+         WHERE late.second >= horizon
          GROUP BY 1, 2
     ), noted AS (
         INSERT INTO limit_seconds AS spent (counter, second, used)
@@ -235,11 +227,11 @@ BEGIN
             ON CONFLICT (counter, second) DO UPDATE SET used = spent.used + excluded.used
     )
     UPDATE limit_windows AS held
-       SET total = held.total + added.used,
+       SET earlier = held.earlier + added.used,
            oldest = least(held.oldest, added.oldest),
-           ends = greatest(held.ends, added.ends)
+           ends = greatest(held.ends, added.newest + lasts)
       FROM (SELECT late.counter, sum(late.used)::bigint AS used,
-                   min(late.second) AS oldest, max(late.frees) AS ends
+                   min(late.second) AS oldest, max(late.second) AS newest
               FROM late GROUP BY late.counter) AS added
      WHERE held.counter = added.counter;
 END

@@ -37,6 +37,14 @@ pub use error::{CommandError, LogError, NotFound, Refusal};
 pub use random::Random;
 pub use settings::CommandSettings;
 
+/// Paths that are for reading only.
+const READS: &[&str] = &[
+    "/api/v1/runs/{run_id}",
+    "/api/v1/webhooks/{id}/deliveries",
+    "/api/v1/workflows",
+    "/api/v1/workflows/{id}/runs",
+];
+
 /// What the routes of commands stand on.
 #[derive(Clone)]
 pub struct Dependencies {
@@ -120,7 +128,9 @@ pub async fn run(
         let ready = access.readiness();
         async move { ready }
     });
-    let router = router(dependencies).merge(health::router(readiness));
+    let router = router(dependencies)
+        .merge(service::answered_elsewhere(READS))
+        .merge(health::router(readiness));
     let listener = service::listen(http.addr).await?;
     tracing::info!(address = %http.addr, "Commands are taken");
     service::serve(listener, service::edge(router), shutdown, http.shutdown).await

@@ -31,6 +31,15 @@ use self::progress::Progress;
 pub use self::settings::QuerySettings;
 use self::state::State;
 
+/// Paths that take commands only.
+const COMMANDS: &[&str] = &[
+    "/api/v1/keys/{id}",
+    "/api/v1/records/contacts",
+    "/api/v1/runs/{run_id}/cancel",
+    "/api/v1/workflows//trigger",
+    "/api/v1/workflows/{id}/trigger",
+];
+
 /// What reads need.
 #[derive(Clone)]
 pub struct Dependencies {
@@ -81,7 +90,9 @@ pub async fn run(
 ) -> Result<(), ServeError> {
     let readiness = Readiness::default();
     add_checks(&readiness, &dependencies);
-    let router = router(dependencies).merge(health::router(readiness));
+    let router = router(dependencies)
+        .merge(service::answered_elsewhere(COMMANDS))
+        .merge(health::router(readiness));
     let listener = service::listen(http.addr).await?;
     tracing::info!(address = %http.addr, "Reads are answered");
     service::serve(listener, service::edge(router), shutdown, http.shutdown).await

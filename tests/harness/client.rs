@@ -33,7 +33,7 @@ impl Client {
         let http = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
-            .timeout(Duration::from_secs(30))
+            .timeout(Duration::from_mins(2))
             .build()
             .expect("an HTTP client");
         Self {

@@ -126,20 +126,33 @@ impl Socket {
 
     /// The code with which the server closes.
     pub async fn close_code(&mut self) -> u16 {
+        self.end().await.expect("a closing frame")
+    }
+
+    /// The code with which the server closes; nothing where it hangs up without a word.
+    pub async fn end(&mut self) -> Option<u16> {
         loop {
-            if let Message::Close(frame) = self.receive().await {
-                return frame.map_or(1005, |CloseFrame { code, .. }| code.into());
+            match self.try_receive().await {
+                Ok(Message::Close(frame)) => {
+                    return Some(frame.map_or(1005, |CloseFrame { code, .. }| code.into()));
+                }
+                Ok(_) => {}
+                Err(_) => return None,
             }
         }
     }
 
     async fn receive(&mut self) -> Message {
+        self.try_receive().await.expect("a message")
+    }
+
+    async fn try_receive(&mut self) -> Result<Message, Box<tungstenite::Error>> {
         loop {
             let next = tokio::time::timeout(PATIENCE, self.stream.next()).await;
             let message = next.expect("a message in time").expect("an open socket");
-            match message.expect("a message") {
+            match message? {
                 Message::Ping(_) | Message::Pong(_) => {}
-                message => return message,
+                message => return Ok(message),
             }
         }
     }

@@ -123,7 +123,10 @@ async fn histories(socket: &mut Socket, ends: usize) -> HashMap<String, History>
     let mut ended = 0;
     while ended < ends {
         let event = socket.next_of("event").await["event"].take();
-        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        if text(&event["type"]).starts_with("custom.") {
+            continue; // These have the data that the workflow gave them, and no more.
+        }
         let history = histories.entry(text(&event["data"]["runId"])).or_default();
         let kind = text(&event["type"]);
         if kind == "workflow.triggered" {

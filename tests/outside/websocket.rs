@@ -168,12 +168,15 @@ async fn nothing_but_nonsense_closes_for_good() {
 }
 
 #[tokio::test]
-async fn a_frame_too_large_closes_for_good() {
+async fn a_frame_too_large_ends_the_socket() {
     let org = system().await.organization().await;
     let mut socket = Socket::open(org.system, &org.key).await;
     let frame = json!({"type": "unsubscribe", "id": "x".repeat(1024 * 1024)});
     socket.send(&frame).await;
-    assert_is_final(socket.close_code().await);
+    // The rest of the frame may be on its way still, and then the closing one can be lost.
+    if let Some(code) = socket.end().await {
+        assert_is_final(code);
+    }
 }
 
 #[tokio::test]

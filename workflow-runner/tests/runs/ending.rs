@@ -7,7 +7,7 @@ use schemas::Event;
 use serde_json::{Value, json};
 
 use crate::receiver::{Answer, Receiver};
-use crate::world::{World, http, notify, trigger, workflow};
+use crate::world::{World, connect_past_the_log, http, notify, trigger, workflow};
 
 async fn failure(world: &World, steps: &[Value], payload: Value) -> String {
     world.save("w", workflow(steps)).await;
@@ -163,7 +163,7 @@ async fn a_run_with_an_event_that_nobody_can_read_is_ended() {
     let mut headers = HeaderMap::new();
     headers.insert("ce-type", "run.from_the_future.v9");
     let subject = world.log.subject_of(&world.stream(&run));
-    let context = async_nats::jetstream::new(connect_past_the_log().await);
+    let context = async_nats::jetstream::new(connect_past_the_log(world.nats_url()).await.unwrap());
     let published = context
         .publish_with_headers(subject, headers, "{}".into())
         .await;
@@ -182,15 +182,6 @@ async fn a_run_with_an_event_that_nobody_can_read_is_ended() {
         .await
         .unwrap();
     assert!(matches!(ended, Event::RunFailed(_)), "{ended:?}");
-}
-
-async fn connect_past_the_log() -> async_nats::Client {
-    let url = url::Url::parse(&std::env::var("NATS_URL").unwrap()).unwrap();
-    let user = url.username().to_owned();
-    let password = url.password().unwrap_or_default().to_owned();
-    let options = async_nats::ConnectOptions::new().user_and_password(user, password);
-    let address = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap_or(4222));
-    options.connect(address).await.unwrap()
 }
 
 #[tokio::test]

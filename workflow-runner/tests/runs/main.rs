@@ -6,6 +6,7 @@
 )]
 
 mod ending;
+mod faults;
 mod load;
 mod ownership;
 mod receiver;

@@ -10,8 +10,11 @@ use workflow_runner::runs::RunSettings;
 use crate::receiver::{Answer, Receiver};
 use crate::world::{Runner, World, http, is_end, notify, settings, trigger, workflow};
 
-async fn world_with_three_steps(receiver: &Receiver) -> World {
-    let world = World::new().await;
+pub(crate) async fn world_with_three_steps(receiver: &Receiver) -> World {
+    with_three_steps(World::new().await, receiver).await
+}
+
+pub(crate) async fn with_three_steps(world: World, receiver: &Receiver) -> World {
     let steps = [
         trigger(),
         http("call", &receiver.url("/{{ run.id }}"), json!({})),
@@ -29,7 +32,7 @@ fn count(events: &[Recorded], counts: impl Fn(&Event) -> bool) -> usize {
 }
 
 /// Each run was started once, told once, ended once, and behind its end there is nothing.
-async fn assert_whole(world: &World, runs: &[RunId]) {
+pub(crate) async fn assert_whole(world: &World, runs: &[RunId]) {
     for run in runs {
         let end = world.ended(run).await;
         assert!(matches!(end, Event::RunSucceeded(_)), "{run}: {end:?}");

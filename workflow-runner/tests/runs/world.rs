@@ -30,6 +30,12 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn new() -> Self {
+        let url = env::var("NATS_URL").expect("NATS_URL names a server for tests");
+        Self::at(&url).await
+    }
+
+    /// On a server of the test's own.
+    pub(crate) async fn at(url: &str) -> Self {
         if let Ok(log) = env::var("RUNS_LOG") {
             let log_format = service::settings::LogFormat::Text;
             let home = ".".into();
@@ -40,10 +46,13 @@ impl World {
             };
             let _ = service::telemetry::init(&common);
         }
-        let url = env::var("NATS_URL").expect("NATS_URL names a server for tests");
-        let mut settings = LogSettings::at(url);
         let unique = Uuid::new_v4().simple().to_string();
-        settings.log_prefix = format!("runs{}", &unique[..12]);
+        let settings = LogSettings {
+            log_prefix: format!("runs{}", &unique[..12]),
+            // A busy machine must not fail tests of other things.
+            log_timeout_ms: 5_000,
+            ..LogSettings::at(url)
+        };
         Self {
             log: connect(&settings).await,
             org: OrgId::from(Uuid::new_v4()),
@@ -105,6 +114,12 @@ impl World {
         id
     }
 
+    /// Triggers a run if the log takes it.
+    pub(crate) async fn try_trigger(&self, workflow: &str) -> Option<RunId> {
+        let (id, commit) = self.triggering(workflow, 1, serde_json::json!({}));
+        self.log.commit(commit).await.ok().map(|_| id)
+    }
+
     /// Triggers many runs at once.
     pub(crate) async fn trigger_many(&self, workflow: &str, count: usize) -> Vec<RunId> {
         let triggers =
@@ -129,6 +144,10 @@ impl World {
         });
         let commit = commit(&self.stream(&id), None, triggered);
         (id, commit)
+    }
+
+    pub(crate) fn nats_url(&self) -> &str {
+        &self.settings.nats_url
     }
 
     pub(crate) fn stream(&self, run: &RunId) -> StreamId {
@@ -182,9 +201,12 @@ impl World {
         let stream = self.stream(run);
         let end = tokio::time::Instant::now() + PATIENCE;
         loop {
-            let last = self.log.last(&stream).await.unwrap().unwrap().event;
-            if is_it(&last) {
-                return last;
+            // The log may be away for a moment where a test means it to.
+            let last = self.log.last(&stream).await.ok().flatten();
+            let last = last.map(|last| last.event);
+            match last {
+                Some(last) if is_it(&last) => return last,
+                _ => {}
             }
             assert!(
                 tokio::time::Instant::now() < end,
@@ -256,6 +278,43 @@ impl Runner {
         self.task.abort();
         let _ = self.task.await;
     }
+}
+
+impl Drop for World {
+    /// Removes the test's streams from the server. A drop cannot wait for anything itself, and
+    /// what stays behind harms nobody.
+    fn drop(&mut self) {
+        let settings = self.settings.clone();
+        let remove = move || {
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = runtime.enable_all().build()?;
+            let removed = remove_streams(&settings);
+            let _ = runtime.block_on(async { tokio::time::timeout(PATIENCE, removed).await });
+            Ok::<(), std::io::Error>(())
+        };
+        let _ = std::thread::spawn(remove).join();
+    }
+}
+
+async fn remove_streams(settings: &LogSettings) -> Option<()> {
+    let context = async_nats::jetstream::new(connect_past_the_log(&settings.nats_url).await?);
+    let mut names = context.stream_names();
+    while let Some(Ok(name)) = futures::StreamExt::next(&mut names).await {
+        if name.contains(&settings.log_prefix) {
+            context.delete_stream(name).await.ok()?;
+        }
+    }
+    Some(())
+}
+
+/// A connection for what no client of the log would do.
+pub(crate) async fn connect_past_the_log(url: &str) -> Option<async_nats::Client> {
+    let url = url::Url::parse(url).ok()?;
+    let user = url.username().to_owned();
+    let password = url.password().unwrap_or_default().to_owned();
+    let options = async_nats::ConnectOptions::new().user_and_password(user, password);
+    let address = format!("{}:{}", url.host_str()?, url.port().unwrap_or(4222));
+    options.connect(address).await.ok()
 }
 
 async fn connect(settings: &LogSettings) -> EventLog {

@@ -1,0 +1,61 @@
+//! The log goes away and comes back. Each test has a server of its own.
+
+use std::time::Duration;
+
+use local_servers::{LocalNats, NatsOptions, TemporaryHome};
+use schemas::RunId;
+
+use crate::ownership::{assert_whole, with_three_steps};
+use crate::receiver::{Answer, Receiver};
+use crate::world::World;
+
+async fn start() -> (TemporaryHome, LocalNats) {
+    let home = TemporaryHome::new().unwrap();
+    let options = NatsOptions::default();
+    let nats = LocalNats::start(home.path(), options).await.unwrap();
+    (home, nats)
+}
+
+/// Triggers as many as get through.
+async fn trigger_some(world: &World, count: usize) -> Vec<RunId> {
+    let mut runs = Vec::new();
+    for _ in 0..count {
+        runs.extend(world.try_trigger("w").await);
+    }
+    runs
+}
+
+#[tokio::test]
+async fn runs_go_on_after_the_log_was_killed() {
+    let (_home, mut nats) = start().await;
+    let receiver = Receiver::start().await;
+    receiver.usually(Answer::status(200).after(Duration::from_millis(30)));
+    let world = with_three_steps(World::at(&nats.url()).await, &receiver).await;
+    let _runner = world.runner().await;
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        runs.extend(trigger_some(&world, 30).await);
+        nats.kill();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        nats.restart().await.unwrap();
+        runs.extend(trigger_some(&world, 5).await);
+    }
+    assert!(!runs.is_empty());
+    assert_whole(&world, &runs).await;
+}
+
+#[tokio::test]
+async fn a_log_that_stands_still_costs_the_leases_and_nothing_else() {
+    let (_home, nats) = start().await;
+    let receiver = Receiver::start().await;
+    receiver.usually(Answer::status(200).after(Duration::from_millis(100)));
+    let world = with_three_steps(World::at(&nats.url()).await, &receiver).await;
+    let (_first, _second) = (world.runner().await, world.runner().await);
+    let mut runs = trigger_some(&world, 30).await;
+    nats.pause();
+    // Longer than the leases last.
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    nats.resume();
+    runs.extend(trigger_some(&world, 10).await);
+    assert_whole(&world, &runs).await;
+}
