@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 
 use super::counter::Counter;
 use super::decision::Decision;
+use super::use_of::Window;
 
 /// Counters in one flush.
 const MAX_GROUPS: usize = 1_000;
@@ -20,57 +21,75 @@ pub(super) struct Waiting {
     pub(super) answer: oneshot::Sender<Decision>,
 }
 
-/// Checks of one counter that differ in nothing, in the order they came.
+/// Checks that are decided in one statement: what they cost and their window are the same.
+#[derive(Debug)]
+pub(super) struct Flush {
+    pub(super) window: Window,
+    pub(super) cost: u64,
+    /// Each counter stands here once.
+    pub(super) groups: Vec<Group>,
+}
+
+/// Checks of one counter, in the order they came.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) counter: Arc<Counter>,
     pub(super) quota: u64,
-    pub(super) cost: u64,
     pub(super) answers: Vec<oneshot::Sender<Decision>>,
 }
 
-/// Takes groups for one flush, each counter at most once. What differs from the first check of its
-/// counter stays in `waiting` for the next flush, with all that came after it for that counter, so
-/// that a small request does not overtake a large one for ever.
-pub(super) fn gather(waiting: &mut Vec<Waiting>) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
-    let mut places: HashMap<Arc<str>, Place> =
-        HashMap::with_capacity(waiting.len().min(MAX_GROUPS));
+/// What has been done about a counter while gathering.
+enum Met {
+    Taken(usize),
+    /// One of its checks waits for a later flush, and so does all that came after it: a small
+    /// request must not overtake a large one for ever.
+    Left,
+}
+
+/// Takes what goes together with the first check; the rest stays in `waiting` for later flushes.
+pub(super) fn gather(waiting: &mut Vec<Waiting>) -> Option<Flush> {
+    let first = waiting.first()?;
+    let mut flush = Flush {
+        window: first.counter.window(),
+        cost: first.cost,
+        groups: Vec::new(),
+    };
+    let mut met: HashMap<Arc<str>, Met> = HashMap::with_capacity(waiting.len().min(MAX_GROUPS));
     let mut later = Vec::new();
     for check in waiting.drain(..) {
-        match places.get_mut(check.counter.name()) {
-            None if groups.len() == MAX_GROUPS => later.push(check),
-            None => {
-                let place = Place {
-                    index: groups.len(),
-                    open: true,
-                };
-                places.insert(check.counter.name().clone(), place);
-                groups.push(Group {
-                    counter: check.counter,
-                    quota: check.quota,
-                    cost: check.cost,
-                    answers: vec![check.answer],
-                });
-            }
-            Some(place) => {
-                let group = &mut groups[place.index];
-                place.open &= group.quota == check.quota && group.cost == check.cost;
-                if place.open {
-                    group.answers.push(check.answer);
-                } else {
-                    later.push(check);
-                }
-            }
+        if let Err(check) = flush.take(check, &mut met) {
+            met.insert(check.counter.name().clone(), Met::Left);
+            later.push(check);
         }
     }
     *waiting = later;
-    groups
+    Some(flush)
 }
 
-struct Place {
-    index: usize,
-    open: bool,
+impl Flush {
+    /// Takes a check, or gives it back where it does not go along.
+    fn take(&mut self, check: Waiting, met: &mut HashMap<Arc<str>, Met>) -> Result<(), Waiting> {
+        if check.cost != self.cost || check.counter.window() != self.window {
+            return Err(check);
+        }
+        match met.get(check.counter.name()) {
+            Some(Met::Taken(index)) if self.groups[*index].quota == check.quota => {
+                self.groups[*index].answers.push(check.answer);
+                Ok(())
+            }
+            None if self.groups.len() < MAX_GROUPS => {
+                let name = check.counter.name().clone();
+                met.insert(name, Met::Taken(self.groups.len()));
+                self.groups.push(Group {
+                    counter: check.counter,
+                    quota: check.quota,
+                    answers: vec![check.answer],
+                });
+                Ok(())
+            }
+            _ => Err(check),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -98,13 +117,14 @@ mod tests {
             let mut left = waiting(&checks);
             let mut flushed: Vec<(String, u64)> = Vec::new();
             while !left.is_empty() {
-                let groups = gather(&mut left);
+                let flush = gather(&mut left).unwrap();
+                let groups = &flush.groups;
                 let mut names: Vec<_> = groups.iter().map(|group| group.counter.name()).collect();
                 names.sort_unstable();
                 names.dedup();
                 prop_assert_eq!(names.len(), groups.len(), "a counter stands once in a flush");
-                for group in &groups {
-                    let check = (group.counter.name().to_string(), group.cost);
+                for group in groups {
+                    let check = (group.counter.name().to_string(), flush.cost);
                     flushed.extend(group.answers.iter().map(|_| check.clone()));
                 }
             }
@@ -126,7 +146,9 @@ mod tests {
             one[0].counter = Arc::new(Counter::new(Policy::Hourly, &name, 60, false));
             left.append(&mut one);
         }
-        assert_eq!(gather(&mut left).len(), MAX_GROUPS);
-        assert_eq!(gather(&mut left).len(), 1);
+        for expected in [MAX_GROUPS, 1] {
+            assert_eq!(gather(&mut left).unwrap().groups.len(), expected);
+        }
+        assert!(gather(&mut left).is_none());
     }
 }

@@ -91,15 +91,12 @@ impl Outage {
         kept: &mut Option<PgConnection>,
     ) -> Result<(), Away> {
         let counters = std::mem::take(&mut *locked(&self.listed));
-        let late: Vec<(Arc<Counter>, Late)> = counters
-            .iter()
-            .flat_map(|counter| {
-                counter
-                    .take_up()
-                    .into_iter()
-                    .map(|late| (counter.clone(), late))
-            })
-            .collect();
+        let late = counters.iter().flat_map(|counter| {
+            let late = counter.take_up();
+            late.into_iter().map(|late| (counter.clone(), late))
+        });
+        let mut late: Vec<(Arc<Counter>, Late)> = late.collect();
+        late.sort_by_key(|(counter, _)| counter.window());
         let result = self.write(&late, server, kept).await;
         if result.is_err() {
             let again = counters.into_iter().filter(|counter| counter.list_again());
@@ -114,9 +111,12 @@ impl Outage {
         server: &Server,
         kept: &mut Option<PgConnection>,
     ) -> Result<(), Away> {
-        for part in late.chunks(WRITTEN_AT_ONCE) {
-            let write =
-                async |connection: &mut PgConnection| postgres::count_back(connection, part).await;
+        let of_one_window = late.chunk_by(|(one, _), (other, _)| one.window() == other.window());
+        for part in of_one_window.flat_map(|late| late.chunks(WRITTEN_AT_ONCE)) {
+            let window = part[0].0.window();
+            let write = async |connection: &mut PgConnection| {
+                postgres::count_back(connection, window, part).await
+            };
             server.ask(kept, write).await?;
             let now = self.now();
             for (counter, late) in part {

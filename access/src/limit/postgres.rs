@@ -9,8 +9,8 @@ use sqlx::{ConnectOptions, Connection, PgConnection, PgPool};
 use tokio::time::timeout;
 
 use super::counter::Counter;
-use super::gather::Group;
-use super::use_of::{Late, Standing};
+use super::gather::Flush;
+use super::use_of::{Late, Standing, Window};
 use crate::LimitSettings;
 
 /// Counters that one statement sweeps away.
@@ -91,26 +91,16 @@ impl Away {
     }
 }
 
-/// Decides about groups in one round trip; the verdicts come in any order.
+/// Decides about a flush in one round trip; the verdicts come in any order.
 pub(super) async fn admit(
     connection: &mut PgConnection,
-    groups: &[Group],
+    flush: &Flush,
 ) -> Result<Vec<Verdict>, sqlx::Error> {
+    let groups = &flush.groups;
     let counters: Vec<&str> = groups.iter().map(|group| &**group.counter.name()).collect();
     let quotas: Vec<i64> = groups.iter().map(|group| signed(group.quota)).collect();
-    let costs: Vec<i64> = groups.iter().map(|group| signed(group.cost)).collect();
-    let checks: Vec<i64> = groups
-        .iter()
-        .map(|group| signed(group.answers.len() as u64))
-        .collect();
-    let spans: Vec<i64> = groups
-        .iter()
-        .map(|group| signed(group.counter.window().span))
-        .collect();
-    let fixed: Vec<bool> = groups
-        .iter()
-        .map(|group| group.counter.window().fixed)
-        .collect();
+    let checks = groups.iter().map(|group| group.answers.len());
+    let checks: Vec<i64> = checks.map(|count| signed(count as u64)).collect();
     let answer = sqlx::query!(
         r#"SELECT places AS "places!", admitted AS "admitted!", used AS "used!",
                   eases_at AS "eases_at!", retry_at AS "retry_at: Vec<Option<i64>>",
@@ -118,10 +108,10 @@ pub(super) async fn admit(
              FROM admit($1, $2, $3, $4, $5, $6)"#,
         &counters as &[&str],
         &quotas,
-        &costs,
         &checks,
-        &spans,
-        &fixed,
+        signed(flush.cost),
+        signed(flush.window.span),
+        flush.window.fixed,
     )
     .fetch_one(connection)
     .await?;
@@ -145,29 +135,22 @@ pub(super) async fn admit(
     Ok(verdicts.collect())
 }
 
-/// Writes what was counted alone.
+/// Writes what was counted alone by counters of one window.
 pub(super) async fn count_back(
     connection: &mut PgConnection,
+    window: Window,
     late: &[(Arc<Counter>, Late)],
 ) -> Result<(), sqlx::Error> {
     let counters: Vec<&str> = late.iter().map(|(counter, _)| &**counter.name()).collect();
     let seconds: Vec<i64> = late.iter().map(|(_, late)| signed(late.second)).collect();
     let uses: Vec<i64> = late.iter().map(|(_, late)| signed(late.used)).collect();
-    let spans: Vec<i64> = late
-        .iter()
-        .map(|(counter, _)| signed(counter.window().span))
-        .collect();
-    let fixed: Vec<bool> = late
-        .iter()
-        .map(|(counter, _)| counter.window().fixed)
-        .collect();
     sqlx::query!(
         "SELECT count_back($1, $2, $3, $4, $5)",
         &counters as &[&str],
         &seconds,
         &uses,
-        &spans,
-        &fixed,
+        signed(window.span),
+        window.fixed,
     )
     .fetch_one(connection)
     .await?;
@@ -176,7 +159,15 @@ pub(super) async fn count_back(
 
 /// Makes sure that decisions can be made again; answers the database's time.
 pub(super) async fn probe(connection: &mut PgConnection) -> Result<f64, sqlx::Error> {
-    admit(connection, &[]).await?;
+    let nothing = Flush {
+        window: Window {
+            span: 1,
+            fixed: false,
+        },
+        cost: 1,
+        groups: Vec::new(),
+    };
+    admit(connection, &nothing).await?;
     sqlx::query_scalar!(
         r#"SELECT extract(epoch FROM clock_timestamp())::double precision AS "now!""#
     )

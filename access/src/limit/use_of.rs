@@ -3,7 +3,7 @@
 //! Times are the database's, in seconds since 1970; `f64` holds them to the microsecond.
 
 /// A counter's window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Window {
     pub(super) span: u64,
     /// Whether it begins at whole multiples of its span; else it rolls.

@@ -6,7 +6,7 @@ use sqlx::PgConnection;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::gather::{Group, Waiting, gather};
+use super::gather::{Flush, Group, Waiting, gather};
 use super::outage::Outage;
 use super::postgres::{Away, Server, Verdict, admit};
 use super::use_of::Standing;
@@ -27,15 +27,14 @@ pub(super) async fn run(mut queue: mpsc::Receiver<Waiting>, server: Server, outa
         {
             waiting.push(check);
         }
-        while !waiting.is_empty() {
-            let groups = gather(&mut waiting);
-            flush(groups, &mut connection, &server, &outage).await;
+        while let Some(flush) = gather(&mut waiting) {
+            carry(flush, &mut connection, &server, &outage).await;
         }
     }
 }
 
-async fn flush(
-    groups: Vec<Group>,
+async fn carry(
+    flush: Flush,
     connection: &mut Option<PgConnection>,
     server: &Server,
     outage: &Outage,
@@ -45,7 +44,7 @@ async fn flush(
     let verdicts = if outage.is_on() {
         Vec::new()
     } else {
-        let decided = decide(&groups, connection, server).await;
+        let decided = decide(&flush, connection, server).await;
         decided.unwrap_or_else(|away| {
             outage.begin(&away);
             Vec::new()
@@ -53,6 +52,7 @@ async fn flush(
     };
     metrics::histogram!("waypost_limit_flush_duration_seconds").record(asked.elapsed());
 
+    let Flush { cost, groups, .. } = flush;
     let mut by_place: Vec<Option<Verdict>> = groups.iter().map(|_| None).collect();
     for verdict in verdicts {
         outage.see_time(verdict.standing.decided);
@@ -62,20 +62,20 @@ async fn flush(
     }
     for (group, verdict) in groups.into_iter().zip(by_place) {
         match verdict {
-            Some(verdict) => answer(group, &verdict, asked),
-            None => answer_alone(group, outage),
+            Some(verdict) => answer(group, cost, &verdict, asked),
+            None => answer_alone(group, cost, outage),
         }
     }
 }
 
 /// Asks Postgres; where a kept connection turns out to be dead, once more on a new one.
 async fn decide(
-    groups: &[Group],
+    flush: &Flush,
     connection: &mut Option<PgConnection>,
     server: &Server,
 ) -> Result<Vec<Verdict>, Away> {
     let kept = connection.is_some();
-    let ask = async |connection: &mut PgConnection| admit(connection, groups).await;
+    let ask = async |connection: &mut PgConnection| admit(connection, flush).await;
     match server.ask(connection, ask).await {
         Err(away) if kept && away.is_broken_connection() => server.ask(connection, ask).await,
         answer => answer,
@@ -83,11 +83,10 @@ async fn decide(
 }
 
 /// Tells the checks of a group, the first ones first, as if each had been decided by itself.
-fn answer(group: Group, verdict: &Verdict, asked: Instant) {
+fn answer(group: Group, cost: u64, verdict: &Verdict, asked: Instant) {
     let Group {
         counter,
         quota,
-        cost,
         answers,
     } = group;
     counter.see(verdict.standing, quota, cost, asked);
@@ -104,8 +103,8 @@ fn answer(group: Group, verdict: &Verdict, asked: Instant) {
     }
 }
 
-fn answer_alone(group: Group, outage: &Outage) {
+fn answer_alone(group: Group, cost: u64, outage: &Outage) {
     for answer in group.answers {
-        let _ = answer.send(outage.decide(&group.counter, group.quota, group.cost));
+        let _ = answer.send(outage.decide(&group.counter, group.quota, cost));
     }
 }

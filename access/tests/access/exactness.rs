@@ -21,9 +21,9 @@ type Answer = (
     Option<Vec<Option<i64>>>,
 );
 
-#[derive(Clone, Debug)]
-struct Limit {
-    quota: i64,
+/// The window that the counters of one world share.
+#[derive(Clone, Copy, Debug)]
+struct Window {
     span: i64,
     fixed: bool,
 }
@@ -32,29 +32,30 @@ struct Limit {
 enum Step {
     /// Time goes on by so many milliseconds.
     Wait(i64),
-    /// Checks of some counters in one call: counter, cost, checks.
-    Admit(Vec<(usize, i64, i64)>),
+    /// Checks that cost so much, of some counters, in one call: counter, checks.
+    Admit(i64, Vec<(usize, i64)>),
     /// Use that is written late: counter, seconds ago, use.
     CountBack(usize, i64, i64),
 }
 
 /// Remembers every use and adds up those that count.
 struct Model {
-    limit: Limit,
+    window: Window,
+    quota: i64,
     counted: Vec<(i64, i64)>,
 }
 
 impl Model {
     fn bucket(&self, second: i64) -> i64 {
-        if self.limit.fixed {
-            second - second % self.limit.span
+        if self.window.fixed {
+            second - second % self.window.span
         } else {
             second
         }
     }
 
     fn frees(&self, second: i64) -> i64 {
-        self.bucket(second) + self.limit.span + i64::from(!self.limit.fixed)
+        self.bucket(second) + self.window.span + i64::from(!self.window.fixed)
     }
 
     fn used(&self, now: i64) -> i64 {
@@ -67,7 +68,7 @@ impl Model {
 
     fn admit(&mut self, now: i64, cost: i64, checks: i64) -> i64 {
         let mut admitted = 0;
-        while admitted < checks && self.used(now) + cost <= self.limit.quota {
+        while admitted < checks && self.used(now) + cost <= self.quota {
             self.counted.push((now, cost));
             admitted += 1;
         }
@@ -81,28 +82,24 @@ impl Model {
 
     fn retry_at(&self, now: i64, cost: i64) -> i64 {
         let mut second = now + 1;
-        while self.used(second) + cost > self.limit.quota {
+        while self.used(second) + cost > self.quota {
             second += 1;
         }
         second
     }
 }
 
-fn limits() -> impl Strategy<Value = Vec<Limit>> {
-    let limit = (1..12_i64, 1..9_i64, any::<bool>()).prop_map(|(quota, span, fixed)| Limit {
-        quota,
-        span,
-        fixed,
-    });
-    prop::collection::vec(limit, 1..4)
+fn windows() -> impl Strategy<Value = Window> {
+    (1..9_i64, any::<bool>()).prop_map(|(span, fixed)| Window { span, fixed })
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let check = (0..4_usize, 1..4_i64, 1..6_i64);
+    let check = (0..4_usize, 1..6_i64);
+    let admit = (1..4_i64, prop::collection::vec(check, 1..4));
     let step = prop_oneof![
         2 => (0..2_500_i64).prop_map(Step::Wait),
         1 => (0..12_000_i64).prop_map(Step::Wait),
-        4 => prop::collection::vec(check, 1..4).prop_map(Step::Admit),
+        4 => admit.prop_map(|(cost, checks)| Step::Admit(cost, checks)),
         1 => (0..4_usize, 0..10_i64, 1..4_i64)
             .prop_map(|(counter, ago, used)| Step::CountBack(counter, ago, used)),
     ];
@@ -138,48 +135,44 @@ impl World<'_> {
                     model.counted.push((now - ago, used));
                 }
             }
-            Step::Admit(checks) => self.admit(now, checks).await,
+            Step::Admit(cost, checks) => self.admit(now, cost, checks).await,
         }
     }
 
     async fn count_back(&self, index: usize, second: i64, used: i64) {
-        let limit = &self.models[index].limit;
+        let window = self.models[index].window;
         sqlx::query("SELECT count_back($1, $2, $3, $4, $5, $6)")
             .bind([self.counter(index)])
             .bind([second])
             .bind([used])
-            .bind([limit.span])
-            .bind([limit.fixed])
+            .bind(window.span)
+            .bind(window.fixed)
             .bind(self.moment())
             .execute(self.pool)
             .await
             .unwrap();
     }
 
-    async fn admit(&mut self, now: i64, mut checks: Vec<(usize, i64, i64)>) {
-        for (counter, cost, _) in &mut checks {
+    async fn admit(&mut self, now: i64, cost: i64, mut checks: Vec<(usize, i64)>) {
+        for (counter, _) in &mut checks {
             *counter %= self.models.len();
-            *cost = (*cost).min(self.models[*counter].limit.quota);
         }
-        checks.sort_by_key(|(counter, ..)| *counter);
-        checks.dedup_by_key(|(counter, ..)| *counter);
-        let limits = checks
+        checks.retain(|(counter, _)| cost <= self.models[*counter].quota);
+        checks.sort_by_key(|(counter, _)| *counter);
+        checks.dedup_by_key(|(counter, _)| *counter);
+        let quotas = checks
             .iter()
-            .map(|(counter, ..)| &self.models[*counter].limit);
-        let (spans, fixed): (Vec<i64>, Vec<bool>) = limits
-            .clone()
-            .map(|limit| (limit.span, limit.fixed))
-            .unzip();
-        let quotas: Vec<i64> = limits.map(|limit| limit.quota).collect();
+            .map(|(counter, _)| self.models[*counter].quota);
+        let window = self.models[0].window;
         let (places, admitted, used, eases_at, retry_at): Answer = sqlx::query_as(
             "SELECT places, admitted, used, eases_at, retry_at FROM admit($1, $2, $3, $4, $5, $6, $7)",
         )
-        .bind(checks.iter().map(|(counter, ..)| self.counter(*counter)).collect::<Vec<_>>())
-        .bind(quotas)
-        .bind(checks.iter().map(|(_, cost, _)| *cost).collect::<Vec<_>>())
-        .bind(checks.iter().map(|(.., count)| *count).collect::<Vec<_>>())
-        .bind(spans)
-        .bind(fixed)
+        .bind(checks.iter().map(|(counter, _)| self.counter(*counter)).collect::<Vec<_>>())
+        .bind(quotas.collect::<Vec<_>>())
+        .bind(checks.iter().map(|(_, count)| *count).collect::<Vec<_>>())
+        .bind(cost)
+        .bind(window.span)
+        .bind(window.fixed)
         .bind(self.moment())
         .fetch_one(self.pool)
         .await
@@ -190,7 +183,7 @@ impl World<'_> {
         let mut rows: Vec<_> = (0..places.len()).map(row).collect();
         rows.sort_unstable();
 
-        for ((place, (counter, cost, count)), row) in (1..).zip(checks).zip(rows) {
+        for ((place, (counter, count)), row) in (1..).zip(checks).zip(rows) {
             let model = &mut self.models[counter];
             let admitted = model.admit(now, cost, count);
             let retry_at = (admitted < count).then(|| model.retry_at(now, cost));
@@ -210,15 +203,17 @@ fn decisions_are_those_of_a_model_that_adds_up_everything() {
         failure_persistence: None,
         ..Config::default()
     });
-    let result = runner.run(&(limits(), steps()), |(limits, steps)| {
-        let models = limits.into_iter().map(|limit| Model {
-            limit,
+    let quotas = prop::collection::vec(1..12_i64, 1..4);
+    let result = runner.run(&(windows(), quotas, steps()), |(window, quotas, steps)| {
+        let model = |quota| Model {
+            window,
+            quota,
             counted: Vec::new(),
-        });
+        };
         let mut world = World {
             pool: &database.pool,
             name: Uuid::new_v4().to_string(),
-            models: models.collect(),
+            models: quotas.into_iter().map(model).collect(),
             now_ms: EPOCH * 1_000,
         };
         for step in steps {

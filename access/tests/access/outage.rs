@@ -78,7 +78,7 @@ fn impatient() -> LimitSettings {
 }
 
 async fn total(database: &Database) -> i64 {
-    sqlx::query_scalar("SELECT coalesce(sum(total), 0)::bigint FROM limit_windows")
+    sqlx::query_scalar("SELECT coalesce(sum(earlier + used), 0)::bigint FROM limit_windows")
         .fetch_one(&database.pool)
         .await
         .unwrap()
