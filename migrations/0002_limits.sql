@@ -14,17 +14,17 @@ CREATE TABLE limit_windows (
     second   bigint NOT NULL,
     used     bigint NOT NULL,
     -- What else counts: the sum of limit_seconds, kept so that no check has to add it up.
-    earlier  bigint NOT NULL,
+    earlier  bigint NOT NULL DEFAULT 0,
     -- The first second in limit_seconds that still counts; null where none does.
     oldest   bigint,
     -- From this second on nothing counts any more, and the counter can be swept away.
     ends     bigint NOT NULL,
     -- Of the last call of admit: the counter's place in it, its quota, its checks, and how many of
     -- these were admitted.
-    place    bigint NOT NULL,
-    quota    bigint NOT NULL,
-    checks   bigint NOT NULL,
-    admitted bigint NOT NULL
+    place    bigint NOT NULL DEFAULT 0,
+    quota    bigint NOT NULL DEFAULT 0,
+    checks   bigint NOT NULL DEFAULT 0,
+    admitted bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50); -- rewritten by every check: room for new versions on the same page
 
 -- The use in each earlier second; rows go as they stop counting. The primary key serves every
@@ -207,11 +207,11 @@ DECLARE
     lasts      CONSTANT bigint := CASE WHEN fixed THEN span ELSE span + 1 END;
 BEGIN
     -- Makes and locks the rows, in the order of admit.
-    INSERT INTO limit_windows AS held
-           (counter, second, used, earlier, ends, place, quota, checks, admitted)
-    SELECT asked.counter, 0, 0, 0, 0, 0, 0, 0, 0
-      FROM (SELECT DISTINCT unnest(counters) COLLATE "C" AS counter) AS asked
-     ORDER BY asked.counter
+    INSERT INTO limit_windows AS held (counter, second, used, ends)
+    SELECT late.counter COLLATE "C", max(late.second), 0, 0
+      FROM unnest(counters, seconds) AS late (counter, second)
+     GROUP BY 1
+     ORDER BY 1
         ON CONFLICT (counter) DO UPDATE SET used = held.used WHERE false;
 
     WITH late AS MATERIALIZED (

@@ -96,8 +96,8 @@ async fn a_key_says_when_it_was_last_used() {
              ($1, 'k2', 'Two', '{}', 5, NULL, '2026-11-20T14:00:00Z')",
         )
         .await;
-    let used = "INSERT INTO limit_windows (counter, total, second, used, ends, place, admitted)
-                VALUES ('hourly/k1', 1, 1763733600, 1, 0, 1, 1), ('minute/k1', 1, 60, 1, 0, 1, 1)";
+    let used = "INSERT INTO limit_windows (counter, second, used, ends)
+                VALUES ('hourly/k1', 1763733600, 1, 0), ('minute/k1', 60, 1, 0)";
     sqlx::query(used).execute(&house.pool).await.unwrap();
     let last_used = async || house.get("/api/v1/keys").await.json()["data"].clone();
     let keys = last_used().await;
