@@ -208,7 +208,8 @@ DECLARE
 BEGIN
     -- Makes and locks the rows, in the order of admit.
     INSERT INTO limit_windows AS held (counter, second, used, ends)
-    SELECT late.counter COLLATE "C", max(late.second), 0, 0
+    SELECT late.counter COLLATE "C",
+           max(CASE WHEN fixed THEN late.second - late.second % span ELSE late.second END), 0, 0
       FROM unnest(counters, seconds) AS late (counter, second)
      GROUP BY 1
      ORDER BY 1

@@ -18,8 +18,8 @@ use crate::{EventLog, Position, ReadError, connection, envelope};
 const BATCH: usize = 1_000;
 /// About how many bytes it answers at most.
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
-/// How long the server may be silent.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long the server may be silent: a command that reads first still fails within two seconds.
+const PATIENCE: Duration = Duration::from_millis(1_500);
 
 /// The status of the empty message that ends a batched get's answers.
 const END_OF_BATCH: u16 = 204;

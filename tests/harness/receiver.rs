@@ -60,6 +60,11 @@ pub struct Receiver {
 impl Receiver {
     /// A receiver that answers 200 to everything.
     pub async fn start() -> Self {
+        Self::start_at("127.0.0.1:0").await
+    }
+
+    /// The same at another address of this machine.
+    pub async fn start_at(addr: &str) -> Self {
         let reply: Reply = Box::new(|_| (StatusCode::OK, HeaderMap::new(), "{\"ok\":true}".into()));
         let inner = Arc::new(Inner {
             received: Mutex::default(),
@@ -68,9 +73,7 @@ impl Receiver {
         let router = axum::Router::new()
             .fallback(receive)
             .with_state(inner.clone());
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
-            .await
-            .expect("a port");
+        let listener = tokio::net::TcpListener::bind(addr).await.expect("a port");
         let addr = listener.local_addr().expect("an address");
         let server = tokio::spawn(async move {
             axum::serve(listener, router).await.expect("serving");

@@ -178,6 +178,35 @@ async fn a_trigger_is_judged_in_one_order() {
 }
 
 #[tokio::test]
+async fn a_body_too_large_or_of_another_type_is_told_apart() {
+    let org = system().await.organization().await;
+    let url = json!({"url": "https://example.com/"});
+    let made = org.admin.post("/api/v1/webhooks", &url).await.ok(201);
+    let webhook = format!("/api/v1/webhooks/{}", made["id"].as_str().unwrap());
+    let large = json!({"name": "x".repeat(4 * 1024 * 1024)}).to_string();
+    for (method, path) in [
+        (Method::PUT, "/api/v1/workflows/w"),
+        (Method::POST, "/api/v1/records/contacts"),
+        (Method::PUT, "/api/v1/records/contacts/c"),
+        (Method::POST, "/api/v1/keys"),
+        (Method::POST, "/api/v1/webhooks"),
+        (Method::PATCH, webhook.as_str()),
+    ] {
+        let send = async |kind: &str, body: &str| {
+            let request = org.admin.request(method.clone(), path);
+            let request = request.header("content-type", kind).body(body.to_owned());
+            Answer::to(request).await
+        };
+        let answer = send("application/json", &large).await;
+        assert_eq!(answer.status, 413, "{method} {path}");
+        answer.error(413);
+        let answer = send("text/plain", "{}").await;
+        assert_eq!(answer.status, 415, "{method} {path}");
+        answer.error(415);
+    }
+}
+
+#[tokio::test]
 async fn a_path_that_takes_another_method_says_so() {
     let nobody = system().await.client();
     for (method, path) in [

@@ -6,7 +6,7 @@ use futures::future::join_all;
 use harness::{Answer, Client, Organization};
 use serde_json::{Value, json};
 
-use super::only_begins;
+use super::{active, only_begins};
 use crate::system;
 
 async fn organization_with_trigger() -> (Organization<'static>, String) {
@@ -176,6 +176,24 @@ async fn a_key_sent_again_is_the_same_key() {
     created_once(&org, "/api/v1/keys", &one, &other).await;
     let list = org.until("/api/v1/keys", |list| list["total"] == 3).await;
     assert_eq!(list["data"].as_array().unwrap().len(), 3, "admin, a and b");
+}
+
+#[tokio::test]
+async fn a_run_called_off_again_is_called_off_once() {
+    let org = system().await.organization().await;
+    let patient = json!({"maxAttempts": 9, "initialSeconds": 3600, "maxSeconds": 3600});
+    let workflow = org
+        .workflow(&active(&json!([
+            {"id": "start", "type": "TRIGGER", "next": ["call"]},
+            {"id": "call", "type": "HTTP", "url": "http://127.0.0.1:1/", "retry": patient},
+        ])))
+        .await;
+    let run_id = org.trigger(&workflow, &json!({})).await;
+    let cancel = format!("/api/v1/runs/{run_id}/cancel");
+    for _ in 0..3 {
+        org.admin.post_once(&cancel, "k", &json!({})).await.ok(202);
+    }
+    assert_eq!(org.ended(&run_id).await["state"], "CANCELLED");
 }
 
 #[tokio::test]

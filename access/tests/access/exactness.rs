@@ -199,7 +199,7 @@ fn decisions_are_those_of_a_model_that_adds_up_everything() {
     let runtime = Runtime::new().unwrap();
     let database = runtime.block_on(Database::create());
     let mut runner = TestRunner::new(Config {
-        cases: 80,
+        cases: 200,
         failure_persistence: None,
         ..Config::default()
     });
