@@ -57,6 +57,10 @@ pub struct Dependencies {
 
 /// Everything that can be read. It follows the projections for as long as the router is kept.
 pub fn router(dependencies: Dependencies) -> Router {
+    routes(state_of(dependencies))
+}
+
+fn state_of(dependencies: Dependencies) -> State {
     let Dependencies {
         access,
         log,
@@ -64,14 +68,17 @@ pub fn router(dependencies: Dependencies) -> Router {
         clock,
         settings,
     } = dependencies;
-    let state = State {
+    State {
         access,
         log,
         progress: Progress::follow(pool.clone(), settings.position_poll),
         position_wait: settings.position_wait,
         exports: Exports::new(pool.clone(), clock, settings.exports),
         pool,
-    };
+    }
+}
+
+fn routes(state: State) -> Router {
     Router::new()
         .merge(exports::router())
         .merge(keys::router())
@@ -88,9 +95,10 @@ pub async fn run(
     http: &HttpSettings,
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
+    let state = state_of(dependencies);
     let readiness = Readiness::default();
-    add_checks(&readiness, &dependencies);
-    let router = router(dependencies)
+    add_checks(&readiness, &state);
+    let router = routes(state)
         .merge(service::answered_elsewhere(COMMANDS))
         .merge(health::router(readiness));
     let listener = service::listen(http.addr).await?;
@@ -98,16 +106,13 @@ pub async fn run(
     service::serve(listener, service::edge(router), shutdown, http.shutdown).await
 }
 
-fn add_checks(readiness: &Readiness, dependencies: &Dependencies) {
-    let pool = dependencies.pool.clone();
+fn add_checks(readiness: &Readiness, state: &State) {
+    let progress = state.progress.clone();
     readiness.add("read models", move || {
-        let pool = pool.clone();
-        async move {
-            let answer = sqlx::query_scalar!("SELECT 1").fetch_one(&pool).await;
-            answer.map(drop).map_err(|_| "no answer".to_owned())
-        }
+        let readable = progress.readiness();
+        async move { readable }
     });
-    let access = dependencies.access.clone();
+    let access = state.access.clone();
     readiness.add("keys", move || {
         let ready = access.readiness();
         async move { ready }

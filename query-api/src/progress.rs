@@ -13,6 +13,8 @@ use tokio::time::{sleep, timeout};
 
 /// The channel on which the projector says that it has moved on.
 const CHANNEL: &str = "projection";
+/// How often a database that is away, or not migrated yet, is tried again at least.
+const AWAY_POLL: Duration = Duration::from_millis(200);
 
 macro_rules! projections {
     ($($name:ident = $text:literal in $log:ident),+ $(,)?) => {
@@ -46,11 +48,19 @@ projections! {
     Deliveries = "deliveries" in Deliveries,
 }
 
+/// Whether the database answered when it was last asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Answer {
+    #[default]
+    NotAsked,
+    Given,
+    Missing,
+}
+
 /// What is known of the projections.
 #[derive(Clone, Debug, Default)]
 struct Known {
-    /// The database did not answer when it was last asked.
-    away: bool,
+    answer: Answer,
     checkpoints: [Option<Checkpoint>; Projection::ALL.len()],
 }
 
@@ -61,6 +71,10 @@ struct Checkpoint {
 }
 
 impl Known {
+    fn is_away(&self) -> bool {
+        self.answer == Answer::Missing
+    }
+
     fn has_reached(&self, position: Position, projections: &[Projection]) -> bool {
         projections
             .iter()
@@ -95,10 +109,18 @@ impl Progress {
 
     /// 503 where the database is known to be away, without trying it.
     pub(crate) fn check_database(&self) -> Result<(), HttpError> {
-        if self.0.borrow().away {
+        if self.0.borrow().is_away() {
             return Err(HttpError::unavailable("the database is not available"));
         }
         Ok(())
+    }
+
+    /// Whether the database answers with all that reads need.
+    pub(crate) fn readiness(&self) -> Result<(), String> {
+        match self.0.borrow().answer {
+            Answer::Given => Ok(()),
+            Answer::NotAsked | Answer::Missing => Err("no answer".to_owned()),
+        }
     }
 
     /// Waits until the projections have reached a position.
@@ -113,7 +135,7 @@ impl Progress {
         }
         let mut receiver = self.0.clone();
         let reached =
-            receiver.wait_for(|known| known.away || known.has_reached(position, projections));
+            receiver.wait_for(|known| known.is_away() || known.has_reached(position, projections));
         match timeout(patience, reached).await {
             Ok(Ok(_)) => self.check_database(),
             Ok(Err(_)) | Err(_) => Err(HttpError::unavailable(
@@ -139,9 +161,15 @@ impl Follower {
                 self.listener = self.listen().await.ok();
             }
             self.read().await;
+            let away = self.known.borrow().is_away();
+            let poll = if away {
+                self.poll.min(AWAY_POLL)
+            } else {
+                self.poll
+            };
             let closed = self.known.clone();
             tokio::select! {
-                () = moved(&mut self.listener, self.poll) => {}
+                () = moved(&mut self.listener, poll) => {}
                 () = closed.closed() => return,
             }
         }
@@ -155,21 +183,24 @@ impl Follower {
 
     async fn read(&mut self) {
         let read = self.checkpoints().await;
-        let was_away = self.known.borrow().away;
+        let was_away = self.known.borrow().is_away();
         match read {
             Ok(checkpoints) => {
                 if was_away {
                     tracing::info!("The read models can be read again");
                 }
-                let away = false;
-                self.known.send_replace(Known { away, checkpoints });
+                self.known.send_replace(Known {
+                    answer: Answer::Given,
+                    checkpoints,
+                });
             }
             Err(error) => {
                 self.listener = None;
                 if !was_away {
                     tracing::warn!(%error, "The read models cannot be read");
                 }
-                self.known.send_modify(|known| known.away = true);
+                self.known
+                    .send_modify(|known| known.answer = Answer::Missing);
             }
         }
     }

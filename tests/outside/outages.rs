@@ -12,6 +12,9 @@ use crate::SHAPE;
 const DEFAULTS: &[(&str, &str)] = &[
     ("WAYPOST_LOG_TIMEOUT_MS", "1500"),
     ("WAYPOST_LIMIT_PATIENCE_SECONDS", "0.25"),
+    ("WAYPOST_DATABASE_ACQUIRE_SECONDS", "2"),
+    // Postgres is killed here, and what was counted a moment before is looked for afterwards.
+    ("WAYPOST_LIMIT_FLUSH", "true"),
 ];
 /// An answer must not take longer with the log away.
 const AT_ONCE: Duration = Duration::from_secs(2);
