@@ -19,6 +19,7 @@ mod log;
 mod page;
 mod position;
 mod read;
+mod reveal;
 mod settings;
 mod streams;
 mod subject;

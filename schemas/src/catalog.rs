@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    account, claim, delivery, key, organization, record, run, secret, upcast, webhook, workflow,
+    AccountId, Sealed, account, circle, claim, delivery, key, location, organization, presence,
+    record, run, secret, sos, upcast, webhook, workflow,
 };
 
 /// Who may see an event from outside.
@@ -185,6 +186,22 @@ events! {
     OrganizationMemberAdded(organization::MemberAdded) = "organization.member_added" v 1 Internal,
     /// A person opened an account.
     AccountRegistered(account::Registered) = "account.registered" v 1 Internal,
+    /// A person named a phone number.
+    AccountPhoneNamed(account::PhoneNamed) = "account.phone_named" v 1 Internal,
+    /// A person showed that they hold a phone number.
+    AccountPhoneVerified(account::PhoneVerified) = "account.phone_verified" v 1 Internal,
+    /// A person set another password.
+    AccountPasswordChanged(account::PasswordChanged) = "account.password_changed" v 1 Internal,
+    /// A person ended an access token.
+    AccountSignedOut(account::SignedOut) = "account.signed_out" v 1 Internal,
+    /// The operator moved an account to a tier.
+    AccountTierSet(account::TierSet) = "account.tier_set" v 1 Internal,
+    /// A person hides where they are.
+    AccountSharingPaused(account::SharingPaused) = "account.sharing_paused" v 1 Internal,
+    /// A person shows again where they are.
+    AccountSharingResumed(account::SharingResumed) = "account.sharing_resumed" v 1 Internal,
+    /// A person was forgotten.
+    AccountForgotten(account::Forgotten) = "account.forgotten" v 1 Internal,
     /// A value was taken by its only holder.
     ClaimClaimed(claim::Claimed) = "claim.claimed" v 1 Internal,
     /// A value was given back.
@@ -215,12 +232,66 @@ events! {
     RunFailed(run::Failed) = "run.failed" v 1 Public,
     /// The run was called off.
     RunCancelled(run::Cancelled) = "run.cancelled" v 1 Public,
+    /// A company was written for the first time.
+    CompanyCreated(record::Company) = "company.created" v 1 Public,
+    /// A company was replaced.
+    CompanyUpdated(record::Company) = "company.updated" v 1 Public,
+    /// A company was deleted.
+    CompanyDeleted(record::Deleted) = "company.deleted" v 1 Public,
+    /// A deal was written for the first time.
+    DealCreated(record::Deal) = "deal.created" v 1 Public,
+    /// A deal was replaced.
+    DealUpdated(record::Deal) = "deal.updated" v 1 Public,
+    /// A deal was deleted.
+    DealDeleted(record::Deleted) = "deal.deleted" v 1 Public,
     /// A contact was written for the first time.
     ContactCreated(record::Contact) = "contact.created" v 1 Public,
     /// A contact was replaced.
     ContactUpdated(record::Contact) = "contact.updated" v 1 Public,
     /// A contact was deleted.
     ContactDeleted(record::Deleted) = "contact.deleted" v 1 Public,
+    /// An order was written for the first time.
+    OrderCreated(record::Order) = "order.created" v 1 Public,
+    /// An order was replaced.
+    OrderUpdated(record::Order) = "order.updated" v 1 Public,
+    /// An order was deleted.
+    OrderDeleted(record::Deleted) = "order.deleted" v 1 Public,
+    /// A lead was written for the first time.
+    LeadCreated(record::Lead) = "lead.created" v 1 Public,
+    /// A lead was replaced.
+    LeadUpdated(record::Lead) = "lead.updated" v 1 Public,
+    /// A lead was deleted.
+    LeadDeleted(record::Deleted) = "lead.deleted" v 1 Public,
+    /// A client was written for the first time.
+    ClientCreated(record::Client) = "client.created" v 1 Public,
+    /// A client was replaced.
+    ClientUpdated(record::Client) = "client.updated" v 1 Public,
+    /// A client was deleted.
+    ClientDeleted(record::Deleted) = "client.deleted" v 1 Public,
+    /// A circle came into being.
+    CircleCreated(circle::Created) = "circle.created" v 1 Internal,
+    /// Somebody can join a circle.
+    CircleInviteMade(circle::InviteMade) = "circle.invite_made" v 1 Internal,
+    /// A person joined a circle.
+    CircleMemberJoined(circle::MemberJoined) = "circle.member_joined" v 1 Public,
+    /// A person left a circle.
+    CircleMemberLeft(circle::MemberLeft) = "circle.member_left" v 1 Public,
+    /// A circle watches a place.
+    CirclePlaceAdded(circle::PlaceAdded) = "circle.place_added" v 1 Internal,
+    /// A circle does not watch a place any more.
+    CirclePlaceRemoved(circle::PlaceRemoved) = "circle.place_removed" v 1 Internal,
+    /// A person came to a place.
+    PlaceEntered(presence::Crossing) = "place.entered" v 1 Public,
+    /// A person went from a place.
+    PlaceLeft(presence::Crossing) = "place.left" v 1 Public,
+    /// A person called for help.
+    SosTriggered(sos::Triggered) = "sos.triggered" v 1 Public,
+    /// A call for help was seen.
+    SosAcknowledged(sos::Answered) = "sos.acknowledged" v 1 Public,
+    /// A call for help has ended.
+    SosResolved(sos::Answered) = "sos.resolved" v 1 Public,
+    /// A person was somewhere.
+    LocationUpdated(location::Updated) = "location.updated" v 1 Public,
     /// A webhook endpoint was made.
     WebhookCreated(webhook::Created) = "webhook.created" v 1 Public,
     /// A webhook endpoint was changed.
@@ -234,12 +305,26 @@ events! {
 }
 
 /// Fields that stand in the log but are nobody's business outside.
-const HIDDEN_FIELDS: &[&str] = &["keySha256", "secret"];
+const HIDDEN_FIELDS: &[&str] = &["keySha256", "secret", "sealed", "audience"];
 
 impl Event {
     /// The type with its version as it stands in the log, such as `run.started.v1`.
     pub fn recorded_type(&self) -> String {
         recorded_type(&self.name(), self.version())
+    }
+
+    /// What is personal in a public event: a JSON object, sealed under the account, whose fields
+    /// stand beside the others outside ([`Self::public_data`] leaves them out).
+    pub fn personal(&self) -> Option<(AccountId, &Sealed)> {
+        match self {
+            Self::LocationUpdated(data) => Some((data.user_id, &data.sealed)),
+            Self::PlaceEntered(data) | Self::PlaceLeft(data) => Some((data.user_id, &data.sealed)),
+            Self::SosTriggered(data) => Some((data.user_id, &data.sealed)),
+            Self::SosAcknowledged(data) | Self::SosResolved(data) => {
+                Some((data.user_id, &data.sealed))
+            }
+            _ => None,
+        }
     }
 
     /// The data as the public feed, webhooks and sockets show it: without hashes and secrets.

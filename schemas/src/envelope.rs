@@ -58,8 +58,26 @@ aggregate_types! {
     Run = "run" in Events,
     /// A webhook endpoint.
     Webhook = "webhook" in Events,
+    /// A company record.
+    Company = "company" in Events,
+    /// A deal record.
+    Deal = "deal" in Events,
     /// A contact record.
     Contact = "contact" in Events,
+    /// An order record.
+    Order = "order" in Events,
+    /// A lead record.
+    Lead = "lead" in Events,
+    /// A client record.
+    Client = "client" in Events,
+    /// A circle, its invites, members and places.
+    Circle = "circle" in Events,
+    /// One person at one place of one circle.
+    Presence = "presence" in Events,
+    /// A call for help; one that an organization may see stands in its part of the log as well.
+    Sos = "sos" in Events,
+    /// A person's positions.
+    Track = "track" in Locations,
     /// One event on its way to one webhook endpoint.
     Delivery = "delivery" in Deliveries,
 }

@@ -79,6 +79,14 @@ text_ids! {
     DeliveryId,
     /// A business record, named by the caller (1 to 128 characters) or a UUID.
     RecordId,
+    /// An access token of an account, by its `jti`.
+    TokenId,
+    /// A circle of persons who see each other.
+    CircleId,
+    /// A place that a circle watches.
+    PlaceId,
+    /// A person's call for help.
+    SosId,
 }
 
 /// A person's account: a positive integer below 2^53, the same after any replay.

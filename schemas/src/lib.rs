@@ -11,13 +11,17 @@ mod sealed;
 pub mod upcast;
 
 pub mod account;
+pub mod circle;
 pub mod claim;
 pub mod delivery;
 pub mod key;
+pub mod location;
 pub mod organization;
+pub mod presence;
 pub mod record;
 pub mod run;
 pub mod secret;
+pub mod sos;
 pub mod webhook;
 pub mod workflow;
 
@@ -26,6 +30,7 @@ pub use envelope::{
     AggregateType, Context, Log, NewEvent, Receipt, Recorded, StreamId, Traceparent,
 };
 pub use ids::{
-    AccountId, DeliveryId, EventId, KeyId, OrgId, RecordId, RunId, StepId, WebhookId, WorkflowId,
+    AccountId, CircleId, DeliveryId, EventId, KeyId, OrgId, PlaceId, RecordId, RunId, SosId,
+    StepId, TokenId, WebhookId, WorkflowId,
 };
 pub use sealed::Sealed;

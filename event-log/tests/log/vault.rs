@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use event_log::{EventLog, LogSettings, Owner, VaultError};
 use futures::future::join_all;
-use schemas::{AccountId, OrgId, Sealed};
+use schemas::location::Updated;
+use schemas::{AccountId, Event, OrgId, Sealed};
+use serde_json::json;
 
 use crate::support::{OwnServer, TestLog, keyring, raw, settings};
 
@@ -140,4 +142,28 @@ fn holds(folder: &Path, bytes: &[u8]) -> bool {
         let content = std::fs::read(&path).unwrap_or_default();
         content.windows(bytes.len()).any(|window| window == bytes)
     })
+}
+
+#[tokio::test]
+async fn what_is_personal_in_an_event_is_shown_until_the_person_is_forgotten() {
+    let log = TestLog::new().await;
+    let user_id = AccountId(12);
+    let personal = json!({ "lat": 52.5, "lng": 13.4, "place_name": null });
+    let sealed = log.vault().seal(&person(12), &personal.to_string()).await;
+    let recorded_at = "2026-11-21T08:30:00Z".parse().unwrap();
+    let event = Event::LocationUpdated(Updated {
+        user_id,
+        recorded_at,
+        sealed: sealed.unwrap(),
+    });
+    assert_eq!(
+        log.reveal(&event).await.unwrap(),
+        json!({ "user_id": 12, "recorded_at": "2026-11-21T08:30:00Z",
+                "lat": 52.5, "lng": 13.4, "place_name": null })
+    );
+    log.vault().forget(&person(12)).await.unwrap();
+    assert_eq!(
+        log.reveal(&event).await.unwrap(),
+        json!({ "user_id": 12, "recorded_at": "2026-11-21T08:30:00Z" })
+    );
 }

@@ -1,0 +1,31 @@
+//! What an event says to those who may know it.
+
+use schemas::Event;
+use serde_json::{Map, Value};
+
+use crate::{EventLog, Owner, VaultError};
+
+impl EventLog {
+    /// The event's data as feeds, webhooks and sockets show it. What is personal in it is unsealed
+    /// and stands beside the other fields; where its person was forgotten, it is absent.
+    ///
+    /// # Errors
+    /// Where the vault does not answer, or the event was sealed by nobody it knows.
+    pub async fn reveal(&self, event: &Event) -> Result<Value, VaultError> {
+        let mut shown = event.public_data().map_err(|_| VaultError::Broken)?;
+        let Some((account, sealed)) = event.personal() else {
+            return Ok(shown);
+        };
+        let personal = match self.vault().unseal(&Owner::Account(account), sealed).await {
+            Ok(personal) => personal,
+            Err(VaultError::Forgotten) => return Ok(shown),
+            Err(error) => return Err(error),
+        };
+        let personal: Map<String, Value> =
+            serde_json::from_str(&personal).map_err(|_| VaultError::Broken)?;
+        if let Value::Object(fields) = &mut shown {
+            fields.extend(personal);
+        }
+        Ok(shown)
+    }
+}
