@@ -13,6 +13,7 @@ mod connection;
 mod deleted;
 mod durability;
 mod envelope;
+mod erase;
 mod error;
 mod keyring;
 mod log;

@@ -11,6 +11,7 @@ mod batches;
 mod conflicts;
 mod crashes;
 mod deadlines;
+mod erase;
 mod follow;
 mod follow_faults;
 mod holes;

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::ops::Deref;
+use std::path::Path;
 
 use async_nats::jetstream;
 use chrono::{DateTime, SubsecRound as _, Utc};
@@ -251,4 +252,17 @@ pub(crate) fn assert_stored_at(all: &[Recorded], position: Position, commit: &[E
     let place = last.checked_sub(commit.len()).unwrap();
     assert_eq!(ids_of(&all[place..last]), commit, "at {position}");
     assert_eq!(all[last - 1].sequence, position.sequence());
+}
+
+/// Whether any file below `folder` holds these bytes.
+pub(crate) fn holds(folder: &Path, bytes: &[u8]) -> bool {
+    std::fs::read_dir(folder).unwrap().any(|entry| {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            return holds(&path, bytes);
+        }
+        // A file may go while one looks.
+        let content = std::fs::read(&path).unwrap_or_default();
+        content.windows(bytes.len()).any(|window| window == bytes)
+    })
 }

@@ -1,6 +1,5 @@
 //! Sealing and forgetting.
 
-use std::path::Path;
 use std::time::Duration;
 
 use event_log::{EventLog, LogSettings, Owner, VaultError};
@@ -9,7 +8,7 @@ use schemas::location::Updated;
 use schemas::{AccountId, Event, OrgId, Sealed};
 use serde_json::json;
 
-use crate::support::{OwnServer, TestLog, keyring, raw, settings};
+use crate::support::{OwnServer, TestLog, holds, keyring, raw, settings};
 
 fn person(number: u64) -> Owner {
     Owner::Account(AccountId(number))
@@ -130,18 +129,6 @@ async fn a_forgotten_key_does_not_stay_on_the_disk() {
     let after = EventLog::connect(&own.settings, keyring()).await.unwrap();
     let outcome = after.vault().unseal(&owner, &sealed).await;
     assert!(matches!(outcome, Err(VaultError::Forgotten)));
-}
-
-fn holds(folder: &Path, bytes: &[u8]) -> bool {
-    std::fs::read_dir(folder).unwrap().any(|entry| {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            return holds(&path, bytes);
-        }
-        // A file may go while one looks.
-        let content = std::fs::read(&path).unwrap_or_default();
-        content.windows(bytes.len()).any(|window| window == bytes)
-    })
 }
 
 #[tokio::test]
