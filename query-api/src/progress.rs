@@ -44,7 +44,12 @@ projections! {
     Workflows = "workflows" in Events,
     Runs = "runs" in Events,
     Webhooks = "webhooks" in Events,
+    Companies = "companies" in Events,
+    Deals = "deals" in Events,
     Contacts = "contacts" in Events,
+    Orders = "orders" in Events,
+    Leads = "leads" in Events,
+    Clients = "clients" in Events,
     Deliveries = "deliveries" in Deliveries,
 }
 
