@@ -11,6 +11,7 @@ mod text;
 pub mod account;
 pub mod key;
 pub mod organization;
+pub mod presence;
 pub mod record;
 pub mod run;
 pub mod secret;
