@@ -4,9 +4,11 @@ use chrono::{DateTime, Utc};
 use schemas::record::Deleted;
 use schemas::{AggregateType, Event, RecordId};
 
-use super::contact::ContactFields;
 use super::decide::Change;
-use super::value::Given;
+use super::fields::{
+    ClientFields, CompanyFields, ContactFields, DealFields, LeadFields, OrderFields,
+};
+use super::values::Values;
 use crate::FieldError;
 
 macro_rules! kinds {
@@ -37,9 +39,15 @@ macro_rules! kinds {
                 match self { $(Self::$kind => AggregateType::$aggregate),+ }
             }
 
-            /// The names of its own fields; `id`, `createdAt` and `updatedAt` are common to all.
+            /// The names of its own fields, those of objects within dotted; `id`, `createdAt` and
+            /// `updatedAt` are common to all.
             pub const fn field_names(self) -> &'static [&'static str] {
                 match self { $(Self::$kind => $fields::NAMES),+ }
+            }
+
+            /// The names of the objects within a record.
+            pub(super) const fn groups(self) -> &'static [&'static str] {
+                match self { $(Self::$kind => $fields::GROUPS),+ }
             }
 
             /// Whether the record stands after its last event.
@@ -71,24 +79,12 @@ macro_rules! kinds {
         pub(super) enum Fields { $($kind($fields)),+ }
 
         impl Fields {
-            pub(super) fn new(kind: Kind) -> Self {
-                match kind { $(Kind::$kind => Self::$kind($fields::default())),+ }
+            pub(super) fn read(kind: Kind, values: &mut Values<'_>) -> Result<Self, FieldError> {
+                match kind { $(Kind::$kind => $fields::read(values).map(Self::$kind)),+ }
             }
 
             pub(super) fn kind(&self) -> Kind {
                 match self { $(Self::$kind(_) => Kind::$kind),+ }
-            }
-
-            pub(super) fn set(
-                &mut self,
-                name: &str,
-                given: Given<'_>,
-            ) -> Option<Result<(), FieldError>> {
-                match self { $(Self::$kind(fields) => fields.set(name, given)),+ }
-            }
-
-            pub(super) fn check(&self) -> Result<(), FieldError> {
-                match self { $(Self::$kind(fields) => fields.check()),+ }
             }
 
             /// The event that makes the record what the fields say; `None` if it is that already.
@@ -117,9 +113,34 @@ macro_rules! kinds {
 }
 
 kinds! {
+    /// Organizations that one does business with.
+    Companies = "companies" {
+        fields: CompanyFields, aggregate: Company,
+        created: CompanyCreated, updated: CompanyUpdated, deleted: CompanyDeleted,
+    },
+    /// Business that may come about.
+    Deals = "deals" {
+        fields: DealFields, aggregate: Deal,
+        created: DealCreated, updated: DealUpdated, deleted: DealDeleted,
+    },
     /// People at companies.
     Contacts = "contacts" {
         fields: ContactFields, aggregate: Contact,
         created: ContactCreated, updated: ContactUpdated, deleted: ContactDeleted,
+    },
+    /// What was sold.
+    Orders = "orders" {
+        fields: OrderFields, aggregate: Order,
+        created: OrderCreated, updated: OrderUpdated, deleted: OrderDeleted,
+    },
+    /// People who asked for something.
+    Leads = "leads" {
+        fields: LeadFields, aggregate: Lead,
+        created: LeadCreated, updated: LeadUpdated, deleted: LeadDeleted,
+    },
+    /// People who buy.
+    Clients = "clients" {
+        fields: ClientFields, aggregate: Client,
+        created: ClientCreated, updated: ClientUpdated, deleted: ClientDeleted,
     },
 }

@@ -1,14 +1,15 @@
-//! Business records: contacts now, the other kinds by the same pattern.
+//! Business records: companies, deals, contacts, orders, leads and clients.
 //!
 //! Each event carries the whole record, so a record's state is its last event. A kind states its
-//! fields once (see [`contact`]) and gets reading, checking and deciding from here.
+//! fields once (see [`fields`]) and gets reading, checking and deciding from here.
 
-mod contact;
 mod decide;
 mod draft;
+mod fields;
 mod kind;
 mod row;
 mod value;
+mod values;
 
 pub use decide::{Change, Exists, create, delete, put};
 pub use draft::{Draft, parse_id, parse_object};

@@ -2,7 +2,7 @@
 
 use super::Draft;
 use super::kind::Kind;
-use super::value::Given;
+use super::values::{Values, known};
 use crate::FieldError;
 
 /// A file's header row, understood.
@@ -25,19 +25,15 @@ impl Columns {
             if names.iter().any(|known| known == name) {
                 return Err(FieldError::new(name, "stands twice in the header row"));
             }
-            // An empty cell fits every field, so only the name is tried here.
-            Draft::new(kind).set(name, Given::Cell(""))?;
-            names.push(name.to_owned());
+            names.push(known(kind, name.to_owned())?);
         }
         Ok(Self { kind, names })
     }
 
     /// Reads a record from a row's cells, in the order of the header row.
     pub fn draft<'c>(&self, cells: impl IntoIterator<Item = &'c str>) -> Result<Draft, FieldError> {
-        let mut draft = Draft::new(self.kind);
-        for (name, cell) in self.names.iter().zip(cells) {
-            draft.set(name, Given::Cell(cell))?;
-        }
-        draft.checked()
+        let names = &self.names;
+        let cells = cells.into_iter().collect();
+        Draft::read(self.kind, Values::Row { names, cells })
     }
 }

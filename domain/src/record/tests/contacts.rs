@@ -4,7 +4,7 @@ use schemas::record::Contact;
 use schemas::{Event, RecordId};
 use serde_json::{Value, json};
 
-use super::*;
+use crate::record::*;
 use crate::FieldError;
 
 fn read(object: Value) -> Result<Draft, FieldError> {
