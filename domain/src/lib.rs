@@ -9,12 +9,15 @@ mod object;
 mod text;
 
 pub mod account;
+pub mod circles;
 pub mod key;
+pub mod location;
 pub mod organization;
 pub mod presence;
 pub mod record;
 pub mod run;
 pub mod secret;
+pub mod sos;
 pub mod target;
 pub mod template;
 pub mod webhook;

@@ -171,6 +171,29 @@ impl<'e> Object<'e> {
         number
     }
 
+    /// Takes a number within bounds that must be there.
+    pub(crate) fn required_number(
+        &mut self,
+        name: &str,
+        bounds: RangeInclusive<f64>,
+    ) -> Option<f64> {
+        if self.take_absent(name) {
+            self.error(name, "is required");
+            return None;
+        }
+        self.number(name, bounds)
+    }
+
+    /// Takes a number that is not negative.
+    pub(crate) fn positive_or_zero(&mut self, name: &str) -> Option<f64> {
+        let value = self.take(name)?;
+        let number = value.as_f64().filter(|number| *number >= 0.0);
+        if number.is_none() {
+            self.error(name, "must be a number from 0");
+        }
+        number
+    }
+
     /// Takes an RFC 3339 time.
     pub(crate) fn time(&mut self, name: &str) -> Option<DateTime<Utc>> {
         let value = self.take(name)?;

@@ -1,0 +1,171 @@
+//! One circle: its members, invites and places.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use schemas::circle::{CircleOwner, Created};
+use schemas::{AccountId, CircleId, Event, PlaceId, Recorded, Sealed};
+
+use super::Period;
+
+/// A circle as it stands, with its members' past.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Circle {
+    /// The circle.
+    pub id: CircleId,
+    /// Whose it is.
+    pub owner: CircleOwner,
+    /// Its name, sealed under its owner.
+    pub name: Sealed,
+    /// When it came into being.
+    pub created_at: DateTime<Utc>,
+    members: BTreeMap<AccountId, Vec<Period>>,
+    invites: Vec<Invite>,
+    places: BTreeMap<PlaceId, Place>,
+    /// The sequence of the last event taken in.
+    reached: u64,
+}
+
+/// A code that lets somebody join.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invite {
+    /// The keyed hash of the code.
+    pub code_hash: String,
+    /// Until when it works.
+    pub expires_at: DateTime<Utc>,
+}
+
+/// A place that a circle watches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The place.
+    pub id: PlaceId,
+    /// Who named it.
+    pub by: AccountId,
+    /// `{name, lat, lng, radius_m}`, sealed under the account that named it.
+    pub sealed: Sealed,
+    /// Since when it is watched.
+    pub added_at: DateTime<Utc>,
+}
+
+impl Circle {
+    /// The circle after its own events; `None` where there is none.
+    pub fn fold<'e>(events: impl IntoIterator<Item = &'e Recorded>) -> Option<Self> {
+        let mut events = events.into_iter();
+        let first = events.next()?;
+        let Event::CircleCreated(created) = &first.event else {
+            return None;
+        };
+        let mut circle = Self::new(created, first);
+        for event in events {
+            circle.apply(event);
+        }
+        Some(circle)
+    }
+
+    pub(super) fn new(created: &Created, recorded: &Recorded) -> Self {
+        Self {
+            id: created.circle_id.clone(),
+            owner: created.owner.clone(),
+            name: created.name.clone(),
+            created_at: recorded.time,
+            members: BTreeMap::new(),
+            invites: Vec::new(),
+            places: BTreeMap::new(),
+            reached: recorded.sequence,
+        }
+    }
+
+    /// Takes in an event of this circle; one that it has seen changes nothing.
+    pub(super) fn apply(&mut self, recorded: &Recorded) {
+        if recorded.sequence <= self.reached {
+            return;
+        }
+        self.reached = recorded.sequence;
+        match &recorded.event {
+            Event::CircleMemberJoined(joined) => self.join(joined.user_id, recorded.time),
+            Event::CircleMemberLeft(left) => self.leave(left.user_id, recorded.time),
+            Event::CircleInviteMade(made) => self.invites.push(Invite {
+                code_hash: made.code_hash.clone(),
+                expires_at: made.expires_at,
+            }),
+            Event::CirclePlaceAdded(added) => {
+                let place = Place {
+                    id: added.place_id.clone(),
+                    by: added.by,
+                    sealed: added.place.clone(),
+                    added_at: recorded.time,
+                };
+                self.places.insert(place.id.clone(), place);
+            }
+            Event::CirclePlaceRemoved(removed) => {
+                self.places.remove(&removed.place_id);
+            }
+            _ => {}
+        }
+    }
+
+    fn join(&mut self, account: AccountId, at: DateTime<Utc>) {
+        if !self.has(account) {
+            let periods = self.members.entry(account).or_default();
+            periods.push(Period::beginning(at));
+        }
+    }
+
+    fn leave(&mut self, account: AccountId, at: DateTime<Utc>) {
+        let last = self.members.get_mut(&account).and_then(|p| p.last_mut());
+        if let Some(last) = last
+            && last.until.is_none()
+        {
+            last.until = Some(at);
+        }
+    }
+
+    /// Takes out all that a person left here; what they sealed nobody can read any more.
+    pub(super) fn forget(&mut self, account: AccountId) {
+        self.members.remove(&account);
+        self.places.retain(|_, place| place.by != account);
+    }
+
+    /// Whether somebody is a member now.
+    pub fn has(&self, account: AccountId) -> bool {
+        let last = self
+            .members
+            .get(&account)
+            .and_then(|periods| periods.last());
+        last.is_some_and(|last| last.until.is_none())
+    }
+
+    /// Whether somebody was a member at a time.
+    pub fn had(&self, account: AccountId, at: DateTime<Utc>) -> bool {
+        let periods = self.members.get(&account);
+        periods.is_some_and(|periods| periods.iter().any(|period| period.contains(at)))
+    }
+
+    /// Those who are members now, by their ids.
+    pub fn members(&self) -> impl Iterator<Item = AccountId> {
+        let current = self.members.keys().copied();
+        current.filter(|account| self.has(*account))
+    }
+
+    /// When somebody was a member, oldest first.
+    pub fn periods_of(&self, account: AccountId) -> &[Period] {
+        self.members.get(&account).map_or(&[], Vec::as_slice)
+    }
+
+    /// The places that it watches.
+    pub fn places(&self) -> impl Iterator<Item = &Place> {
+        self.places.values()
+    }
+
+    /// A place that it watches.
+    pub fn place(&self, id: &PlaceId) -> Option<&Place> {
+        self.places.get(id)
+    }
+
+    /// The invite with a code of this hash.
+    pub fn invite(&self, code_hash: &str) -> Option<&Invite> {
+        let mut invites = self.invites.iter();
+        invites.find(|invite| invite.code_hash == code_hash)
+    }
+}

@@ -1,0 +1,220 @@
+//! The fold of all circles: who sees whom, at which time.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use chrono::{DateTime, Utc};
+use schemas::circle::CircleOwner;
+use schemas::{AccountId, CircleId, Event, OrgId, Recorded};
+
+use super::{Circle, Pauses, Place};
+
+/// Who looks.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Viewer {
+    /// A person.
+    Account(AccountId),
+    /// An organization, with its webhooks, events and sockets.
+    Organization(OrgId),
+}
+
+/// All circles, folded from the events of circles and accounts in the order of the log. An event
+/// that comes twice changes nothing.
+///
+/// What holds *now* is what the last event taken in says, whatever the clocks say: nobody is seen
+/// after they left because a clock runs late.
+#[derive(Clone, Debug, Default)]
+pub struct Circles {
+    by_id: HashMap<CircleId, Circle>,
+    /// Every circle that a person was ever in.
+    of_account: HashMap<AccountId, BTreeSet<CircleId>>,
+    /// Every circle where a person named a place.
+    places_by: HashMap<AccountId, BTreeSet<CircleId>>,
+    pauses: HashMap<AccountId, Pauses>,
+    forgotten: HashSet<AccountId>,
+}
+
+impl Circles {
+    /// The circles after these events.
+    pub fn fold<'e>(events: impl IntoIterator<Item = &'e Recorded>) -> Self {
+        let mut circles = Self::default();
+        for event in events {
+            circles.apply(event);
+        }
+        circles
+    }
+
+    /// Takes in an event; what is not about circles or sharing changes nothing.
+    pub fn apply(&mut self, recorded: &Recorded) {
+        match &recorded.event {
+            Event::CircleCreated(created) => {
+                let circle = self.by_id.entry(created.circle_id.clone());
+                circle.or_insert_with(|| Circle::new(created, recorded));
+            }
+            Event::CircleInviteMade(made) => self.apply_to(&made.circle_id, recorded),
+            Event::CircleMemberLeft(left) => self.apply_to(&left.circle_id, recorded),
+            Event::CirclePlaceRemoved(removed) => self.apply_to(&removed.circle_id, recorded),
+            Event::CircleMemberJoined(joined) if !self.forgotten.contains(&joined.user_id) => {
+                self.apply_to(&joined.circle_id, recorded);
+                let circles = self.of_account.entry(joined.user_id).or_default();
+                circles.insert(joined.circle_id.clone());
+            }
+            Event::CirclePlaceAdded(added) if !self.forgotten.contains(&added.by) => {
+                self.apply_to(&added.circle_id, recorded);
+                let circles = self.places_by.entry(added.by).or_default();
+                circles.insert(added.circle_id.clone());
+            }
+            Event::AccountSharingPaused(paused) => {
+                let pauses = self.pauses.entry(paused.account_id).or_default();
+                pauses.apply(recorded);
+            }
+            Event::AccountSharingResumed(resumed) => {
+                if let Some(pauses) = self.pauses.get_mut(&resumed.account_id) {
+                    pauses.apply(recorded);
+                }
+            }
+            Event::AccountForgotten(forgotten) => self.forget(forgotten.account_id),
+            _ => {}
+        }
+    }
+
+    fn apply_to(&mut self, circle: &CircleId, recorded: &Recorded) {
+        if let Some(circle) = self.by_id.get_mut(circle) {
+            circle.apply(recorded);
+        }
+    }
+
+    fn forget(&mut self, account: AccountId) {
+        self.forgotten.insert(account);
+        self.pauses.remove(&account);
+        let joined = self.of_account.remove(&account).unwrap_or_default();
+        let named = self.places_by.remove(&account).unwrap_or_default();
+        for circle in joined.union(&named) {
+            if let Some(circle) = self.by_id.get_mut(circle) {
+                circle.forget(account);
+            }
+        }
+    }
+
+    /// A circle.
+    pub fn circle(&self, id: &CircleId) -> Option<&Circle> {
+        self.by_id.get(id)
+    }
+
+    /// Every circle, in no order.
+    pub fn all(&self) -> impl Iterator<Item = &Circle> {
+        self.by_id.values()
+    }
+
+    /// The circles that a person was ever in.
+    fn ever_of(&self, account: AccountId) -> impl Iterator<Item = &Circle> {
+        let ids = self.of_account.get(&account).into_iter().flatten();
+        ids.filter_map(|id| self.by_id.get(id))
+    }
+
+    /// The circles that a person is in now, by their ids.
+    pub fn circles_of(&self, account: AccountId) -> impl Iterator<Item = &Circle> {
+        self.ever_of(account)
+            .filter(move |circle| circle.has(account))
+    }
+
+    /// All others who share a circle with a person now: who is alerted when they call for help.
+    pub fn audience(&self, account: AccountId) -> BTreeSet<AccountId> {
+        let members = self.circles_of(account).flat_map(Circle::members);
+        members.filter(|member| *member != account).collect()
+    }
+
+    /// The organizations that had a circle with a person at a time.
+    pub fn orgs_of(&self, account: AccountId, at: DateTime<Utc>) -> BTreeSet<&OrgId> {
+        let circles = self.ever_of(account);
+        circles
+            .filter(|circle| circle.had(account, at))
+            .filter_map(organization)
+            .collect()
+    }
+
+    /// The organizations that have a circle with a person now.
+    pub fn current_orgs_of(&self, account: AccountId) -> BTreeSet<&OrgId> {
+        self.circles_of(account).filter_map(organization).collect()
+    }
+
+    /// Whether a viewer has a circle with a person now, and so may ask where they are: what of it
+    /// they get is for [`Self::may_see`].
+    pub fn are_connected(&self, viewer: &Viewer, subject: AccountId) -> bool {
+        self.is_own(viewer, subject)
+            || self
+                .circles_of(subject)
+                .any(|circle| belongs_to(circle, viewer))
+    }
+
+    /// Whether a viewer sees, now, a fix that a person made at `fix_time`: they have a circle in
+    /// common now, they had one then, and the person neither hides now nor hid then. Everybody
+    /// sees themselves.
+    pub fn may_see(
+        &self,
+        viewer: &Viewer,
+        subject: AccountId,
+        fix_time: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> bool {
+        if self.is_own(viewer, subject) {
+            return true;
+        }
+        let then = |circle: &Circle| match viewer {
+            Viewer::Account(account) => circle.had(*account, fix_time),
+            Viewer::Organization(org) => organization(circle) == Some(org),
+        };
+        self.are_connected(viewer, subject)
+            && !self.hides(subject, now)
+            && !self.hid(subject, fix_time)
+            && self
+                .ever_of(subject)
+                .any(|circle| circle.had(subject, fix_time) && then(circle))
+    }
+
+    fn is_own(&self, viewer: &Viewer, subject: AccountId) -> bool {
+        *viewer == Viewer::Account(subject) && !self.forgotten.contains(&subject)
+    }
+
+    /// Whether a person hides where they are now.
+    pub fn hides(&self, account: AccountId, now: DateTime<Utc>) -> bool {
+        let pauses = self.pauses.get(&account);
+        pauses.is_some_and(|pauses| pauses.hidden_until(now).is_some())
+    }
+
+    /// Whether a person hid where they were at a time.
+    pub fn hid(&self, account: AccountId, at: DateTime<Utc>) -> bool {
+        let pauses = self.pauses.get(&account);
+        pauses.is_some_and(|pauses| pauses.hide(at))
+    }
+
+    /// Whether a person was forgotten.
+    pub fn is_forgotten(&self, account: AccountId) -> bool {
+        self.forgotten.contains(&account)
+    }
+
+    /// Every place that is watched, with its circle, in no order.
+    pub fn watched_places(&self) -> impl Iterator<Item = (&Circle, &Place)> {
+        self.all()
+            .flat_map(|circle| circle.places().map(move |place| (circle, place)))
+    }
+
+    /// The places of all circles that a person is in now.
+    pub fn places_of(&self, account: AccountId) -> impl Iterator<Item = (&Circle, &Place)> {
+        self.circles_of(account)
+            .flat_map(|circle| circle.places().map(move |place| (circle, place)))
+    }
+}
+
+fn organization(circle: &Circle) -> Option<&OrgId> {
+    match &circle.owner {
+        CircleOwner::Organization(org) => Some(org),
+        CircleOwner::Account(_) => None,
+    }
+}
+
+fn belongs_to(circle: &Circle, viewer: &Viewer) -> bool {
+    match viewer {
+        Viewer::Account(account) => circle.has(*account),
+        Viewer::Organization(org) => organization(circle) == Some(org),
+    }
+}

@@ -1,0 +1,23 @@
+//! Circles: who sees whom, and which places are watched.
+//!
+//! [`Circles`] is the fold of all circles and of what persons say about sharing; [`Circle`] is one
+//! of them, which commands are decided on.
+
+mod circle;
+mod decide;
+mod fold;
+mod period;
+mod request;
+mod sharing;
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;
+
+pub use circle::{Circle, Invite, Place};
+pub use decide::{CannotJoin, NotMember, add_place, create, invite, join, leave, remove_place};
+pub use fold::{Circles, Viewer};
+pub use period::Period;
+pub use request::{JoinRequest, NameRequest, PlaceRequest};
+pub use sharing::{PauseRequest, Pauses, pause, resume};

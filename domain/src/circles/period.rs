@@ -1,0 +1,23 @@
+//! Spans of time.
+
+use chrono::{DateTime, Utc};
+
+/// A span of time with its beginning and without its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Period {
+    /// When it began.
+    pub from: DateTime<Utc>,
+    /// When it ended; `None` while it lasts.
+    pub until: Option<DateTime<Utc>>,
+}
+
+impl Period {
+    pub(super) fn beginning(from: DateTime<Utc>) -> Self {
+        Self { from, until: None }
+    }
+
+    /// Whether a moment lies in it.
+    pub fn contains(&self, at: DateTime<Utc>) -> bool {
+        self.from <= at && self.until.is_none_or(|until| at < until)
+    }
+}

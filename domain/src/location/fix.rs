@@ -1,0 +1,81 @@
+//! One position.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
+use super::{FURTHEST_AHEAD, LATITUDES, LONGITUDES};
+use crate::object::{Errors, Object};
+use crate::text;
+
+const MAX_PLACE_NAME: usize = 200;
+
+/// Where a person was, as they sent it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fix {
+    /// Latitude in degrees.
+    pub lat: f64,
+    /// Longitude in degrees.
+    pub lng: f64,
+    /// How far off it may be, in metres.
+    pub accuracy: Option<f64>,
+    /// In metres per second.
+    pub speed: Option<f64>,
+    /// What people call the place.
+    pub place_name: Option<String>,
+    /// The sender's battery, in percent.
+    pub battery: Option<f64>,
+    /// When it was made, if the sender said so.
+    pub recorded_at: Option<DateTime<Utc>>,
+}
+
+impl Fix {
+    /// Reads the fix that stands at `place`. Fields that are not known are let be: the
+    /// specification's own clients may send more.
+    pub(super) fn read(
+        place: String,
+        value: Value,
+        now: DateTime<Utc>,
+        errors: &Errors,
+    ) -> Option<Self> {
+        let mut object = Object::open(place, value, errors)?;
+        let lat = object.required_number("lat", LATITUDES);
+        let lng = object.required_number("lng", LONGITUDES);
+        Some(Self {
+            accuracy: object.positive_or_zero("accuracy"),
+            speed: object.positive_or_zero("speed"),
+            place_name: place_name(&mut object),
+            battery: object.number("battery", 0.0..=100.0),
+            recorded_at: recorded_at(&mut object, now),
+            lat: lat?,
+            lng: lng?,
+        })
+    }
+
+    /// What is sealed of it.
+    pub fn personal(&self) -> Value {
+        json!({
+            "lat": self.lat, "lng": self.lng, "accuracy": self.accuracy, "speed": self.speed,
+            "place_name": self.place_name, "battery": self.battery,
+        })
+    }
+}
+
+fn place_name(object: &mut Object<'_>) -> Option<String> {
+    let name = object.string("place_name")?;
+    let field = object.place_of("place_name");
+    if let Err(error) = text::bounded(&field, &name, MAX_PLACE_NAME) {
+        object.errors().take_in(error);
+    }
+    if name.contains('\0') {
+        object.error("place_name", "must not have NUL characters");
+    }
+    Some(name)
+}
+
+fn recorded_at(object: &mut Object<'_>, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let at = object.time("recorded_at")?;
+    if at > now + FURTHEST_AHEAD {
+        object.error("recorded_at", "must be at most 5 minutes ahead");
+    }
+    Some(at)
+}

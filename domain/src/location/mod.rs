@@ -1,0 +1,14 @@
+//! Persons' positions: what may be sent, and which fix is which.
+
+mod fix;
+mod request;
+#[cfg(test)]
+mod tests;
+mod timing;
+
+pub use fix::Fix;
+pub use request::{MAX_FIXES, Request};
+pub use timing::{FURTHEST_AHEAD, Timed, settle_times};
+
+pub(crate) const LATITUDES: std::ops::RangeInclusive<f64> = -90.0..=90.0;
+pub(crate) const LONGITUDES: std::ops::RangeInclusive<f64> = -180.0..=180.0;

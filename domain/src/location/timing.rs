@@ -1,0 +1,49 @@
+//! When fixes were made: the person and that time name a fix.
+
+use std::collections::HashSet;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::Fix;
+
+/// How far a sender's clock may run ahead.
+pub const FURTHEST_AHEAD: TimeDelta = TimeDelta::minutes(5);
+
+/// A fix with its time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timed<'f> {
+    /// The fix.
+    pub fix: &'f Fix,
+    /// When it was made.
+    pub recorded_at: DateTime<Utc>,
+    /// Whether it is the first of that time; all others are the same fix again.
+    pub is_new: bool,
+}
+
+/// Gives each fix its time, and says which of them are new. Those that came without a time were
+/// made now, in the order in which they stand: each gets a microsecond of its own, since they are
+/// several fixes and not one.
+pub fn settle_times(
+    fixes: &[Fix],
+    is_known: impl Fn(DateTime<Utc>) -> bool,
+    now: DateTime<Utc>,
+) -> Vec<Timed<'_>> {
+    let mut taken: HashSet<DateTime<Utc>> = fixes.iter().filter_map(|f| f.recorded_at).collect();
+    let mut seen = HashSet::new();
+    let mut free = now;
+    let settled = fixes.iter().map(|fix| {
+        let recorded_at = fix.recorded_at.unwrap_or_else(|| {
+            while is_known(free) || taken.contains(&free) {
+                free += TimeDelta::microseconds(1);
+            }
+            taken.insert(free);
+            free
+        });
+        Timed {
+            fix,
+            recorded_at,
+            is_new: seen.insert(recorded_at) && !is_known(recorded_at),
+        }
+    });
+    settled.collect()
+}

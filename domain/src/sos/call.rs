@@ -1,0 +1,60 @@
+//! What a call for help says.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
+use crate::location::{LATITUDES, LONGITUDES};
+use crate::object::{Errors, Object};
+use crate::{Invalid, text};
+
+const MAX_MESSAGE: usize = 1_000;
+
+/// A call for help; none of it need be there.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Request {
+    /// Where, as latitude and longitude.
+    pub place: Option<(f64, f64)>,
+    /// What is the matter.
+    pub message: Option<String>,
+    /// When it was meant to be sent.
+    pub recorded_at: Option<DateTime<Utc>>,
+}
+
+impl Request {
+    /// Reads a call from a JSON body.
+    pub fn parse(body: Value) -> Result<Self, Invalid> {
+        let errors = Errors::default();
+        let request = Object::open("", body, &errors).map(|mut object| {
+            let lat = object.number("lat", LATITUDES);
+            let lng = object.number("lng", LONGITUDES);
+            match (lat, lng) {
+                (Some(_), None) if errors.count() == 0 => object.error("lng", "must come with lat"),
+                (None, Some(_)) if errors.count() == 0 => object.error("lat", "must come with lng"),
+                _ => {}
+            }
+            Self {
+                place: lat.zip(lng),
+                message: message(&mut object),
+                recorded_at: object.time("recorded_at"),
+            }
+        });
+        errors.settle(request)
+    }
+
+    /// What is sealed of it.
+    pub fn personal(&self) -> Value {
+        let (lat, lng) = self.place.unzip();
+        json!({ "lat": lat, "lng": lng, "message": self.message })
+    }
+}
+
+fn message(object: &mut Object<'_>) -> Option<String> {
+    let message = object.string("message")?;
+    if let Err(error) = text::bounded("message", &message, MAX_MESSAGE) {
+        object.errors().take_in(error);
+    }
+    if message.contains('\0') {
+        object.error("message", "must not have NUL characters");
+    }
+    Some(message)
+}

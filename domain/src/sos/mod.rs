@@ -1,0 +1,9 @@
+//! Calls for help.
+
+mod call;
+mod decide;
+#[cfg(test)]
+mod tests;
+
+pub use call::Request;
+pub use decide::{Answer, Call, NotConcerned, answer, trigger};

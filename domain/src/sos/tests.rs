@@ -1,0 +1,95 @@
+use chrono::{DateTime, TimeDelta, Utc};
+use schemas::{AccountId, Event, Sealed, SosId};
+use serde_json::json;
+
+use super::*;
+
+const CALLER: AccountId = AccountId(1);
+const FRIEND: AccountId = AccountId(2);
+const STRANGER: AccountId = AccountId(3);
+
+fn now() -> DateTime<Utc> {
+    "2026-11-21T12:00:00Z".parse().unwrap()
+}
+
+fn triggered(recorded_at: Option<DateTime<Utc>>) -> schemas::sos::Triggered {
+    let sealed = Sealed::from_ciphertext("s".to_owned());
+    let late_after = TimeDelta::minutes(2);
+    trigger(
+        SosId::from("s1"),
+        CALLER,
+        vec![FRIEND],
+        recorded_at,
+        sealed,
+        now(),
+        late_after,
+    )
+}
+
+#[test]
+fn a_late_call_still_alerts_and_says_that_it_is_late() {
+    assert!(!triggered(None).late);
+    assert!(!triggered(Some(now() - TimeDelta::minutes(2))).late);
+    let late = triggered(Some(now() - TimeDelta::days(2)));
+    assert!(late.late);
+    assert_eq!(late.audience, [FRIEND]);
+    assert_eq!(
+        triggered(Some(now() + TimeDelta::days(1))).recorded_at,
+        now()
+    );
+}
+
+#[test]
+fn only_the_audience_acknowledges_and_only_once() {
+    let first = Event::SosTriggered(triggered(None));
+    let call = Call::fold([&first]);
+    for nobody in [CALLER, STRANGER] {
+        assert_eq!(
+            answer(call.as_ref(), nobody, Answer::Acknowledge),
+            Err(NotConcerned)
+        );
+    }
+    let seen = answer(call.as_ref(), FRIEND, Answer::Acknowledge)
+        .unwrap()
+        .unwrap();
+    let call = Call::fold([&first, &seen]);
+    assert_eq!(answer(call.as_ref(), FRIEND, Answer::Acknowledge), Ok(None));
+}
+
+#[test]
+fn caller_and_audience_resolve() {
+    let first = Event::SosTriggered(triggered(None));
+    let call = Call::fold([&first]);
+    assert_eq!(
+        answer(call.as_ref(), STRANGER, Answer::Resolve),
+        Err(NotConcerned)
+    );
+    assert_eq!(answer(None, CALLER, Answer::Resolve), Err(NotConcerned));
+    for somebody in [CALLER, FRIEND] {
+        let resolved = answer(call.as_ref(), somebody, Answer::Resolve)
+            .unwrap()
+            .unwrap();
+        let ended = Call::fold([&first, &resolved]);
+        assert_eq!(
+            answer(ended.as_ref(), FRIEND, Answer::Acknowledge),
+            Ok(None)
+        );
+        assert_eq!(answer(ended.as_ref(), CALLER, Answer::Resolve), Ok(None));
+    }
+}
+
+#[test]
+fn nothing_need_be_said_but_what_is_said_must_be_right() {
+    assert_eq!(Request::parse(json!({})), Ok(Request::default()));
+    for (body, field) in [
+        (json!({"lat": 1}), "lng"),
+        (json!({"lng": 1}), "lat"),
+        (json!({"lat": 91, "lng": 1}), "lat"),
+        (json!({"message": "x".repeat(1_001)}), "message"),
+        (json!({"recorded_at": "now"}), "recorded_at"),
+        (json!([]), "body"),
+    ] {
+        let invalid = Request::parse(body).unwrap_err();
+        assert_eq!(invalid.errors()[0].field, field);
+    }
+}
