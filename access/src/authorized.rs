@@ -49,7 +49,7 @@ where
 }
 
 /// The key that a request carries. What is in `Authorization` goes before `X-Api-Key`.
-fn presented_key(headers: &HeaderMap, api: Api) -> Option<&str> {
+pub(crate) fn presented_key(headers: &HeaderMap, api: Api) -> Option<&str> {
     if let Some(value) = headers.get(header::AUTHORIZATION) {
         let (scheme, key) = value.to_str().ok()?.split_once(' ')?;
         return scheme.eq_ignore_ascii_case("bearer").then(|| key.trim());

@@ -1,4 +1,4 @@
-//! API keys, scopes and limits.
+//! API keys, access tokens, scopes and limits.
 //!
 //! A handler names what it asks for in its signature:
 //!
@@ -6,14 +6,17 @@
 //! async fn trigger_workflow(caller: Authorized<scope::TriggerWorkflow>, …) -> …
 //! ```
 //!
+//! Persons come with an access token of their account instead: [`AccountToken`].
+//!
 //! Keys are looked up in a directory that every process folds from the log, so that a revoked key
-//! stops working everywhere at once and no request asks a database who its caller is. Limits are
-//! counted in Postgres, see [`limit`].
+//! stops working everywhere at once and no request asks a database who its caller is; the same
+//! holds for what ends a token. Limits are counted in Postgres, see [`limit`].
 
 mod authorized;
 mod directory;
 mod key;
 pub mod limit;
+mod person;
 mod refusal;
 mod scopes;
 mod settings;
@@ -31,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 pub use authorized::Authorized;
 pub use directory::Caller;
 pub use key::{ApiKey, KeyHash, NoRandomness};
+pub use person::{AccountToken, Allowances, NewToken, Person, PersonSettings, UncountedToken};
 pub use refusal::Refusal;
 pub use scopes::{Api, Scope, ScopeMarker, ScopeSet, UnknownScope, scope};
 pub use settings::LimitSettings;
@@ -38,8 +42,9 @@ pub use settings::LimitSettings;
 use directory::KeyDirectory;
 use key::has_key_form;
 use limit::Limiter;
+use person::Persons;
 
-/// Events of keys taken at a time.
+/// Events of keys and accounts taken at a time.
 const BATCH: usize = 1_000;
 const FOLLOW_AGAIN: Duration = Duration::from_secs(1);
 
@@ -47,19 +52,20 @@ const FOLLOW_AGAIN: Duration = Duration::from_secs(1);
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The log does not answer.
-    #[error("cannot read the keys from the log: {0}")]
+    #[error("cannot read the keys and accounts from the log: {0}")]
     Read(#[from] ReadError),
     /// The log has a hole.
-    #[error("cannot follow the keys in the log: {0}")]
+    #[error("cannot follow the keys and accounts in the log: {0}")]
     Tail(#[from] TailError),
 }
 
-/// Knows the keys in force and counts their requests. Clones are the same.
+/// Knows the keys and tokens in force and counts their requests. Clones are the same.
 #[derive(Clone)]
 pub struct Access(Arc<Inner>);
 
 struct Inner {
     keys: KeyDirectory,
+    persons: Persons,
     limiter: Limiter,
     settings: LimitSettings,
     clock: Arc<dyn Clock>,
@@ -67,7 +73,8 @@ struct Inner {
 }
 
 impl Access {
-    /// Reads all keys from the log, then follows it until `shutdown`. Postgres need not be there.
+    /// Reads all keys and accounts from the log, then follows it until `shutdown`. Postgres need
+    /// not be there.
     pub async fn start(
         log: &EventLog,
         pool: &PgPool,
@@ -75,9 +82,11 @@ impl Access {
         clock: Arc<dyn Clock>,
         shutdown: CancellationToken,
     ) -> Result<Self, StartError> {
-        let mut tail = log.tail(Log::Events, 0, &[AggregateType::Key]).await?;
+        let kinds = [AggregateType::Key, AggregateType::Account];
+        let mut tail = log.tail(Log::Events, 0, &kinds).await?;
         let access = Self(Arc::new(Inner {
             keys: KeyDirectory::default(),
+            persons: Persons::new(log.keyring(), settings.persons.clone()),
             limiter: Limiter::start(pool, &settings, shutdown.clone()),
             settings,
             clock,
@@ -131,12 +140,20 @@ impl Access {
         &self.0.limiter
     }
 
-    /// Whether the keys are being followed, for `/readyz`.
+    pub(crate) fn persons(&self) -> &Persons {
+        &self.0.persons
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.0.clock
+    }
+
+    /// Whether the keys and accounts are being followed, for `/readyz`.
     pub fn readiness(&self) -> Result<(), String> {
         if self.0.following.load(Ordering::Relaxed) {
             Ok(())
         } else {
-            Err("the keys in the log cannot be followed".to_owned())
+            Err("the keys and accounts in the log cannot be followed".to_owned())
         }
     }
 
@@ -167,7 +184,7 @@ impl Access {
             };
             self.0.following.store(taken.is_ok(), Ordering::Relaxed);
             if let Err(error) = taken {
-                tracing::error!(%error, "The keys in the log cannot be followed");
+                tracing::error!(%error, "The keys and accounts in the log cannot be followed");
                 tokio::time::sleep(FOLLOW_AGAIN).await;
             }
         }
@@ -176,11 +193,21 @@ impl Access {
     async fn take_up(&self, tail: &mut Tail) -> Result<(), TailError> {
         for item in tail.next(BATCH).await?.items {
             match item {
-                Item::Event(recorded) => self.0.keys.apply(&recorded, &self.0.limiter),
+                Item::Event(recorded) => {
+                    self.0.keys.apply(&recorded, &self.0.limiter);
+                    if recorded.stream.aggregate == AggregateType::Account {
+                        let now = self.0.clock.now();
+                        self.0.persons.directory.apply(&recorded, now);
+                    }
+                }
                 Item::Undecodable {
                     sequence, reason, ..
                 } => {
-                    tracing::error!(sequence, reason, "An event of a key cannot be read");
+                    tracing::error!(
+                        sequence,
+                        reason,
+                        "An event of a key or an account cannot be read"
+                    );
                 }
             }
         }

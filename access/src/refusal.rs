@@ -5,6 +5,7 @@ use axum::response::{IntoResponse, Response};
 use service::HttpError;
 
 use crate::Scope;
+use crate::limit::Policy;
 
 /// Why a request may not go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -15,10 +16,24 @@ pub enum Refusal {
     /// 401: the key was never made, was revoked or has expired.
     #[error("the API key is not valid")]
     InvalidKey,
+    /// 401: no access token came with it.
+    #[error("an access token is required: Authorization: Bearer …")]
+    NoToken,
+    /// 401: the access token was not made here, is past its time or was ended.
+    #[error("the access token is not valid")]
+    InvalidToken,
     /// 429: the key has used up its limit.
     #[error("the limit of this key is used up; try again in {retry_after} s")]
     LimitReached {
         /// Seconds until a request is admitted.
+        retry_after: u64,
+    },
+    /// 429: the account has used up what its tier allows in an hour.
+    #[error("the account's {} of this hour are used up; try again in {retry_after} s", policy.name())]
+    AllowanceUsedUp {
+        /// What is used up.
+        policy: Policy,
+        /// Seconds until as much is admitted.
         retry_after: u64,
     },
     /// 403: the key lacks the scope.
@@ -30,8 +45,11 @@ impl From<Refusal> for HttpError {
     fn from(refusal: Refusal) -> Self {
         let message = refusal.to_string();
         match refusal {
-            Refusal::NoKey | Refusal::InvalidKey => Self::unauthorized(message),
-            Refusal::LimitReached { retry_after } => {
+            Refusal::NoKey | Refusal::InvalidKey | Refusal::NoToken | Refusal::InvalidToken => {
+                Self::unauthorized(message)
+            }
+            Refusal::LimitReached { retry_after }
+            | Refusal::AllowanceUsedUp { retry_after, .. } => {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, message)
                     .with_header(header::RETRY_AFTER, HeaderValue::from(retry_after))
             }

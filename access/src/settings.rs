@@ -5,6 +5,8 @@ use std::time::Duration;
 use clap::Args;
 use service::settings::seconds;
 
+use crate::PersonSettings;
+
 /// How limits are kept.
 #[derive(Clone, Debug, Args)]
 pub struct LimitSettings {
@@ -66,6 +68,9 @@ pub struct LimitSettings {
         action = clap::ArgAction::Set
     )]
     pub flush: bool,
+    /// Persons' tokens and tiers.
+    #[command(flatten)]
+    pub persons: PersonSettings,
 }
 
 impl Default for LimitSettings {
@@ -77,6 +82,7 @@ impl Default for LimitSettings {
             patience: Duration::from_millis(500),
             retry: Duration::from_secs(1),
             flush: false,
+            persons: PersonSettings::default(),
         }
     }
 }

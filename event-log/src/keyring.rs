@@ -1,4 +1,4 @@
-//! Keys of the installation, all derived from one master key.
+//! Keys of the installation: what is derived from the master key, and the key of access tokens.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -20,7 +20,7 @@ const BASE32: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
 #[derive(Debug, thiserror::Error)]
 pub enum KeyringError {
     /// The file cannot be read or written.
-    #[error("cannot use the master key {path}: {source}")]
+    #[error("cannot use the key {path}: {source}")]
     File {
         /// The file.
         path: PathBuf,
@@ -28,54 +28,41 @@ pub enum KeyringError {
         source: io::Error,
     },
     /// What was given is not 32 bytes in base64.
-    #[error("the master key must be 32 bytes in base64")]
-    Malformed,
+    #[error("{0} must be 32 bytes in base64")]
+    Malformed(String),
     /// The system gives no random bytes.
     #[error("the system gives no random bytes")]
     NoRandomness,
 }
 
-/// Keys for hashing values into subjects and receipts, and for wrapping owners' keys.
+/// Keys for hashing values into subjects and receipts, for wrapping owners' keys and for signing
+/// access tokens.
 ///
 /// Whoever holds the master key can undo every sealing; whoever loses it has lost all that was
-/// sealed, and the names of subjects made from values.
+/// sealed, and the names of subjects made from values. The key of access tokens stands apart, so
+/// that it can be changed: then everybody signs in again, and nothing is lost.
 #[derive(Clone)]
 pub struct Keyring {
     names: Arc<hmac::Key>,
     wrapping: Arc<[u8; KEY_BYTES]>,
+    tokens: Arc<[u8; KEY_BYTES]>,
 }
 
 impl Keyring {
     /// Takes the master key from `WAYPOST_MASTER_KEY` (base64) or from
-    /// `<home>/secrets/master.key`, which is made at the first start with mode 0600.
+    /// `<home>/secrets/master.key`, and the key of access tokens from `WAYPOST_TOKEN_KEY` or
+    /// `<home>/secrets/token.key`. The files are made at the first start with mode 0600.
     pub fn load(home: &Path) -> Result<Self, KeyringError> {
-        let given = std::env::var("WAYPOST_MASTER_KEY").unwrap_or_default();
-        if !given.is_empty() {
-            return Self::parse(&given);
-        }
-        let path = home.join("secrets").join("master.key");
-        let failed = |source| KeyringError::File {
-            path: path.clone(),
-            source,
-        };
-        match fs::read_to_string(&path) {
-            Ok(text) => Self::parse(&text),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                match Self::create(&path) {
-                    // Another process of this home was quicker: its key is the key.
-                    Err(KeyringError::File { source, .. })
-                        if source.kind() == io::ErrorKind::AlreadyExists =>
-                    {
-                        Self::parse(&fs::read_to_string(&path).map_err(failed)?)
-                    }
-                    made => made,
-                }
-            }
-            Err(error) => Err(failed(error)),
-        }
+        let secrets = home.join("secrets");
+        let master = load_key("WAYPOST_MASTER_KEY", &secrets.join("master.key"))?;
+        let tokens = load_key("WAYPOST_TOKEN_KEY", &secrets.join("token.key"))?;
+        Ok(Self {
+            tokens: Arc::new(tokens),
+            ..Self::from_master(&master)
+        })
     }
 
-    /// A keyring from 32 bytes.
+    /// A keyring from 32 bytes, the key of access tokens included.
     pub fn from_master(master: &[u8; KEY_BYTES]) -> Self {
         let master = hmac::Key::new(hmac::HMAC_SHA256, master);
         let derive = |label: &str| {
@@ -89,52 +76,13 @@ impl Keyring {
                 &derive("waypost names 1"),
             )),
             wrapping: Arc::new(derive("waypost wrapping 1")),
+            tokens: Arc::new(derive("waypost tokens 1")),
         }
     }
 
-    fn parse(text: &str) -> Result<Self, KeyringError> {
-        let bytes = STANDARD
-            .decode(text.trim())
-            .map_err(|_| KeyringError::Malformed)?;
-        let master = bytes
-            .as_slice()
-            .try_into()
-            .map_err(|_| KeyringError::Malformed)?;
-        Ok(Self::from_master(master))
-    }
-
-    fn create(path: &Path) -> Result<Self, KeyringError> {
-        let failed = |source| KeyringError::File {
-            path: path.to_owned(),
-            source,
-        };
-        let mut master = [0; KEY_BYTES];
-        SystemRandom::new()
-            .fill(&mut master)
-            .map_err(|_| KeyringError::NoRandomness)?;
-        if let Some(folder) = path.parent() {
-            if let Some(home) = folder.parent() {
-                fs::create_dir_all(home).map_err(failed)?;
-            }
-            let mut private = fs::DirBuilder::new();
-            private.recursive(true).mode(0o700);
-            private.create(folder).map_err(failed)?;
-        }
-        // Written aside and linked into place, so that nobody ever reads half a key.
-        let aside = path.with_extension(format!("{}.new", Uuid::new_v4().simple()));
-        let mut file = fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&aside)
-            .map_err(failed)?;
-        file.write_all(STANDARD.encode(master).as_bytes())
-            .map_err(failed)?;
-        file.sync_all().map_err(failed)?;
-        let placed = fs::hard_link(&aside, path);
-        fs::remove_file(&aside).map_err(failed)?;
-        placed.map_err(failed)?;
-        Ok(Self::from_master(&master))
+    /// The key that signs access tokens.
+    pub fn token_key(&self) -> &[u8; KEY_BYTES] {
+        &self.tokens
     }
 
     fn sign(&self, purpose: &str, parts: &[&[u8]]) -> hmac::Tag {
@@ -187,6 +135,72 @@ impl std::fmt::Debug for Keyring {
     }
 }
 
+/// Takes a key from a variable or a file, which is made where it is missing.
+fn load_key(variable: &str, path: &Path) -> Result<[u8; KEY_BYTES], KeyringError> {
+    let given = std::env::var(variable).unwrap_or_default();
+    if !given.is_empty() {
+        return parse(&given, variable);
+    }
+    let failed = |source| KeyringError::File {
+        path: path.to_owned(),
+        source,
+    };
+    let read = || fs::read_to_string(path);
+    let text = match read() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match create(path) {
+            // Another process of this home was quicker: its key is the key.
+            Err(KeyringError::File { source, .. })
+                if source.kind() == io::ErrorKind::AlreadyExists =>
+            {
+                read()
+            }
+            made => return made,
+        },
+        found => found,
+    };
+    parse(&text.map_err(failed)?, &path.display().to_string())
+}
+
+fn parse(text: &str, named: &str) -> Result<[u8; KEY_BYTES], KeyringError> {
+    let bytes = STANDARD.decode(text.trim()).unwrap_or_default();
+    let key = bytes.as_slice().try_into();
+    key.map_err(|_| KeyringError::Malformed(named.to_owned()))
+}
+
+fn create(path: &Path) -> Result<[u8; KEY_BYTES], KeyringError> {
+    let failed = |source| KeyringError::File {
+        path: path.to_owned(),
+        source,
+    };
+    let mut key = [0; KEY_BYTES];
+    SystemRandom::new()
+        .fill(&mut key)
+        .map_err(|_| KeyringError::NoRandomness)?;
+    if let Some(folder) = path.parent() {
+        if let Some(home) = folder.parent() {
+            fs::create_dir_all(home).map_err(failed)?;
+        }
+        let mut private = fs::DirBuilder::new();
+        private.recursive(true).mode(0o700);
+        private.create(folder).map_err(failed)?;
+    }
+    // Written aside and linked into place, so that nobody ever reads half a key.
+    let aside = path.with_extension(format!("{}.new", Uuid::new_v4().simple()));
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&aside)
+        .map_err(failed)?;
+    file.write_all(STANDARD.encode(key).as_bytes())
+        .map_err(failed)?;
+    file.sync_all().map_err(failed)?;
+    let placed = fs::hard_link(&aside, path);
+    fs::remove_file(&aside).map_err(failed)?;
+    placed.map_err(failed)?;
+    Ok(key)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,17 +217,23 @@ mod tests {
     }
 
     #[test]
-    fn the_key_made_at_the_first_start_is_found_at_the_next_and_private() {
+    fn the_keys_made_at_the_first_start_are_found_at_the_next_and_private() {
         use std::os::unix::fs::PermissionsExt as _;
         let home = std::env::temp_dir().join(format!("waypost-keyring-{}", Uuid::new_v4()));
-        let first = Keyring::load(&home).unwrap().keyed_hash("x", &[b"a"]);
-        let second = Keyring::load(&home).unwrap().keyed_hash("x", &[b"a"]);
-        let mode = fs::metadata(home.join("secrets/master.key"))
-            .unwrap()
-            .permissions()
-            .mode();
+        let first = Keyring::load(&home).unwrap();
+        let second = Keyring::load(&home).unwrap();
+        let mode = |file| fs::metadata(home.join(file)).unwrap().permissions().mode();
+        let modes = ["secrets/master.key", "secrets/token.key"].map(mode);
         fs::remove_dir_all(&home).unwrap();
-        assert_eq!(first, second);
-        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(
+            first.keyed_hash("x", &[b"a"]),
+            second.keyed_hash("x", &[b"a"])
+        );
+        assert_eq!(first.token_key(), second.token_key());
+        assert_ne!(
+            first.token_key(),
+            Keyring::from_master(&[7; 32]).token_key()
+        );
+        assert_eq!(modes.map(|mode| mode & 0o777), [0o600, 0o600]);
     }
 }

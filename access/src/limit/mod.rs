@@ -65,6 +65,11 @@ impl Limiter {
         Counter::new(policy, caller, span, fixed)
     }
 
+    /// The rolling window of limits.
+    pub fn window(&self) -> std::time::Duration {
+        std::time::Duration::from_secs(u64::from(self.settings.window))
+    }
+
     /// Counts `cost` against a counter if it fits as a whole under `quota`. A cost above the quota
     /// never fits: whoever offers one says so before asking.
     pub async fn check(&self, counter: &Arc<Counter>, quota: u32, cost: u32) -> Decision {

@@ -4,5 +4,6 @@
 mod exactness;
 mod limits;
 mod outage;
+mod persons;
 mod requests;
 mod support;

@@ -1,0 +1,211 @@
+//! Persons: their access tokens, and how much their tier lets them do in an hour.
+//!
+//! A token is judged without asking anyone: by its signature, its time and what the log says of
+//! its account, which every process folds for itself.
+
+mod extract;
+mod meters;
+mod settings;
+mod standing;
+mod token;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use event_log::Keyring;
+use schemas::account::Tier;
+use schemas::{AccountId, TokenId};
+use service::RequestContext;
+
+use crate::limit::Policy;
+use crate::{Access, Refusal};
+
+pub use extract::{AccountToken, UncountedToken};
+pub use settings::PersonSettings;
+
+use meters::Meters;
+pub(crate) use standing::AccountDirectory;
+use standing::Allowance;
+use token::{Claims, Signing};
+
+/// Who is asking: the holder of an access token in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Person {
+    /// The person's account.
+    pub account_id: AccountId,
+    /// The token's own name.
+    pub token_id: TokenId,
+    /// When the token ends by itself.
+    pub expires_at: DateTime<Utc>,
+    /// How often the password had been changed when the token was made.
+    passwords: u32,
+}
+
+/// What an account may do in an hour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowances {
+    /// API requests.
+    pub requests: u32,
+    /// Positions.
+    pub locations: u32,
+}
+
+/// A token that was just made.
+#[derive(Clone)]
+pub struct NewToken {
+    /// The token itself.
+    pub access_token: String,
+    /// Its life in seconds.
+    pub expires_in: u64,
+}
+
+impl std::fmt::Debug for NewToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("NewToken(…)")
+    }
+}
+
+/// All that is known of persons.
+pub(crate) struct Persons {
+    pub(crate) directory: AccountDirectory,
+    meters: Meters,
+    signing: Signing,
+    settings: PersonSettings,
+}
+
+impl Persons {
+    pub(crate) fn new(keyring: &Keyring, settings: PersonSettings) -> Self {
+        Self {
+            directory: AccountDirectory::default(),
+            meters: Meters::default(),
+            signing: Signing::new(keyring.token_key()),
+            settings,
+        }
+    }
+
+    fn allowances(&self, allowance: Allowance) -> Allowances {
+        let (requests, locations) = match allowance.tier {
+            Tier::Free => (100, 30),
+            Tier::Family => (1_000, 120),
+            Tier::FamilyPlus => (10_000, 360),
+            Tier::Enterprise => (
+                self.settings.enterprise_requests,
+                self.settings.enterprise_locations,
+            ),
+        };
+        Allowances {
+            requests: allowance.requests.unwrap_or(requests),
+            locations: allowance.locations.unwrap_or(locations),
+        }
+    }
+}
+
+impl Access {
+    /// Makes a token. `passwords` says how often the account's password has been changed: tokens
+    /// of an earlier password end.
+    ///
+    /// # Panics
+    /// Where another library than ours signs the tokens of this process.
+    pub fn make_token(&self, account: AccountId, token: &TokenId, passwords: u32) -> NewToken {
+        let persons = self.persons();
+        let now = self.clock().now();
+        let lifetime = persons.settings.token_seconds;
+        let until = now + TimeDelta::seconds(i64::from(lifetime));
+        let claims = Claims::new(account, token, passwords, (now, until));
+        #[expect(
+            clippy::expect_used,
+            reason = "numbers and short texts have a JSON form, and any key signs under HS256"
+        )]
+        let access_token = persons
+            .signing
+            .sign(&claims)
+            .expect("a token can be signed");
+        NewToken {
+            access_token,
+            expires_in: u64::from(lifetime),
+        }
+    }
+
+    /// Whose token this is, if it is in force, without counting anything.
+    pub fn authenticate_person(&self, presented: &str) -> Result<Person, Refusal> {
+        let claims = self.persons().signing.verify(presented);
+        let person = claims.and_then(|claims| {
+            Some(Person {
+                account_id: claims.account()?,
+                token_id: claims.token(),
+                expires_at: claims.expires_at()?,
+                passwords: claims.passwords(),
+            })
+        });
+        person
+            .filter(|person| self.person_is_good(person))
+            .ok_or(Refusal::InvalidToken)
+    }
+
+    /// Whether the token is still in force: not past its time, not signed out, of the present
+    /// password, of an account that was not forgotten. Cheap, for connections that outlive their
+    /// first request.
+    pub fn person_is_good(&self, person: &Person) -> bool {
+        let directory = &self.persons().directory;
+        let standing = directory.standing(person.account_id);
+        person.expires_at > self.clock().now()
+            && !standing.forgotten
+            && person.passwords >= standing.passwords
+            && !directory.is_signed_out(&person.token_id)
+    }
+
+    /// The sequence of the last event of an account that this process has taken up: what the log
+    /// says of accounts up to there is in force here.
+    pub fn accounts_seen(&self) -> u64 {
+        self.persons().directory.last_sequence()
+    }
+
+    /// What an account may do in an hour.
+    pub fn allowances(&self, account: AccountId) -> Allowances {
+        let persons = self.persons();
+        persons.allowances(persons.directory.standing(account).allowance)
+    }
+
+    /// Counts a request of a person, and says on its answer how the limit stands.
+    pub async fn count_request(
+        &self,
+        person: &Person,
+        request: &RequestContext,
+    ) -> Result<(), Refusal> {
+        let quota = self.allowances(person.account_id).requests;
+        self.count_person(person, Policy::Requests, quota, 1, request)
+            .await
+    }
+
+    /// Counts so many positions of a person as a whole, and says on the answer how the limit
+    /// stands. More than [`Allowances::locations`] never fit: that is for the caller to say first.
+    pub async fn count_positions(
+        &self,
+        person: &Person,
+        positions: u32,
+        request: &RequestContext,
+    ) -> Result<(), Refusal> {
+        let quota = self.allowances(person.account_id).locations;
+        self.count_person(person, Policy::Locations, quota, positions, request)
+            .await
+    }
+
+    async fn count_person(
+        &self,
+        person: &Person,
+        policy: Policy,
+        quota: u32,
+        cost: u32,
+        request: &RequestContext,
+    ) -> Result<(), Refusal> {
+        let (limiter, meters) = (self.limiter(), &self.persons().meters);
+        let counter = meters.counter(limiter, person.account_id, policy);
+        let decision = limiter.check(&counter, quota, cost).await;
+        decision.announce(request);
+        match decision.retry_after {
+            None => Ok(()),
+            Some(retry_after) => Err(Refusal::AllowanceUsedUp {
+                policy,
+                retry_after,
+            }),
+        }
+    }
+}
