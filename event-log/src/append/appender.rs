@@ -39,13 +39,13 @@ impl Appender {
         timeout: Duration,
     ) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE);
-        let (sender, load) = (Sender::new(client, stream), Load::default());
-        tokio::spawn(Group::new(sender.clone(), load.clone()).run(waiting));
+        let sender = Sender::new(client, stream);
+        tokio::spawn(Group::new(sender.clone()).run(waiting));
         Self {
             sender,
             subjects,
             timeout,
-            load,
+            load: Load::default(),
             queue,
         }
     }
@@ -95,16 +95,12 @@ impl Appender {
 
 /// How many commits are on their way: what decides between single publishes and batches.
 #[derive(Clone, Default)]
-pub(super) struct Load(Arc<AtomicUsize>);
+struct Load(Arc<AtomicUsize>);
 
 /// One commit on its way.
 struct OnItsWay(Load);
 
 impl Load {
-    pub(super) fn now(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
-    }
-
     /// Counts a commit until it is dropped; says how many others there are.
     fn enter(&self) -> (OnItsWay, usize) {
         let others = self.0.fetch_add(1, Ordering::Relaxed);

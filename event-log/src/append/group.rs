@@ -3,9 +3,10 @@
 //!
 //! A single publish costs the server one flush, a batch a few flushes whatever its size. So where
 //! few commits are on their way each goes out on its own, and many go out together; which of the
-//! two it is follows from the load, with nothing to configure.
+//! two it is follows from the load, with nothing to configure. One batch is under way at a time:
+//! whoever comes meanwhile fills the next one.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 
 use futures::future::join_all;
 use tokio::sync::{mpsc, oneshot};
@@ -13,12 +14,9 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 
 use super::AppendError;
-use super::appender::Load;
 use super::sender::{Sender, Verdict, is_late};
 use super::wire::{BATCH_BYTES, BATCH_MESSAGES, Prepared};
 
-/// Batches under way at once: while the server flushes one, the next is on its way.
-const MAX_BATCHES: usize = 2;
 /// Commits that are sent side by side where they go each by itself.
 const APART: usize = 32;
 /// Commits that may wait here; further ones wait where they come from.
@@ -81,23 +79,19 @@ impl Pending {
 /// Gathers and sends the commits of one stream of the log.
 pub(super) struct Group {
     sender: Sender,
-    load: Load,
     queue: VecDeque<Pending>,
+    /// The batch under way, and questions about what came too late for one.
     under_way: JoinSet<Vec<Pending>>,
-    /// The aggregates that each batch under way writes to, by [`Expectation::aggregate`].
-    ///
-    /// [`Expectation::aggregate`]: super::wire::Expectation::aggregate
-    touched: HashMap<Id, HashSet<u64>>,
+    batch: Option<Id>,
 }
 
 impl Group {
-    pub(super) fn new(sender: Sender, load: Load) -> Self {
+    pub(super) fn new(sender: Sender) -> Self {
         Self {
             sender,
-            load,
             queue: VecDeque::new(),
             under_way: JoinSet::new(),
-            touched: HashMap::new(),
+            batch: None,
         }
     }
 
@@ -120,45 +114,36 @@ impl Group {
     }
 
     fn ended(&mut self, ended: Result<(Id, Vec<Pending>), JoinError>) {
-        match ended {
+        let id = match ended {
             Ok((id, again)) => {
-                self.touched.remove(&id);
                 for pending in again.into_iter().rev() {
                     self.queue.push_front(pending);
                 }
+                id
             }
             // A task that panicked has dropped its members' replies, so their callers know.
             Err(error) => {
                 tracing::error!(%error, "A batch of appends was dropped.");
-                self.touched.remove(&error.id());
+                error.id()
             }
-        }
+        };
+        self.batch.take_if(|batch| *batch == id);
     }
 
     fn dispatch(&mut self) {
-        while self.touched.len() < MAX_BATCHES && self.gathered() {
-            let Taken {
-                members,
-                touched,
-                doubtful,
-            } = self.take();
-            if !doubtful.is_empty() {
-                self.under_way.spawn(look(self.sender.clone(), doubtful));
-            }
-            if members.is_empty() {
-                return;
-            }
-            let batch = self.under_way.spawn(carry(self.sender.clone(), members));
-            self.touched.insert(batch.id(), touched);
+        if self.batch.is_some() || self.queue.is_empty() {
+            return;
         }
-    }
-
-    /// Whether enough wait for the next batch: a fair share of all that is on its way, so that
-    /// callers who come back from one batch fill the next instead of going out in driblets.
-    fn gathered(&self) -> bool {
-        let waiting = self.queue.len();
-        let share = waiting >= BATCH_MESSAGES || waiting * 5 >= self.load.now() * 2;
-        waiting > 0 && (self.touched.is_empty() || share)
+        let Taken {
+            members, doubtful, ..
+        } = self.take();
+        if !doubtful.is_empty() {
+            self.under_way.spawn(look(self.sender.clone(), doubtful));
+        }
+        if !members.is_empty() {
+            let batch = self.under_way.spawn(carry(self.sender.clone(), members));
+            self.batch = Some(batch.id());
+        }
     }
 
     /// Takes commits from the front as far as one batch reaches. Commits for one aggregate never
@@ -173,11 +158,7 @@ impl Group {
                 continue;
             }
             let aggregates = next.prepared.expectations.iter().map(|e| e.aggregate);
-            let under_way = |a| self.touched.values().any(|other| other.contains(&a));
-            if aggregates.clone().any(under_way) {
-                next.doubtful = true;
-                staying.push_back(next);
-            } else if next.doubtful {
+            if next.doubtful {
                 taken.doubtful.push(next);
             } else if aggregates.clone().any(|a| taken.touched.contains(&a)) {
                 next.doubtful = true;
@@ -204,7 +185,9 @@ impl Group {
 struct Taken {
     /// What makes up a batch.
     members: Vec<Pending>,
-    /// The aggregates that the batch writes to.
+    /// The aggregates that the batch writes to, by [`Expectation::aggregate`].
+    ///
+    /// [`Expectation::aggregate`]: super::wire::Expectation::aggregate
     touched: HashSet<u64>,
     /// What has met a batch that has ended now. To look first costs one round trip; a wrong
     /// expectation would cost a whole batch another attempt.
