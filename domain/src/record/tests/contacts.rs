@@ -1,21 +1,16 @@
-use chrono::{DateTime, TimeZone, Utc};
+//! Contacts, and what all kinds have in common.
+
 use proptest::prelude::*;
 use schemas::record::Contact;
 use schemas::{Event, RecordId};
 use serde_json::{Value, json};
 
-use crate::record::*;
+use super::at;
 use crate::FieldError;
+use crate::record::*;
 
 fn read(object: Value) -> Result<Draft, FieldError> {
-    let Value::Object(fields) = object else {
-        panic!("no object");
-    };
-    parse_object(Kind::Contacts, fields)
-}
-
-fn at(second: u32) -> DateTime<Utc> {
-    Utc.with_ymd_and_hms(2026, 11, 21, 9, 0, second).unwrap()
+    super::read(Kind::Contacts, &object)
 }
 
 fn id() -> RecordId {
