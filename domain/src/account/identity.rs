@@ -1,10 +1,11 @@
-//! Persons' accounts: the rules for what identifies them.
+//! What identifies a person: the rules for names, e-mail addresses, phone numbers and passwords.
 
 use std::fmt;
 
 use crate::{FieldError, text};
 
 const MAX_NAME: usize = 200;
+const PHONE_DIGITS: std::ops::RangeInclusive<usize> = 7..=15;
 const MAX_EMAIL: usize = 254;
 const MAX_LOCAL_PART: usize = 64;
 const MAX_LABEL: usize = 63;
@@ -39,6 +40,37 @@ impl fmt::Debug for Email {
     }
 }
 
+/// A phone number in E.164: `+`, the country's code and the number, 15 digits at most.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Phone(String);
+
+impl Phone {
+    /// Takes a number as it is; there is one way to write it.
+    pub fn parse(given: &str) -> Result<Self, FieldError> {
+        let digits = given.strip_prefix('+').unwrap_or_default();
+        let fits = PHONE_DIGITS.contains(&digits.len())
+            && digits.bytes().all(|digit| digit.is_ascii_digit())
+            && !digits.starts_with('0');
+        if fits {
+            return Ok(Self(given.to_owned()));
+        }
+        let rule = "must be an E.164 phone number such as +4915112345678";
+        Err(FieldError::new("phone", rule))
+    }
+
+    /// The number.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Phone {
+    /// A number is personal and does not belong in logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Phone(…)")
+    }
+}
+
 /// Quoted local parts are legal and unused; whoever types one has made a mistake.
 fn is_local_part(local: &str) -> bool {
     let odd = |c: char| c.is_whitespace() || c.is_control() || "\"(),:;<>@[\\]".contains(c);
@@ -62,13 +94,18 @@ pub fn parse_name(given: &str) -> Result<String, FieldError> {
     text::name("name", given, MAX_NAME)
 }
 
-/// Judges a password: length is what makes one good.
-pub fn check_password(password: &str) -> Result<(), FieldError> {
+/// Judges a new password, which came as `field`: length is what makes one good.
+pub fn check_password(field: &str, password: &str) -> Result<(), FieldError> {
     if password.chars().count() < MIN_PASSWORD {
         let reason = format!("must have at least {MIN_PASSWORD} characters");
-        return Err(FieldError::new("password", reason));
+        return Err(FieldError::new(field, reason));
     }
-    text::bounded("password", password, MAX_PASSWORD)
+    text::bounded(field, password, MAX_PASSWORD)
+}
+
+/// Whether anybody's password can be this, before time is spent on hashing it.
+pub fn may_be_password(given: &str) -> bool {
+    text::bounded("password", given, MAX_PASSWORD).is_ok()
 }
 
 #[cfg(test)]
@@ -109,9 +146,33 @@ mod tests {
 
     #[test]
     fn a_password_is_long_enough_but_not_endless() {
-        assert!(check_password("1234567").is_err());
-        assert_eq!(check_password("12345678"), Ok(()));
-        assert_eq!(check_password("pässwörd"), Ok(()));
-        assert!(check_password(&"x".repeat(257)).is_err());
+        assert!(check_password("new", "1234567").is_err());
+        assert_eq!(check_password("new", "12345678"), Ok(()));
+        assert_eq!(check_password("new", "pässwörd"), Ok(()));
+        assert!(check_password("new", &"x".repeat(257)).is_err());
+        assert!(!may_be_password(&"x".repeat(257)));
+    }
+
+    #[test]
+    fn a_phone_number_is_e164() {
+        for right in ["+4915112345678", "+15005550006", "+123456789012345"] {
+            assert_eq!(Phone::parse(right).unwrap().as_str(), right);
+        }
+        for wrong in [
+            "",
+            "+",
+            "015112345678",
+            "4915112345678",
+            "+049151123456",
+            "+49 151 12345678",
+            "+1234567890123456",
+            "+123456",
+            "+49151١٢٣٤٥٦٧",
+            " +4915112345678",
+        ] {
+            assert!(Phone::parse(wrong).is_err(), "{wrong} was taken");
+        }
+        let printed = format!("{:?}", Phone::parse("+4915112345678").unwrap());
+        assert_eq!(printed, "Phone(…)");
     }
 }
