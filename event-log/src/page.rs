@@ -1,5 +1,6 @@
-//! Reading one organization's part of the log page by page: no consumer stands behind it, so a
-//! reader may take its time between pages and costs the server nothing meanwhile.
+//! Reading one organization's part of the log, or one kind of aggregate, page by page: no consumer
+//! stands behind it, so a reader may take its time between pages and costs the server nothing
+//! meanwhile.
 
 use async_nats::jetstream::stream::RawMessageErrorKind;
 use schemas::{AggregateType, Log, OrgId};
@@ -11,14 +12,14 @@ use crate::{EventLog, Item, ReadError};
 /// About how many bytes of events one page holds; always at least one event.
 const PAGE_BYTES: usize = 256 * 1024;
 
-/// Some events of one organization, in order.
+/// Some events of one organization, or of one kind, in order.
 #[derive(Debug)]
 pub struct Page {
     /// The events; none where nothing more stood in the log.
     pub items: Vec<Item>,
     /// Where to go on from: the sequence of the last of them.
     pub through: u64,
-    /// Whether nothing more of the organization stood in the log behind them.
+    /// Whether nothing more of theirs stood in the log behind them.
     pub complete: bool,
 }
 
@@ -34,6 +35,28 @@ impl EventLog {
         limit: usize,
     ) -> Result<Page, ReadError> {
         let subject = self.subjects().of_organization(log, org, only);
+        self.page_on(log, subject, after, limit).await
+    }
+
+    /// The events of one kind of aggregate, whosesoever, behind the sequence `after`, at most
+    /// `limit` (up to 1,000).
+    pub async fn page_of_kind(
+        &self,
+        kind: AggregateType,
+        after: u64,
+        limit: usize,
+    ) -> Result<Page, ReadError> {
+        let subject = self.subjects().of_kind(kind);
+        self.page_on(kind.log(), subject, after, limit).await
+    }
+
+    async fn page_on(
+        &self,
+        log: Log,
+        subject: String,
+        after: u64,
+        limit: usize,
+    ) -> Result<Page, ReadError> {
         let query = json!({
             "seq": after + 1, "next_by_subj": subject, "batch": limit, "max_bytes": PAGE_BYTES,
         });

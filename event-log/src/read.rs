@@ -297,10 +297,18 @@ impl EventLog {
 
     /// The position of the last event at this moment.
     pub async fn end(&self, log: Log) -> Result<Position, ReadError> {
+        let (_, last) = self.bounds(log).await?;
+        Ok(self.position(log, last))
+    }
+
+    /// The sequences behind which all is still there, and of the last event, at this moment. They
+    /// are equal where nothing is left.
+    pub async fn bounds(&self, log: Log) -> Result<(u64, u64), ReadError> {
         connection::check(self.client()).map_err(ReadError::Unavailable)?;
         let info = timeout(PATIENCE, self.streams().get(log).stream.get_info()).await;
         let info = info.map_err(|_| silence())?;
         let info = info.map_err(|error| ReadError::Unavailable(error.to_string()))?;
-        Ok(self.position(log, info.state.last_sequence))
+        let (first, last) = (info.state.first_sequence, info.state.last_sequence);
+        Ok((first.saturating_sub(1).min(last), last))
     }
 }

@@ -5,6 +5,7 @@
 //! [`targets`] that users name. Whatever one of them does that others must know, it appends.
 
 pub mod leases;
+pub mod people;
 pub mod runs;
 mod settings;
 pub mod targets;
@@ -18,14 +19,14 @@ use std::time::Duration;
 
 use access::Access;
 use axum::Router;
-use event_log::{EventLog, ReadError, Tail, TailError};
+use event_log::{EventLog, ReadError, TailError};
 use service::Clock;
 use service::health::Readiness;
 use tokio_util::sync::CancellationToken;
 
 use leases::Leases;
 use targets::Targets;
-use ws::Live;
+use ws::{Live, Tails};
 
 pub use settings::RunnerSettings;
 
@@ -58,6 +59,9 @@ pub enum Error {
     /// The log cannot be followed.
     #[error(transparent)]
     Tail(#[from] TailError),
+    /// The accounts and circles cannot be read.
+    #[error(transparent)]
+    People(#[from] people::StartError),
     /// The HTTP client could not be made.
     #[error("the HTTP client cannot be made: {0}")]
     Client(#[from] reqwest::Error),
@@ -68,7 +72,7 @@ pub struct Runner {
     dependencies: Dependencies,
     targets: Targets,
     live: Live,
-    tail: Tail,
+    tails: Tails,
 }
 
 /// Makes a runner; sockets are served from here on, events are handed out once it runs.
@@ -80,12 +84,12 @@ pub async fn start(dependencies: Dependencies) -> Result<Runner, Error> {
         settings,
         ..
     } = dependencies.clone();
-    let (live, tail) = Live::start(log, access, clock, settings.sockets).await?;
+    let (live, tails) = Live::start(log, access, clock, settings.sockets).await?;
     Ok(Runner {
         dependencies,
         targets: Targets::new(settings.targets)?,
         live,
-        tail,
+        tails,
     })
 }
 
@@ -116,7 +120,7 @@ impl Runner {
             stop.clone(),
         );
         let sockets = async {
-            let ended = self.live.run(self.tail, stop.clone()).await;
+            let ended = self.live.run(self.tails, stop.clone()).await;
             stop.cancel();
             ended
         };

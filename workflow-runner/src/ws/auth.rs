@@ -1,30 +1,45 @@
-//! Who a client is. The rest of `/ws` knows a [`Viewer`] and nothing of keys.
+//! Who a client is. The rest of `/ws` knows a [`Viewer`] and nothing of keys and tokens.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use access::{Caller, Refusal, Scope};
-use schemas::{KeyId, OrgId};
+use access::{Caller, Person, Refusal, Scope};
+use domain::circles;
+use schemas::{AccountId, OrgId};
 use service::RequestContext;
 use tokio::time::{Sleep, sleep};
 
 use super::Live;
 use super::close::CloseReason;
 
-/// Somebody who may see an organization's events.
+/// What API keys begin with, and access tokens never.
+const KEY_PREFIX: &str = "wp_";
+
+/// Somebody who may see something.
 #[derive(Clone, Debug)]
-pub(super) struct Viewer(Arc<Caller>);
+pub(super) enum Viewer {
+    /// The holder of an API key, who may see an organization's events.
+    Key(Arc<Caller>),
+    /// A person, who may see those they share a circle with.
+    Person(Person),
+}
 
 impl Viewer {
-    /// Whose events.
-    pub(super) fn org(&self) -> &OrgId {
-        &self.0.org
+    /// Whose own events the viewer may see.
+    pub(super) fn org(&self) -> Option<&OrgId> {
+        match self {
+            Self::Key(caller) => Some(&caller.org),
+            Self::Person(_) => None,
+        }
     }
 
-    /// The key whose revocation ends the viewing.
-    pub(super) fn key(&self) -> &KeyId {
-        &self.0.key_id
+    /// Who looks, whatever token lets them.
+    pub(super) fn identity(&self) -> circles::Viewer {
+        match self {
+            Self::Key(caller) => circles::Viewer::Organization(caller.org.clone()),
+            Self::Person(person) => circles::Viewer::Account(person.account_id),
+        }
     }
 }
 
@@ -35,41 +50,72 @@ impl Live {
         token: &str,
         request: &RequestContext,
     ) -> Result<Viewer, CloseReason> {
-        let admitted = self
-            .access
-            .authorize(token, Scope::ReadEvents, request)
-            .await;
-        admitted.map(Viewer).map_err(CloseReason::from)
+        if token.starts_with(KEY_PREFIX) {
+            let admitted = self.access.authorize(token, Scope::ReadEvents, request);
+            return Ok(Viewer::Key(admitted.await?));
+        }
+        let person = self.person(token).await?;
+        self.access.count_request(&person, request).await?;
+        Ok(Viewer::Person(person))
     }
 
     /// Who goes on under another token within a connection, which counts nothing more.
-    pub(super) fn readmit(&self, token: &str) -> Result<Viewer, CloseReason> {
+    pub(super) async fn readmit(&self, token: &str) -> Result<Viewer, CloseReason> {
+        if !token.starts_with(KEY_PREFIX) {
+            return self.person(token).await.map(Viewer::Person);
+        }
         let caller = self.access.identify(token)?;
         if caller.may(Scope::ReadEvents) {
-            Ok(Viewer(caller))
+            Ok(Viewer::Key(caller))
         } else {
             Err(CloseReason::MissingScope)
         }
     }
 
+    async fn person(&self, token: &str) -> Result<Person, CloseReason> {
+        self.access.authenticate_person(token)?;
+        // It may have been ended a moment ago.
+        self.lookout.settle().await;
+        Ok(self.access.authenticate_person(token)?)
+    }
+
     /// Whether the viewer's token is still good.
     pub(super) fn still_admits(&self, viewer: &Viewer) -> bool {
-        self.access.is_in_force(&viewer.0)
+        match viewer {
+            Viewer::Key(caller) => self.access.is_in_force(caller),
+            Viewer::Person(person) => self.access.person_is_good(person),
+        }
     }
 
     /// Waits for the moment the viewer's token expires, where it does.
     pub(super) fn expiry(&self, viewer: &Viewer) -> Option<Pin<Box<Sleep>>> {
-        let left = viewer.0.expires_at? - self.clock.now();
+        let expires_at = match viewer {
+            Viewer::Key(caller) => caller.expires_at?,
+            Viewer::Person(person) => person.expires_at,
+        };
+        let left = expires_at - self.clock.now();
         let left = left.to_std().unwrap_or(Duration::ZERO);
         Some(Box::pin(sleep(left)))
+    }
+}
+
+/// The account whose tokens an event may end.
+pub(super) fn ends_tokens_of(event: &schemas::Event) -> Option<AccountId> {
+    match event {
+        schemas::Event::AccountSignedOut(data) => Some(data.account_id),
+        schemas::Event::AccountPasswordChanged(data) => Some(data.account_id),
+        schemas::Event::AccountForgotten(data) => Some(data.account_id),
+        _ => None,
     }
 }
 
 impl From<Refusal> for CloseReason {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::NoKey | Refusal::InvalidKey => Self::UnknownToken,
-            Refusal::LimitReached { .. } => Self::OverLimit,
+            Refusal::NoKey | Refusal::InvalidKey | Refusal::NoToken | Refusal::InvalidToken => {
+                Self::UnknownToken
+            }
+            Refusal::LimitReached { .. } | Refusal::AllowanceUsedUp { .. } => Self::OverLimit,
             Refusal::ScopeMissing(_) => Self::MissingScope,
         }
     }

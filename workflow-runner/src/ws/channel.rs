@@ -1,6 +1,6 @@
 //! The channels that a socket can subscribe to.
 
-use schemas::AggregateType;
+use schemas::{AggregateType, Log};
 
 /// A flow of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,20 +9,29 @@ pub(super) enum Channel {
     Runs,
     /// Every event of the organization's public feed.
     Events,
+    /// Where the persons are whom the viewer may see.
+    Locations,
+    /// Which places they come to and go from.
+    Places,
+    /// Their calls for help.
+    Sos,
 }
 
 impl Channel {
+    const ALL: [Self; 5] = [
+        Self::Runs,
+        Self::Events,
+        Self::Locations,
+        Self::Places,
+        Self::Sos,
+    ];
+
     /// The channel of this name, or why there is none.
     pub(super) fn named(name: &str) -> Result<Self, String> {
-        match name {
-            "runs" => Ok(Self::Runs),
-            "events" => Ok(Self::Events),
-            // Persons' channels are published names already, so a client learns which it is.
-            "locations" | "places" | "sos" => {
-                Err(format!("the channel `{name}` is not offered yet"))
-            }
-            _ => Err("`channel` must be `runs` or `events`".to_owned()),
-        }
+        let named = Self::ALL.into_iter().find(|channel| channel.name() == name);
+        named.ok_or_else(|| {
+            "`channel` must be `locations`, `places`, `sos`, `runs` or `events`".to_owned()
+        })
     }
 
     /// Its name.
@@ -30,7 +39,16 @@ impl Channel {
         match self {
             Self::Runs => "runs",
             Self::Events => "events",
+            Self::Locations => "locations",
+            Self::Places => "places",
+            Self::Sos => "sos",
         }
+    }
+
+    /// Whether what it carries is for those whom persons let see it, and not an organization's
+    /// own.
+    pub(super) fn is_of_persons(self) -> bool {
+        matches!(self, Self::Locations | Self::Places | Self::Sos)
     }
 
     /// The one kind of aggregate whose events it carries, where it is one. A run's stream begins
@@ -39,7 +57,15 @@ impl Channel {
         match self {
             Self::Runs => Some(AggregateType::Run),
             Self::Events => None,
+            Self::Locations => Some(AggregateType::Track),
+            Self::Places => Some(AggregateType::Presence),
+            Self::Sos => Some(AggregateType::Sos),
         }
+    }
+
+    /// The stream of the log that its positions are places in.
+    pub(super) fn log(self) -> Log {
+        self.only().map_or(Log::Events, AggregateType::log)
     }
 
     /// Whether it carries the events of this kind of aggregate.
@@ -54,10 +80,17 @@ mod tests {
 
     #[test]
     fn a_channel_is_known_by_its_name() {
-        for channel in [Channel::Runs, Channel::Events] {
+        for channel in Channel::ALL {
             assert_eq!(Channel::named(channel.name()), Ok(channel));
         }
-        assert!(Channel::named("sos").unwrap_err().contains("not offered"));
         assert!(Channel::named("Runs").unwrap_err().contains("must be"));
+    }
+
+    #[test]
+    fn only_positions_stand_in_a_stream_of_their_own() {
+        for channel in Channel::ALL {
+            let apart = channel.log() != Log::Events;
+            assert_eq!(apart, channel == Channel::Locations);
+        }
     }
 }

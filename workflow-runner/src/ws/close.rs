@@ -15,11 +15,11 @@ pub(super) enum CloseReason {
     Stalled,
     /// Nothing is heard of the client.
     Silent,
-    /// The key's limit is used up.
+    /// The limit of the key or account is used up.
     OverLimit,
     /// The token means nothing here.
     UnknownToken,
-    /// The key was revoked or has expired.
+    /// The key was revoked, the token was ended, or it has expired.
     TokenEnded,
     /// No token came in time.
     NoToken,
@@ -56,9 +56,9 @@ impl CloseReason {
             Self::LogBroken => "the server cannot follow the event log",
             Self::Stalled => "the client takes nothing",
             Self::Silent => "the client is silent",
-            Self::OverLimit => "the key's limit is used up",
+            Self::OverLimit => "the limit is used up",
             Self::UnknownToken => "the token is not known",
-            Self::TokenEnded => "the key was revoked or has expired",
+            Self::TokenEnded => "the token has ended",
             Self::NoToken => "no token came in time",
             Self::MissingScope => "the key lacks the scope events:read",
             Self::BadFrame => "the frame cannot be read",

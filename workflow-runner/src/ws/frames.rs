@@ -1,6 +1,7 @@
 //! The frames of `/ws`, both ways.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The longest id that a client may give a subscription.
 const MAX_ID_BYTES: usize = 64;
@@ -95,9 +96,16 @@ pub(super) enum Reply<'a> {
     /// Events follow from behind this position.
     Subscribed { id: &'a str, position: &'a str },
     /// What is latest in the channel, where no `after` was given.
-    Snapshot { id: &'a str, data: [(); 0] },
-    /// The log was restored from a copy: what the client has seen may not have happened.
+    Snapshot { id: &'a str, data: &'a [Value] },
+    /// What the client has seen is too old to go on from: positions have expired, or the log was
+    /// restored from a copy.
     Reset { id: &'a str },
+    /// Of the positions behind `from` and up to `to` only the newest of each person follow.
+    Conflated {
+        id: &'a str,
+        from: &'a str,
+        to: &'a str,
+    },
     /// Something is wrong; the connection goes on unless it is closed.
     Error {
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -186,7 +194,11 @@ mod tests {
             r#"{"type":"subscribed","id":"s1","position":"e1-9"}"#
         );
         assert_eq!(
-            Reply::Snapshot { id: "s1", data: [] }.to_text(),
+            Reply::Snapshot {
+                id: "s1",
+                data: &[]
+            }
+            .to_text(),
             r#"{"type":"snapshot","id":"s1","data":[]}"#
         );
         assert_eq!(

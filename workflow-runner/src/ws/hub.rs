@@ -5,10 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use event_log::{Batch, EventLog, Item};
 use schemas::{Event, KeyId, Log, OrgId, Recorded, Visibility};
+use serde_json::Value;
 use tokio::sync::watch;
 
 use super::channel::Channel;
 use super::ring::{Found, LiveEvent, Ring};
+use crate::people::Roll;
 
 /// Bytes of the rings of all organizations together, about.
 const ALL_RINGS_BYTES: usize = 64 * 1024 * 1024;
@@ -22,6 +24,7 @@ const RING_BYTES: std::ops::RangeInclusive<usize> = 64 * 1024..=4 * 1024 * 1024;
 #[derive(Clone)]
 pub(super) struct Hub {
     log: EventLog,
+    roll: Roll,
     state: Arc<Mutex<State>>,
 }
 
@@ -46,16 +49,18 @@ struct Feed {
 
 impl Hub {
     /// A hub for what follows the sequence `head`.
-    pub(super) fn new(log: EventLog, head: u64) -> Self {
+    pub(super) fn new(log: EventLog, roll: Roll, head: u64) -> Self {
         let feeds = HashMap::new();
         Self {
             log,
+            roll,
             state: Arc::new(Mutex::new(State { head, feeds })),
         }
     }
 
     /// Hands out what the tail brought.
-    pub(super) fn publish(&self, batch: &Batch) {
+    pub(super) async fn publish(&self, batch: &Batch) {
+        let revealed = self.reveal(batch).await;
         let mut state = lock(&self.state);
         let max_bytes = (ALL_RINGS_BYTES / state.feeds.len().max(1))
             .clamp(*RING_BYTES.start(), *RING_BYTES.end());
@@ -70,10 +75,18 @@ impl Hub {
                     continue;
                 }
             };
+            if matches!(recorded.event, Event::AccountForgotten(_)) {
+                state.forget(recorded.sequence);
+            }
             let Some(Joined { feed, .. }) = state.feeds.get(&recorded.stream.org) else {
                 continue;
             };
-            feed.take(&self.log, recorded, max_bytes);
+            feed.take(
+                &self.log,
+                recorded,
+                revealed.get(&recorded.sequence),
+                max_bytes,
+            );
             if !touched.last().is_some_and(|last| Arc::ptr_eq(last, feed)) {
                 touched.push(feed);
             }
@@ -82,6 +95,29 @@ impl Hub {
             feed.changed.send_replace(());
         }
         state.head = batch.last_sequence;
+    }
+
+    /// The data of the batch's events that tell of persons.
+    async fn reveal(&self, batch: &Batch) -> HashMap<u64, Value> {
+        let mut revealed = HashMap::new();
+        for item in &batch.items {
+            let Item::Event(recorded) = item else {
+                continue;
+            };
+            if recorded.event.personal().is_some() {
+                revealed.insert(recorded.sequence, self.roll.reveal(recorded).await);
+            }
+        }
+        revealed
+    }
+
+    /// An event as sockets see it, where they may.
+    pub(super) async fn live_event(&self, recorded: &Recorded) -> Option<LiveEvent> {
+        let revealed = match recorded.event.personal() {
+            Some(_) => Some(self.roll.reveal(recorded).await),
+            None => None,
+        };
+        live_event(&self.log, recorded, revealed.as_ref())
     }
 
     /// Joins an organization's sockets.
@@ -110,17 +146,13 @@ impl Hub {
     pub(super) fn head(&self) -> u64 {
         lock(&self.state).head
     }
+}
 
-    /// Whether the log has come to this sequence. A command's answer may be ahead of the hub,
-    /// but never of the log.
-    pub(super) async fn reaches(&self, sequence: u64) -> bool {
-        if sequence <= self.head() {
-            return true;
-        }
-        match self.log.end(Log::Events).await {
-            Ok(end) => sequence <= end.sequence(),
-            // Nobody can say now; the events that follow will come either way.
-            Err(_) => true,
+impl State {
+    /// What was kept encoded may tell of somebody who was forgotten: the log tells it again.
+    fn forget(&self, through: u64) {
+        for joined in self.feeds.values() {
+            lock(&joined.feed.ring).clear(through);
         }
     }
 }
@@ -134,23 +166,33 @@ impl Feed {
         }
     }
 
-    fn take(&self, log: &EventLog, recorded: &Recorded, max_bytes: usize) {
+    fn take(
+        &self,
+        log: &EventLog,
+        recorded: &Recorded,
+        revealed: Option<&Value>,
+        max_bytes: usize,
+    ) {
         if let Event::KeyRevoked(revoked) = &recorded.event {
             lock(&self.revoked).insert(revoked.key_id.clone());
         }
-        if let Some(event) = live_event(log, recorded) {
+        if let Some(event) = live_event(log, recorded, revealed) {
             lock(&self.ring).push(event, max_bytes);
         }
     }
 }
 
-/// An event as sockets see it, where they may.
-pub(super) fn live_event(log: &EventLog, recorded: &Recorded) -> Option<LiveEvent> {
+/// An event as sockets see it, where they may; `revealed` is its data with what is personal.
+fn live_event(log: &EventLog, recorded: &Recorded, revealed: Option<&Value>) -> Option<LiveEvent> {
     if recorded.event.visibility() == Visibility::Internal {
         return None;
     }
     let position = log.position(Log::Events, recorded.sequence);
-    LiveEvent::encode(recorded, position)
+    let data = match revealed {
+        Some(data) => Ok(data.clone()),
+        None => recorded.event.public_data(),
+    };
+    data.and_then(|data| LiveEvent::encode(recorded, position, data))
         .inspect_err(|error| {
             let sequence = recorded.sequence;
             tracing::error!(sequence, %error, "An event cannot be shown");

@@ -1,4 +1,5 @@
-//! `GET /ws`: the organization's events, live.
+//! `GET /ws`: events, live: an organization's own, and those of persons for whoever they share a
+//! circle with.
 //!
 //! One tail of the log serves all sockets of the process ([`hub`]): each event is encoded once
 //! for its organization and kept in a bounded ring. A socket is one task that holds a place in
@@ -9,18 +10,32 @@
 //! `runs` and `events` are flows of facts without a latest state of their own, so their snapshot
 //! is empty: whoever needs the state as well reads it from the API with the `subscribed` position
 //! as `Waypost-Min-Position`, and the flow goes on from there.
+//!
+//! Events of persons ([`lookout`]) are handed to those whom the persons' circles let see them
+//! ([`sight`]), once this process knows all that stood in the log when it took the events up; so
+//! nobody sees a position one instant after its person left or hid. A reader that is too slow for
+//! all positions gets the newest of each person ([`mail`]).
 
 mod auth;
 mod budget;
 mod channel;
 mod close;
+mod flow;
 mod frames;
 mod hub;
+mod latest;
+mod lookout;
+mod mail;
 mod ring;
+mod seat;
 mod session;
 mod settings;
+mod sight;
+mod snapshot;
+mod start;
 mod subscription;
 mod upgrade;
+mod watch;
 mod wire;
 
 use std::sync::Arc;
@@ -28,24 +43,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use access::Access;
-use event_log::{EventLog, ReadError, Tail, TailError};
-use schemas::Log;
+use event_log::{Batch, EventLog, Item, Tail, TailError};
+use schemas::{AccountId, Log};
 use service::Clock;
 use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use close::CloseReason;
+use flow::Turns;
 use hub::Hub;
+use latest::Latest;
+use lookout::{Heads, Lookout};
+
+use crate::people::{Roll, StartError};
 
 pub use settings::WsSettings;
 pub use upgrade::router;
 
 /// Sockets that may read pages of the log at the same time.
 const REPLAYS: usize = 32;
-/// Events taken from the tail at a time.
+/// Events taken from a tail at a time.
 const BATCH: usize = 256;
+/// Positions taken at a time at the start.
+const PAST: usize = 4_096;
 /// Attempts to pass a fault of the log before the sockets are given up.
 const TAIL_ATTEMPTS: u32 = 3;
 const TAIL_AGAIN: Duration = Duration::from_secs(1);
@@ -59,46 +81,65 @@ pub struct Live {
     clock: Arc<dyn Clock>,
     settings: Arc<WsSettings>,
     hub: Hub,
-    replays: Arc<Semaphore>,
+    lookout: Lookout,
+    turns: Turns,
     places: Arc<Semaphore>,
     sockets: TaskTracker,
     closing: CancellationToken,
     broken: Arc<AtomicBool>,
 }
 
+/// What [`Live::run`] follows.
+pub struct Tails {
+    events: Tail,
+    locations: Tail,
+}
+
 impl Live {
     /// Makes ready to serve sockets from the log's present end, and gives back what
-    /// [`Live::run`] follows.
+    /// [`Live::run`] follows. The newest position of each person is read from the log first.
     pub async fn start(
         log: EventLog,
         access: Access,
         clock: Arc<dyn Clock>,
         settings: WsSettings,
-    ) -> Result<(Self, Tail), ReadError> {
-        let head = log.end(Log::Events).await?.sequence();
-        let tail = log.tail(Log::Events, head, &[]).await?;
+    ) -> Result<(Self, Tails), StartError> {
+        let (roll, events) = Roll::start(&log).await?;
+        let (locations, latest, head) = read_latest(&log, &roll).await?;
+        let heads = Heads {
+            events: events.last_sequence(),
+            locations: head,
+        };
+        let hub = Hub::new(log.clone(), roll.clone(), heads.events);
         let live = Self {
-            hub: Hub::new(log, head),
+            hub,
+            lookout: Lookout::new(log, roll, access.clone(), clock.clone(), latest, heads),
             access,
             clock,
-            replays: Arc::new(Semaphore::new(REPLAYS)),
+            turns: Turns::new(REPLAYS),
             places: Arc::new(Semaphore::new(settings.max_connections)),
             settings: Arc::new(settings),
             sockets: TaskTracker::new(),
             closing: CancellationToken::new(),
             broken: Arc::default(),
         };
-        Ok((live, tail))
+        Ok((live, Tails { events, locations }))
+    }
+
+    /// What is known of persons; it is kept up by [`Live::run`].
+    pub fn roll(&self) -> Roll {
+        self.lookout.roll().clone()
     }
 
     /// Hands out events until `shutdown`, then says goodbye to every socket.
     ///
     /// # Errors
     /// Where the log cannot be followed: going on would hide a loss.
-    pub async fn run(&self, tail: Tail, shutdown: CancellationToken) -> Result<(), TailError> {
+    pub async fn run(&self, tails: Tails, shutdown: CancellationToken) -> Result<(), TailError> {
         let ended = tokio::select! {
             () = shutdown.cancelled() => Ok(()),
-            error = self.follow(tail) => Err(error),
+            error = Box::pin(self.follow_events(tails.events)) => Err(error),
+            error = Box::pin(self.follow_locations(tails.locations)) => Err(error),
         };
         self.broken.store(ended.is_err(), Ordering::Relaxed);
         self.closing.cancel();
@@ -109,22 +150,51 @@ impl Live {
         ended
     }
 
-    async fn follow(&self, mut tail: Tail) -> TailError {
-        let mut failures = 0;
+    async fn follow_events(&self, mut tail: Tail) -> TailError {
         loop {
-            match tail.next(BATCH).await {
-                Ok(batch) => {
-                    failures = 0;
-                    self.hub.publish(&batch);
-                }
-                Err(error) if failures + 1 < TAIL_ATTEMPTS => {
-                    failures += 1;
-                    tracing::warn!(%error, "Sockets wait for the log");
-                    sleep(TAIL_AGAIN).await;
-                }
+            let batch = match insist(&mut tail).await {
+                Ok(batch) => batch,
                 Err(error) => return error,
+            };
+            self.lookout.roll().take(&batch);
+            self.hub.publish(&batch).await;
+            self.lookout.forget(&batch);
+            self.lookout.publish(Log::Events, &batch, None).await;
+            self.end_tokens(&batch);
+        }
+    }
+
+    async fn follow_locations(&self, mut tail: Tail) -> TailError {
+        loop {
+            let batch = match insist(&mut tail).await {
+                Ok(batch) => batch,
+                Err(error) => return error,
+            };
+            let asked = Instant::now();
+            self.lookout.settle().await;
+            self.lookout
+                .publish(Log::Locations, &batch, Some(asked))
+                .await;
+        }
+    }
+
+    /// Has the sockets end whose tokens these events ended.
+    fn end_tokens(&self, batch: &Batch) {
+        let mut accounts: Vec<AccountId> = Vec::new();
+        for item in &batch.items {
+            if let Item::Event(recorded) = item {
+                accounts.extend(auth::ends_tokens_of(&recorded.event));
             }
         }
+        if accounts.is_empty() {
+            return;
+        }
+        let (live, through) = (self.clone(), self.lookout.roll().accounts_through());
+        tokio::spawn(async move {
+            let known = live.lookout.accounts_known(through);
+            live.closing.run_until_cancelled(known).await;
+            live.lookout.ring(&accounts);
+        });
     }
 
     /// Why this process ends its connections.
@@ -135,4 +205,40 @@ impl Live {
             CloseReason::ShuttingDown
         }
     }
+}
+
+/// The next events of a tail, past a fault or two.
+async fn insist(tail: &mut Tail) -> Result<Batch, TailError> {
+    let mut failures = 0;
+    loop {
+        match tail.next(BATCH).await {
+            Ok(batch) => return Ok(batch),
+            Err(error) if failures + 1 < TAIL_ATTEMPTS => {
+                failures += 1;
+                tracing::warn!(%error, "Sockets wait for the log");
+                sleep(TAIL_AGAIN).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Reads the newest position of each person; what follows comes by the tail.
+async fn read_latest(log: &EventLog, roll: &Roll) -> Result<(Tail, Latest, u64), StartError> {
+    let mut latest = Latest::default();
+    // Nothing may be left of what stood there.
+    let end = log.end(Log::Locations).await?.sequence();
+    let mut tail = log.tail(Log::Locations, 0, &[]).await?;
+    while !tail.caught_up() {
+        let batch = tail.next(PAST).await?;
+        roll.read(|book| {
+            for item in &batch.items {
+                if let Item::Event(recorded) = item {
+                    latest.take_judged(recorded, book.circles());
+                }
+            }
+        });
+    }
+    let head = tail.last_sequence().max(end);
+    Ok((tail, latest, head))
 }

@@ -29,21 +29,27 @@ struct Shown<'a> {
 }
 
 impl LiveEvent {
-    /// Encodes an event.
+    /// Encodes an event with the data that is shown of it.
     pub(super) fn encode(
         recorded: &Recorded,
         position: Position,
+        data: Value,
     ) -> Result<Self, serde_json::Error> {
         let shown = serde_json::to_string(&Shown {
             name: &recorded.event.name(),
             time: recorded.time,
-            data: recorded.event.public_data()?,
+            data,
         })?;
         Ok(Self {
             sequence: recorded.sequence,
             kind: recorded.stream.aggregate,
             rest: format!(r#","position":"{position}","event":{shown}}}"#).into(),
         })
+    }
+
+    /// Its sequence in its stream of the log.
+    pub(super) fn sequence(&self) -> u64 {
+        self.sequence
     }
 
     /// The whole frame for a subscription whose part stands in `head`.
@@ -56,6 +62,15 @@ impl LiveEvent {
 
     fn bytes(&self) -> usize {
         self.rest.len() + size_of::<Self>()
+    }
+
+    #[cfg(test)]
+    pub(super) fn bare(sequence: u64, kind: AggregateType) -> Self {
+        Self {
+            sequence,
+            kind,
+            rest: "x".repeat(100).into(),
+        }
     }
 }
 
@@ -104,6 +119,11 @@ impl Ring {
         }
     }
 
+    /// Drops all events: those up to `through` are for the log to tell again.
+    pub(super) fn clear(&mut self, through: u64) {
+        *self = Self::new(through);
+    }
+
     /// Up to `max` of the channel's events behind the sequence `after`.
     pub(super) fn read(&self, after: u64, channel: Channel, max: usize) -> Found {
         if after < self.base {
@@ -132,11 +152,7 @@ mod tests {
     use super::*;
 
     fn event(sequence: u64, kind: AggregateType) -> LiveEvent {
-        LiveEvent {
-            sequence,
-            kind,
-            rest: "x".repeat(100).into(),
-        }
+        LiveEvent::bare(sequence, kind)
     }
 
     fn ring(events: impl IntoIterator<Item = (u64, AggregateType)>) -> Ring {

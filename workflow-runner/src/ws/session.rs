@@ -4,39 +4,49 @@ use std::future::{Future, pending};
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
-use event_log::{Position, PositionError};
-use schemas::Log;
+use event_log::ReadError;
+use serde_json::Value;
 use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, interval_at, sleep};
 
-use super::Live;
 use super::auth::Viewer;
 use super::budget::Budget;
 use super::channel::Channel;
 use super::close::CloseReason;
+use super::flow::{Flow, Next, Page, Work};
 use super::frames::{Malformed, Reply, Request};
-use super::hub::{Hub, Membership};
-use super::subscription::{Fetch, Fetched, Next, Subscription};
+use super::hub::Membership;
+use super::seat::Attendance;
+use super::start::Start;
+use super::subscription::Subscription;
+use super::watch::Watch;
 use super::wire::{Heard, Wire};
+use super::{Live, snapshot};
 
 /// Subscriptions of one connection.
 const MAX_SUBSCRIPTIONS: usize = 16;
-/// How long a page that could not be read is let rest before the next attempt.
-const FETCH_AGAIN: Duration = Duration::from_millis(500);
+/// How long what failed is let rest before the next attempt.
+const WORK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Why a session ends: with a reason to tell, or because the client has gone.
 pub(super) type Ended = Option<CloseReason>;
+
+/// What a subscription waits for, by its number.
+type Working = Pin<Box<dyn Future<Output = (u64, Result<Page, ReadError>)> + Send>>;
 
 /// A connection whose client is known.
 pub(super) struct Session {
     live: Live,
     wire: Wire,
     viewer: Viewer,
-    member: Membership,
-    subscriptions: Vec<Subscription>,
+    /// The place among the sockets of the viewer's organization.
+    member: Option<Membership>,
+    /// The place among those who look out for persons.
+    seat: Attendance,
+    subscriptions: Vec<Flow>,
     next_number: u64,
     /// Which subscription is asked first, so that a loud one does not silence the others.
     turn: usize,
-    fetching: Option<Pin<Box<dyn Future<Output = Fetched> + Send>>>,
+    working: Option<Working>,
     expiry: Option<Pin<Box<Sleep>>>,
     ping: Interval,
     budget: Budget,
@@ -48,7 +58,8 @@ impl Session {
         let mut ping = interval_at(Instant::now() + every, every);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
-            member: live.hub.join(viewer.org()),
+            member: viewer.org().map(|org| live.hub.join(org)),
+            seat: live.lookout.join(viewer.identity()),
             expiry: live.expiry(&viewer),
             live,
             wire,
@@ -56,7 +67,7 @@ impl Session {
             subscriptions: Vec::new(),
             next_number: 0,
             turn: 0,
-            fetching: None,
+            working: None,
             ping,
             budget,
         }
@@ -66,17 +77,21 @@ impl Session {
     pub(super) async fn run(mut self) -> (Wire, Ended) {
         let mut closing = pin!(self.live.closing.clone().cancelled_owned());
         self.wire.send(Reply::Ready.to_text());
-        // From here on the hub tells of revocations; one from before is seen now.
-        let mut step = self.check_key();
+        // From here on it is told when a token ends; one that ended before is seen now.
+        let mut step = self.check_token();
         while step.is_ok() {
-            self.fill();
+            if let Err(ended) = self.fill() {
+                step = Err(ended);
+                break;
+            }
             step = tokio::select! {
                 heard = self.wire.next() => self.hear(heard).await,
-                fetched = wait_for(&mut self.fetching) => {
-                    self.take(fetched);
+                (number, done) = wait_for(&mut self.working) => {
+                    self.take(number, done);
                     Ok(())
                 }
-                () = self.member.changed() => self.check_revoked(),
+                () = changed(&mut self.member) => self.check_revoked(),
+                () = self.seat.rung() => self.check_token(),
                 _ = self.ping.tick() => self.beat(),
                 () = wait_for(&mut self.expiry) => Err(Some(CloseReason::TokenEnded)),
                 () = &mut closing => Err(Some(self.live.closing_reason())),
@@ -86,25 +101,34 @@ impl Session {
     }
 
     /// Gives one subscription the word, once all that was said before has been sent.
-    fn fill(&mut self) {
+    fn fill(&mut self) -> Result<(), Ended> {
+        if self.seat.is_hopeless() {
+            return Err(Some(CloseReason::Stalled));
+        }
         let count = self.subscriptions.len();
         if !self.wire.is_idle() {
-            return;
+            return Ok(());
         }
         for offset in 0..count {
             let nth = (self.turn + offset) % count;
-            match self.subscriptions[nth].advance(&self.member) {
+            let flow = &mut self.subscriptions[nth];
+            match flow.advance(self.member.as_ref(), &self.seat, &self.live.turns) {
                 Next::Frames(frames) => {
+                    // Asked last: the token may have ended with what was just learned.
+                    self.check_token()?;
                     self.turn = nth + 1;
-                    return self.send_events(frames);
+                    self.send_events(frames);
+                    return Ok(());
                 }
-                Next::Fetch(fetch) if self.fetching.is_none() => {
+                Next::Work(work) if self.working.is_none() => {
                     self.turn = nth + 1;
-                    self.fetch(fetch, Duration::ZERO);
+                    let number = flow.number;
+                    self.work(number, work, Duration::ZERO);
                 }
-                Next::Fetch(_) | Next::Wait => {}
+                Next::Work(_) | Next::Wait => {}
             }
         }
+        Ok(())
     }
 
     fn send_events(&mut self, frames: Vec<String>) {
@@ -114,33 +138,35 @@ impl Session {
         }
     }
 
-    fn fetch(&mut self, fetch: Fetch, after: Duration) {
-        let turns = self.live.replays.clone();
-        self.fetching = Some(Box::pin(async move {
+    fn work(&mut self, number: u64, work: Work, after: Duration) {
+        self.working = Some(Box::pin(async move {
             if !after.is_zero() {
                 sleep(after).await;
             }
-            fetch.read(turns).await
+            (number, work.await)
         }));
     }
 
-    fn take(&mut self, fetched: Fetched) {
-        self.fetching = None;
-        metrics::counter!("waypost_ws_replay_pages_total").increment(1);
-        let number = fetched.number;
-        let of_it = |subscription: &&mut Subscription| subscription.number == number;
-        let Some(subscription) = self.subscriptions.iter_mut().find(of_it) else {
+    fn take(&mut self, number: u64, done: Result<Page, ReadError>) {
+        self.working = None;
+        let of_it = |flow: &&mut Flow| flow.number == number;
+        let Some(flow) = self.subscriptions.iter_mut().find(of_it) else {
             return;
         };
-        match fetched.page {
+        match done {
             Ok(page) => {
-                let frames = subscription.take(self.live.hub.log(), &page, fetched.head_before);
+                let is_page = !matches!(page, Page::Settled(_));
+                metrics::counter!("waypost_ws_replay_pages_total").increment(is_page.into());
+                let frames = flow.take(&page);
                 self.send_events(frames);
             }
             Err(error) => {
                 tracing::warn!(%error, "A socket's replay waits for the log");
-                if let Next::Fetch(again) = subscription.advance(&self.member) {
-                    self.fetch(again, FETCH_AGAIN);
+                let next = flow.advance(self.member.as_ref(), &self.seat, &self.live.turns);
+                match next {
+                    Next::Work(again) => self.work(number, again, WORK_AGAIN),
+                    Next::Frames(frames) => self.send_events(frames),
+                    Next::Wait => {}
                 }
             }
         }
@@ -157,17 +183,19 @@ impl Session {
             return Err(Some(reason));
         }
         self.wire.ping();
-        self.check_key()
+        self.check_token()
     }
 
     fn check_revoked(&self) -> Result<(), Ended> {
-        if self.member.has_revoked(self.viewer.key()) {
+        if let (Some(member), Viewer::Key(caller)) = (&self.member, &self.viewer)
+            && member.has_revoked(&caller.key_id)
+        {
             return Err(Some(CloseReason::TokenEnded));
         }
         Ok(())
     }
 
-    fn check_key(&self) -> Result<(), Ended> {
+    fn check_token(&self) -> Result<(), Ended> {
         if self.live.still_admits(&self.viewer) {
             return Ok(());
         }
@@ -187,7 +215,7 @@ impl Session {
             return abuse;
         }
         let answered = match request {
-            Ok(Request::Auth { token }) => self.renew(&token)?,
+            Ok(Request::Auth { token }) => self.renew(&token).await?,
             Ok(Request::Subscribe { id, channel, after }) => {
                 self.subscribe(id, &channel, after).await
             }
@@ -204,11 +232,12 @@ impl Session {
         Ok(())
     }
 
-    /// Goes on under another token of the same organization.
-    fn renew(&mut self, token: &str) -> Result<Result<(), Malformed>, Ended> {
-        let viewer = self.live.readmit(token).map_err(Some)?;
-        if viewer.org() != self.viewer.org() {
-            let error = "the token belongs to another organization: open another connection";
+    /// Goes on under another token of the same organization or person.
+    async fn renew(&mut self, token: &str) -> Result<Result<(), Malformed>, Ended> {
+        let viewer = self.live.readmit(token).await.map_err(Some)?;
+        if viewer.identity() != self.viewer.identity() {
+            let error =
+                "the token belongs to another organization or person: open another connection";
             return Ok(Err(Malformed::new(None, error)));
         }
         self.expiry = self.live.expiry(&viewer);
@@ -232,74 +261,96 @@ impl Session {
             return Err(wrong(most));
         }
         let channel = Channel::named(channel).map_err(&wrong)?;
-        let hub = self.live.hub.clone();
-        let start = Start::find(&hub, after.as_deref()).await.map_err(&wrong)?;
-        self.announce(&id, start, after.is_some());
+        if !channel.is_of_persons() && self.member.is_none() {
+            let for_keys = format!("the channel `{}` is for API keys", channel.name());
+            return Err(wrong(for_keys));
+        }
+        let head = self.head(channel);
+        let start = Start::find(self.live.hub.log(), channel, after.as_deref(), head).await;
+        let start = start.map_err(&wrong)?;
         let number = self.next_number;
         self.next_number += 1;
-        let subscription = Subscription::new(id, number, channel, start.place());
-        self.subscriptions.push(subscription);
+        let flow = if channel.is_of_persons() {
+            self.look_out(id, number, channel, start).await
+        } else {
+            let place = match start {
+                Start::Behind(place) => place,
+                Start::Now | Start::Again => self.live.hub.head(),
+            };
+            self.announce(&id, channel, start, place, &[]);
+            let subscription = Subscription::new(&id, channel, place);
+            Flow::own(id, number, subscription)
+        };
+        self.subscriptions.push(flow);
         Ok(())
     }
 
-    fn announce(&mut self, id: &str, start: Start, resumed: bool) {
-        let position = self.live.hub.log().position(Log::Events, start.place());
+    /// Subscribes to events of persons.
+    async fn look_out(&mut self, id: String, number: u64, channel: Channel, start: Start) -> Flow {
+        // The viewer may have joined a circle a moment ago.
+        self.live.lookout.settle().await;
+        let (place, since) = match start {
+            Start::Behind(place) => (place, self.seat.open(number, channel)),
+            Start::Now | Start::Again => {
+                let (since, data) = self.begin(number, channel).await;
+                self.announce(&id, channel, start, since, &data);
+                (since, since)
+            }
+        };
+        if let Start::Behind(place) = start {
+            self.announce(&id, channel, start, place, &[]);
+        }
+        let watch = Watch::new(id.clone(), number, channel, place, since);
+        Flow::persons(id, number, watch)
+    }
+
+    /// Opens a box, and shows what is latest in its channel.
+    async fn begin(&mut self, number: u64, channel: Channel) -> (u64, Vec<Value>) {
+        if channel != Channel::Locations {
+            return (self.seat.open(number, channel), Vec::new());
+        }
+        let (since, candidates) = self.seat.open_with_latest(number);
+        let (lookout, viewer) = (self.seat.lookout(), self.seat.viewer());
+        (since, snapshot::show(lookout, viewer, candidates).await)
+    }
+
+    fn head(&self, channel: Channel) -> u64 {
+        if channel.is_of_persons() {
+            self.live.lookout.head(channel)
+        } else {
+            self.live.hub.head()
+        }
+    }
+
+    fn announce(&mut self, id: &str, channel: Channel, start: Start, place: u64, data: &[Value]) {
+        let position = self.live.hub.log().position(channel.log(), place);
         let position = position.to_string();
         let position = position.as_str();
         self.wire.send(Reply::Subscribed { id, position }.to_text());
-        if matches!(start, Start::Afresh(_)) {
-            if resumed {
-                self.wire.send(Reply::Reset { id }.to_text());
-            }
-            self.wire.send(Reply::Snapshot { id, data: [] }.to_text());
+        if start == Start::Again {
+            self.wire.send(Reply::Reset { id }.to_text());
+        }
+        if !matches!(start, Start::Behind(_)) {
+            self.wire.send(Reply::Snapshot { id, data }.to_text());
         }
     }
 
     fn unsubscribe(&mut self, id: String) -> Result<(), Malformed> {
-        let before = self.subscriptions.len();
-        self.subscriptions.retain(|other| other.id != id);
-        if self.subscriptions.len() == before {
+        let Some(nth) = self.subscriptions.iter().position(|other| other.id == id) else {
             let error = "there is no subscription of this `id`";
             return Err(Malformed::new(Some(id), error));
-        }
+        };
+        let flow = self.subscriptions.remove(nth);
+        self.seat.close(flow.number);
         Ok(())
     }
 }
 
-/// Where a subscription starts.
-#[derive(Clone, Copy)]
-enum Start {
-    /// Behind what the client has seen.
-    Behind(u64),
-    /// From now on.
-    Afresh(u64),
-}
-
-impl Start {
-    async fn find(hub: &Hub, after: Option<&str>) -> Result<Self, String> {
-        let Some(after) = after else {
-            return Ok(Self::Afresh(hub.head()));
-        };
-        let wrong = |what: &str| format!("`after` is {what}");
-        let position: Position = after
-            .parse()
-            .map_err(|error: PositionError| wrong(&error.to_string()))?;
-        if position.log() != Log::Events {
-            return Err(wrong("a position of another feed"));
-        }
-        match hub.log().parse_position(after) {
-            Ok(position) if hub.reaches(position.sequence()).await => {
-                Ok(Self::Behind(position.sequence()))
-            }
-            Ok(_) | Err(PositionError::OldEpoch) => Ok(Self::Afresh(hub.head())),
-            Err(error) => Err(wrong(&error.to_string())),
-        }
-    }
-
-    fn place(self) -> u64 {
-        match self {
-            Self::Behind(place) | Self::Afresh(place) => place,
-        }
+/// Waits for something new among an organization's own events.
+async fn changed(member: &mut Option<Membership>) {
+    match member {
+        Some(member) => member.changed().await,
+        None => pending().await,
     }
 }
 

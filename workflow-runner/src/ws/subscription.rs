@@ -1,4 +1,4 @@
-//! One subscription: a place in a channel, and how it moves on.
+//! One subscription to an organization's own events: a place in a channel, and how it moves on.
 //!
 //! What follows a place comes from the hub's ring while the ring has it, else from the log, page
 //! by page at the client's own pace. Either way it is the same events in the same order, so a
@@ -6,12 +6,12 @@
 
 use std::sync::Arc;
 
-use event_log::{EventLog, Item, Page, ReadError};
+use event_log::{Item, ReadError};
 use schemas::{Log, OrgId};
-use tokio::sync::Semaphore;
 
 use super::channel::Channel;
-use super::hub::{Hub, Membership, live_event};
+use super::flow::{Next, Page, Turns, head};
+use super::hub::{Hub, Membership};
 use super::ring::{Found, LiveEvent};
 
 /// Events taken at a time; together with their size this bounds what one socket holds.
@@ -19,10 +19,6 @@ const AT_ONCE: usize = 64;
 
 /// A subscription and its place.
 pub(super) struct Subscription {
-    /// The client's name for it.
-    pub(super) id: String,
-    /// Its number in this connection: ids can be used again, numbers are not.
-    pub(super) number: u64,
     channel: Channel,
     /// The first part of each of its frames.
     head: String,
@@ -30,48 +26,23 @@ pub(super) struct Subscription {
     place: u64,
 }
 
-/// How a subscription goes on.
-pub(super) enum Next {
-    /// With these frames.
-    Frames(Vec<String>),
-    /// Not before something happens.
-    Wait,
-    /// From the log.
-    Fetch(Fetch),
-}
-
-/// A page to be read from the log.
-pub(super) struct Fetch {
-    number: u64,
-    hub: Hub,
-    org: OrgId,
-    channel: Channel,
-    after: u64,
-}
-
-/// A page that was read.
-pub(super) struct Fetched {
-    pub(super) number: u64,
-    pub(super) page: Result<Page, ReadError>,
-    /// How far the hub was before the page was read.
-    pub(super) head_before: u64,
+/// Events of an organization that were read from the log.
+pub(super) struct Told {
+    events: Vec<LiveEvent>,
+    through: u64,
 }
 
 impl Subscription {
-    pub(super) fn new(id: String, number: u64, channel: Channel, place: u64) -> Self {
-        let quoted = serde_json::Value::from(id.as_str());
-        let name = channel.name();
+    pub(super) fn new(id: &str, channel: Channel, place: u64) -> Self {
         Self {
-            head: format!(r#"{{"type":"event","id":{quoted},"channel":"{name}""#),
-            id,
-            number,
+            head: head(id, channel),
             channel,
             place,
         }
     }
 
     /// What comes next.
-    pub(super) fn advance(&mut self, member: &Membership) -> Next {
+    pub(super) fn advance(&mut self, member: &Membership, turns: &Turns) -> Next {
         match member.read(self.place, self.channel, AT_ONCE) {
             Found::Events(events, through) => {
                 self.place = through;
@@ -81,33 +52,21 @@ impl Subscription {
                     Next::Frames(self.frames(events.iter().map(Arc::as_ref)))
                 }
             }
-            Found::Gone => Next::Fetch(Fetch {
-                number: self.number,
-                hub: member.hub().clone(),
-                org: member.org().clone(),
-                channel: self.channel,
-                after: self.place,
-            }),
+            Found::Gone => {
+                let (hub, org) = (member.hub().clone(), member.org().clone());
+                let (channel, after, turns) = (self.channel, self.place, turns.clone());
+                Next::Work(Box::pin(async move {
+                    let _turn = turns.take().await;
+                    read(&hub, &org, channel, after).await.map(Page::Own)
+                }))
+            }
         }
     }
 
     /// The frames of a page, which moves the subscription on.
-    pub(super) fn take(&mut self, log: &EventLog, page: &Page, head_before: u64) -> Vec<String> {
+    pub(super) fn take(&mut self, page: &Told) -> Vec<String> {
         self.place = page.through;
-        if page.complete {
-            // Nothing of the organization lay between the page's end and the log's, and the hub
-            // was not ahead of the log.
-            self.place = self.place.max(head_before);
-        }
-        let events: Vec<LiveEvent> = page
-            .items
-            .iter()
-            .filter_map(|item| match item {
-                Item::Event(recorded) => live_event(log, recorded),
-                Item::Undecodable { .. } => None,
-            })
-            .collect();
-        self.frames(events.iter())
+        self.frames(page.events.iter())
     }
 
     fn frames<'a>(&self, events: impl Iterator<Item = &'a LiveEvent>) -> Vec<String> {
@@ -115,26 +74,23 @@ impl Subscription {
     }
 }
 
-impl Fetch {
-    /// Reads the page; `turns` bounds how many sockets of the process read at once.
-    pub(super) async fn read(self, turns: Arc<Semaphore>) -> Fetched {
-        // The semaphore is never closed; without a turn the page would only come sooner.
-        let _turn = turns.acquire().await;
-        let head_before = self.hub.head();
-        let log = self.hub.log();
-        let page = log
-            .page(
-                Log::Events,
-                &self.org,
-                self.channel.only(),
-                self.after,
-                AT_ONCE,
-            )
-            .await;
-        Fetched {
-            number: self.number,
-            page,
-            head_before,
+async fn read(hub: &Hub, org: &OrgId, channel: Channel, after: u64) -> Result<Told, ReadError> {
+    let head_before = hub.head();
+    let page = hub
+        .log()
+        .page(Log::Events, org, channel.only(), after, AT_ONCE)
+        .await?;
+    let mut through = page.through;
+    if page.complete {
+        // Nothing of the organization lay between the page's end and the log's, and the hub was
+        // not ahead of the log.
+        through = through.max(head_before);
+    }
+    let mut events = Vec::with_capacity(page.items.len());
+    for item in &page.items {
+        if let Item::Event(recorded) = item {
+            events.extend(hub.live_event(recorded).await);
         }
     }
+    Ok(Told { events, through })
 }

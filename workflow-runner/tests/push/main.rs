@@ -5,6 +5,7 @@
     reason = "tests fail by panicking"
 )]
 
+mod people;
 mod sockets;
 mod support;
 mod webhooks;

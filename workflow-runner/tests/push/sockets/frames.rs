@@ -70,7 +70,6 @@ async fn what_is_wrong_is_said_and_the_connection_goes_on() {
     let cases = [
         ((json!({"type": "dance"}), None), "`type`"),
         ((json!([]), None), "not a frame"),
-        (subscribe("s", "sos", None), "not offered"),
         (subscribe("s", "nothing", None), "`channel`"),
         (subscribe("taken", "runs", None), "`id`"),
         (subscribe("s", "runs", Some("x")), "not a position"),

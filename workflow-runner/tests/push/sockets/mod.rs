@@ -3,10 +3,12 @@
 mod closing;
 mod flow;
 mod frames;
+mod persons;
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use access::Access;
 use futures::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -22,6 +24,7 @@ use crate::support::{Key, PATIENCE, World, eventually};
 /// Serves sockets until the test's end.
 struct Server {
     world: World,
+    access: Access,
     addr: SocketAddr,
 }
 
@@ -31,10 +34,15 @@ impl Server {
     }
 
     async fn with(settings: WsSettings) -> Self {
-        let world = World::new().await;
+        Self::of(World::new().await, settings).await
+    }
+
+    async fn of(world: World, settings: WsSettings) -> Self {
         let access = world.access().await;
         let (log, clock) = (world.log.clone(), world.clock.clone());
-        let (live, tail) = Live::start(log, access, clock, settings).await.unwrap();
+        let (live, tails) = Live::start(log, access.clone(), clock, settings)
+            .await
+            .unwrap();
         let listener = service::listen(([127, 0, 0, 1], 0).into()).await.unwrap();
         let addr = listener.local_addr().unwrap();
         let router = service::edge(ws::router(live.clone()));
@@ -45,8 +53,12 @@ impl Server {
             shutdown.clone(),
             Duration::from_secs(1),
         ));
-        tokio::spawn(async move { live.run(tail, shutdown).await });
-        Self { world, addr }
+        tokio::spawn(async move { live.run(tails, shutdown).await });
+        Self {
+            world,
+            access,
+            addr,
+        }
     }
 
     /// A key for events that this server knows of.

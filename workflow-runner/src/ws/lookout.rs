@@ -1,0 +1,304 @@
+//! Who looks out for whom: hands events of persons to the sockets of those who may see them.
+//!
+//! Each event is unsealed and encoded once, and only where somebody is there to see it. Who that
+//! is follows from the person's circles, so no socket is asked that has nothing to do with it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use access::Access;
+use domain::circles::Viewer;
+use event_log::{Batch, EventLog, Item};
+use futures::future::join_all;
+use schemas::{AccountId, Event, Log, Recorded};
+use service::Clock;
+use tokio::time::{Instant, sleep};
+
+use super::channel::Channel;
+use super::latest::Latest;
+use super::mail::{Fact, Letter};
+use super::ring::LiveEvent;
+use super::seat::{Attendance, Seat};
+use super::sight::Sight;
+use super::snapshot::Candidate;
+use crate::people::Roll;
+
+/// Events that are unsealed side by side.
+const SIDE_BY_SIDE: usize = 32;
+/// How soon it is looked again whether this process knows of an account's last event.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+
+/// All who look out for persons in this process. Clones are the same.
+#[derive(Clone)]
+pub(super) struct Lookout(Arc<Inner>);
+
+struct Inner {
+    log: EventLog,
+    roll: Roll,
+    access: Access,
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+}
+
+/// What changes with every event.
+pub(super) struct State {
+    heads: Heads,
+    latest: Latest,
+    seats: HashMap<Viewer, Vec<Arc<Seat>>>,
+}
+
+/// The sequences up to which events have been handed out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heads {
+    pub(super) events: u64,
+    pub(super) locations: u64,
+}
+
+impl Heads {
+    fn of(&mut self, log: Log) -> &mut u64 {
+        match log {
+            Log::Locations => &mut self.locations,
+            Log::Events | Log::Deliveries => &mut self.events,
+        }
+    }
+}
+
+/// Encoded events by their sequence; nothing for those that cannot be shown.
+type Encoded = HashMap<u64, Option<Arc<Fact>>>;
+
+impl Lookout {
+    /// A lookout for what follows `heads`.
+    pub(super) fn new(
+        log: EventLog,
+        roll: Roll,
+        access: Access,
+        clock: Arc<dyn Clock>,
+        latest: Latest,
+        heads: Heads,
+    ) -> Self {
+        let state = State {
+            heads,
+            latest,
+            seats: HashMap::new(),
+        };
+        Self(Arc::new(Inner {
+            log,
+            roll,
+            access,
+            clock,
+            state: Mutex::new(state),
+        }))
+    }
+
+    /// What is known of persons.
+    pub(super) fn roll(&self) -> &Roll {
+        &self.0.roll
+    }
+
+    /// The log behind it.
+    pub(super) fn log(&self) -> &EventLog {
+        &self.0.log
+    }
+
+    /// Waits until all is known that stands in the log now, and is in force for tokens too.
+    pub(super) async fn settle(&self) {
+        self.0.roll.settle().await;
+        self.accounts_known(self.0.roll.accounts_through()).await;
+    }
+
+    /// Waits until it is in force what the log says of accounts up to this sequence.
+    pub(super) async fn accounts_known(&self, through: u64) {
+        while self.0.access.accounts_seen() < through {
+            sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// Hands out what a tail of `log` brought. `settled` is the moment up to which all that stood
+    /// in the log is known, where that was seen to.
+    pub(super) async fn publish(&self, log: Log, batch: &Batch, settled: Option<Instant>) {
+        let facts: Vec<(&Recorded, Sight)> = batch
+            .items
+            .iter()
+            .filter_map(|item| match item {
+                Item::Event(recorded) => Some((recorded, Sight::of(recorded)?)),
+                Item::Undecodable { .. } => None,
+            })
+            .collect();
+        let mut encoded = Encoded::new();
+        loop {
+            let lacking = {
+                let mut state = lock(&self.0.state);
+                let wanted = self.wanted(&state, &facts);
+                let is_there =
+                    |(nth, _): &&(usize, Arc<Seat>)| encoded.contains_key(&facts[*nth].0.sequence);
+                let mut lacking: Vec<usize> = wanted
+                    .iter()
+                    .filter(|entry| !is_there(entry))
+                    .map(|(nth, _)| *nth)
+                    .collect();
+                lacking.dedup();
+                if lacking.is_empty() {
+                    self.hand_out(&mut state, &facts, &wanted, &encoded, settled);
+                    *state.heads.of(log) = batch.last_sequence;
+                    return;
+                }
+                lacking
+            };
+            // Somebody may come while events are encoded: who is there is asked again.
+            for some in lacking.chunks(SIDE_BY_SIDE) {
+                let encode = |nth: &usize| self.encode(facts[*nth].0, &facts[*nth].1);
+                let news = join_all(some.iter().map(encode)).await;
+                let sequences = some.iter().map(|nth| facts[*nth].0.sequence);
+                encoded.extend(sequences.zip(news));
+            }
+        }
+    }
+
+    /// Who is there for which of the events.
+    fn wanted(&self, state: &State, facts: &[(&Recorded, Sight)]) -> Vec<(usize, Arc<Seat>)> {
+        if state.seats.is_empty() {
+            return Vec::new();
+        }
+        let now = self.0.clock.now();
+        self.0.roll.read(|book| {
+            let circles = book.circles();
+            let mut wanted = Vec::new();
+            for (nth, (_, sight)) in facts.iter().enumerate() {
+                for viewer in sight.candidates(circles) {
+                    let Some(seats) = state.seats.get(&viewer) else {
+                        continue;
+                    };
+                    if sight.is_for(&viewer, circles, now) {
+                        let seats = seats.iter().filter(|seat| seat.takes(sight.channel()));
+                        wanted.extend(seats.map(|seat| (nth, seat.clone())));
+                    }
+                }
+            }
+            wanted
+        })
+    }
+
+    fn hand_out(
+        &self,
+        state: &mut State,
+        facts: &[(&Recorded, Sight)],
+        wanted: &[(usize, Arc<Seat>)],
+        encoded: &Encoded,
+        settled: Option<Instant>,
+    ) {
+        for (nth, seat) in wanted {
+            let fact = encoded.get(&facts[*nth].0.sequence).cloned().flatten();
+            if let Some(fact) = fact {
+                seat.push(&Letter { fact, settled });
+            }
+        }
+        self.0.roll.read(|book| {
+            for (recorded, _) in facts {
+                state.latest.take_judged(recorded, book.circles());
+            }
+        });
+    }
+
+    /// Encodes an event with what is personal in it.
+    pub(super) async fn encode(&self, recorded: &Recorded, sight: &Sight) -> Option<Arc<Fact>> {
+        let data = self.0.roll.reveal(recorded).await;
+        let log = sight.channel().log();
+        let position = self.0.log.position(log, recorded.sequence);
+        let event = LiveEvent::encode(recorded, position, data)
+            .inspect_err(|error| {
+                let sequence = recorded.sequence;
+                tracing::error!(sequence, %error, "An event cannot be shown");
+            })
+            .ok()?;
+        let sight = sight.clone();
+        Some(Arc::new(Fact { sight, event }))
+    }
+
+    /// Whether a viewer may see now what an event tells, by what is known at this moment.
+    pub(super) fn judge<'s>(
+        &self,
+        viewer: &Viewer,
+        sights: impl Iterator<Item = &'s Sight>,
+    ) -> Vec<bool> {
+        let now = self.0.clock.now();
+        self.0.roll.read(|book| {
+            let circles = book.circles();
+            sights
+                .map(|sight| sight.is_for(viewer, circles, now))
+                .collect()
+        })
+    }
+
+    /// Takes a seat among those who look out.
+    pub(super) fn join(&self, viewer: Viewer) -> Attendance {
+        let seat = Arc::new(Seat::new(viewer.clone()));
+        let mut state = lock(&self.0.state);
+        state.seats.entry(viewer).or_default().push(seat.clone());
+        drop(state);
+        Attendance::new(self.clone(), seat)
+    }
+
+    pub(super) fn leave(&self, seat: &Arc<Seat>) {
+        let mut state = lock(&self.0.state);
+        if let Some(seats) = state.seats.get_mut(seat.viewer()) {
+            seats.retain(|other| !Arc::ptr_eq(other, seat));
+            if seats.is_empty() {
+                state.seats.remove(seat.viewer());
+            }
+        }
+    }
+
+    /// Has a seat take the channel's events from now on; answers from behind which sequence.
+    pub(super) fn open(&self, seat: &Seat, number: u64, channel: Channel) -> u64 {
+        let mut state = lock(&self.0.state);
+        seat.open(number, channel);
+        *state.heads.of(channel.log())
+    }
+
+    /// The same for positions, with the newest of those whom the viewer could see.
+    pub(super) fn open_with_latest(&self, seat: &Seat, number: u64) -> (u64, Vec<Candidate>) {
+        let state = lock(&self.0.state);
+        seat.open(number, Channel::Locations);
+        let viewer = seat.viewer();
+        let candidates = self.0.roll.read(|book| {
+            let latest = &state.latest;
+            Candidate::of(viewer, book.circles(), |account, own| {
+                latest.of(account, own)
+            })
+        });
+        (state.heads.locations, candidates)
+    }
+
+    /// The sequence up to which a channel's events have been handed out.
+    pub(super) fn head(&self, channel: Channel) -> u64 {
+        *lock(&self.0.state).heads.of(channel.log())
+    }
+
+    /// Forgets what is held of persons who were forgotten.
+    pub(super) fn forget(&self, batch: &Batch) {
+        for item in &batch.items {
+            if let Item::Event(recorded) = item
+                && let Event::AccountForgotten(forgotten) = &recorded.event
+            {
+                lock(&self.0.state).latest.forget(forgotten.account_id);
+            }
+        }
+    }
+
+    /// Has the sockets of persons look whether they still may be here.
+    pub(super) fn ring(&self, accounts: &[AccountId]) {
+        let state = lock(&self.0.state);
+        for account in accounts {
+            let seats = state.seats.get(&Viewer::Account(*account));
+            for seat in seats.into_iter().flatten() {
+                seat.ring();
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that holds this lock can panic halfway through a change.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

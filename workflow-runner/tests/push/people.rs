@@ -1,0 +1,249 @@
+//! Persons, circles and positions in a test's log.
+
+use access::Access;
+use chrono::{DateTime, TimeDelta, Utc};
+use event_log::{Owner, Position, SYSTEM_ORG};
+use schemas::circle::{CircleOwner, Created, MemberJoined, MemberLeft};
+use schemas::{AccountId, AggregateType, CircleId, Event, OrgId, StreamId, TokenId};
+use schemas::{account, location, presence, sos};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::support::{World, write};
+
+pub(crate) struct Person {
+    pub(crate) id: AccountId,
+    pub(crate) name: String,
+    pub(crate) token: String,
+    token_id: TokenId,
+}
+
+pub(crate) struct Circle {
+    pub(crate) id: CircleId,
+    org: OrgId,
+}
+
+impl World {
+    /// Opens an account with a token.
+    pub(crate) async fn person(&self, access: &Access, name: &str) -> Person {
+        let id = AccountId(Uuid::new_v4().as_u64_pair().0 >> 12);
+        let seal = async |text| self.seal(id, text).await;
+        let registered = account::Registered {
+            account_id: id,
+            name: seal(name).await,
+            email: seal("somebody@example.org").await,
+            password_hash: seal("hash").await,
+        };
+        self.tell(&account_of(id), Event::AccountRegistered(registered))
+            .await;
+        let token_id = TokenId::from(Uuid::new_v4());
+        Person {
+            id,
+            name: name.to_owned(),
+            token: access.make_token(id, &token_id, 0).access_token,
+            token_id,
+        }
+    }
+
+    async fn seal(&self, id: AccountId, text: &str) -> schemas::Sealed {
+        let owner = Owner::Account(id);
+        self.log.vault().seal(&owner, text).await.unwrap()
+    }
+
+    /// Appends behind whatever the aggregate's last event is.
+    pub(crate) async fn tell(&self, stream: &StreamId, event: Event) -> Position {
+        let last = self.log.last(stream).await.unwrap();
+        let seen = last.map_or(0, |last| last.sequence);
+        self.append(stream, seen, event).await
+    }
+
+    pub(crate) async fn sign_out(&self, person: &Person) -> Position {
+        let signed_out = account::SignedOut {
+            account_id: person.id,
+            token_id: person.token_id.clone(),
+            expires_at: Utc::now() + TimeDelta::hours(1),
+        };
+        self.tell(&account_of(person.id), Event::AccountSignedOut(signed_out))
+            .await
+    }
+
+    pub(crate) async fn pause(&self, person: &Person, until: DateTime<Utc>) {
+        let account_id = person.id;
+        let paused = account::SharingPaused { account_id, until };
+        self.tell(&account_of(account_id), Event::AccountSharingPaused(paused))
+            .await;
+    }
+
+    pub(crate) async fn unpause(&self, person: &Person) {
+        let account_id = person.id;
+        let resumed = account::SharingResumed { account_id };
+        self.tell(
+            &account_of(account_id),
+            Event::AccountSharingResumed(resumed),
+        )
+        .await;
+    }
+
+    pub(crate) async fn forget(&self, person: &Person) {
+        let account_id = person.id;
+        let owner = Owner::Account(account_id);
+        self.log.vault().forget(&owner).await.unwrap();
+        let forgotten = account::Forgotten { account_id };
+        self.tell(&account_of(account_id), Event::AccountForgotten(forgotten))
+            .await;
+    }
+
+    /// A person's circle with these members, the first of whom made it.
+    pub(crate) async fn circle(&self, members: &[&Person]) -> Circle {
+        let owner = CircleOwner::Account(members[0].id);
+        let org = OrgId::from(SYSTEM_ORG);
+        self.circle_of(owner, org, members).await
+    }
+
+    /// A circle of this organization.
+    pub(crate) async fn org_circle(&self, members: &[&Person]) -> Circle {
+        let owner = CircleOwner::Organization(self.org.clone());
+        self.circle_of(owner, self.org.clone(), members).await
+    }
+
+    async fn circle_of(&self, owner: CircleOwner, org: OrgId, members: &[&Person]) -> Circle {
+        let circle = Circle {
+            id: CircleId::from(Uuid::new_v4()),
+            org,
+        };
+        let name = schemas::Sealed::from_ciphertext("v1.".to_owned());
+        let created = Created {
+            circle_id: circle.id.clone(),
+            owner,
+            name,
+        };
+        self.tell(&circle.stream(), Event::CircleCreated(created))
+            .await;
+        for member in members {
+            self.join(&circle, member).await;
+        }
+        circle
+    }
+
+    pub(crate) async fn join(&self, circle: &Circle, person: &Person) {
+        let joined = MemberJoined {
+            circle_id: circle.id.clone(),
+            user_id: person.id,
+        };
+        self.tell(&circle.stream(), Event::CircleMemberJoined(joined))
+            .await;
+    }
+
+    pub(crate) async fn leave(&self, circle: &Circle, person: &Person) {
+        let left = MemberLeft {
+            circle_id: circle.id.clone(),
+            user_id: person.id,
+        };
+        self.tell(&circle.stream(), Event::CircleMemberLeft(left))
+            .await;
+    }
+
+    /// A fix of now.
+    pub(crate) async fn fix(&self, person: &Person, lat: f64, place_name: &str) -> Position {
+        self.fix_at(person, Utc::now(), lat, place_name).await
+    }
+
+    pub(crate) async fn fix_at(
+        &self,
+        person: &Person,
+        recorded_at: DateTime<Utc>,
+        lat: f64,
+        place_name: &str,
+    ) -> Position {
+        let personal = json!({
+            "lat": lat, "lng": 13.4, "accuracy": 5.0, "speed": null,
+            "place_name": place_name, "battery": null,
+        });
+        let updated = location::Updated {
+            user_id: person.id,
+            recorded_at,
+            sealed: self.seal(person.id, &personal.to_string()).await,
+        };
+        self.tell(&track_of(person.id), Event::LocationUpdated(updated))
+            .await
+    }
+
+    /// A call for help, as it stands in the part of the log of persons.
+    pub(crate) async fn sos(&self, person: &Person, audience: &[&Person]) -> Position {
+        let personal = json!({"lat": 1.5, "lng": 2.5, "message": "help"});
+        let sos_id = schemas::SosId::from(Uuid::new_v4());
+        let org = OrgId::from(SYSTEM_ORG);
+        let stream = StreamId::new(&org, AggregateType::Sos, sos_id.as_str());
+        let triggered = sos::Triggered {
+            sos_id,
+            user_id: person.id,
+            audience: audience.iter().map(|person| person.id).collect(),
+            late: false,
+            recorded_at: Utc::now(),
+            sealed: self.seal(person.id, &personal.to_string()).await,
+        };
+        self.tell(&stream, Event::SosTriggered(triggered)).await
+    }
+
+    /// A crossing, as the runner writes it.
+    pub(crate) async fn cross(&self, circle: &Circle, person: &Person) -> Position {
+        let personal = json!({"name": "School"});
+        let stream = StreamId::new(
+            &circle.org,
+            AggregateType::Presence,
+            format!("p1-{}", person.id),
+        );
+        let crossing = presence::Crossing {
+            user_id: person.id,
+            circle_id: circle.id.clone(),
+            place_id: "p1".into(),
+            recorded_at: Utc::now(),
+            sealed: self.seal(person.id, &personal.to_string()).await,
+        };
+        self.tell(&stream, Event::PlaceEntered(crossing)).await
+    }
+
+    /// Many fixes of one person, each with a long place name.
+    pub(crate) async fn walk(&self, person: &Person, steps: usize, padding: usize) -> Position {
+        let place_name = "x".repeat(padding);
+        let start = Utc::now();
+        let mut last = None;
+        let stream = track_of(person.id);
+        for some in (0..steps).collect::<Vec<_>>().chunks(50) {
+            let mut events = Vec::with_capacity(some.len());
+            for step in some {
+                let seconds = i64::try_from(*step).unwrap();
+                let personal = json!({
+                    "lat": 1.0, "lng": seconds, "accuracy": null, "speed": null,
+                    "place_name": place_name, "battery": null,
+                });
+                events.push(Event::LocationUpdated(location::Updated {
+                    user_id: person.id,
+                    recorded_at: start + TimeDelta::milliseconds(seconds),
+                    sealed: self.seal(person.id, &personal.to_string()).await,
+                }));
+            }
+            let before = self.log.last(&stream).await.unwrap();
+            let seen = before.map_or(0, |last| last.sequence);
+            let write = write(&stream, seen, events);
+            last = Some(self.log.commit(write.into()).await.unwrap());
+        }
+        last.unwrap()
+    }
+}
+
+impl Circle {
+    fn stream(&self) -> StreamId {
+        StreamId::new(&self.org, AggregateType::Circle, self.id.as_str())
+    }
+}
+
+fn account_of(id: AccountId) -> StreamId {
+    let org = OrgId::from(SYSTEM_ORG);
+    StreamId::new(&org, AggregateType::Account, id.to_string())
+}
+
+fn track_of(id: AccountId) -> StreamId {
+    let org = OrgId::from(SYSTEM_ORG);
+    StreamId::new(&org, AggregateType::Track, id.to_string())
+}
