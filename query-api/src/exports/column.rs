@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use chrono::{DateTime, NaiveDate, Utc};
 
+use crate::progress::Projection;
+
 /// A kind of record that can be exported. Companies, deals and contacts each have one.
 #[derive(Debug)]
 pub struct Kind {
@@ -13,6 +15,10 @@ pub struct Kind {
     pub title: &'static str,
     /// The columns of its files, in this order.
     pub columns: &'static [Column],
+    /// The same records under the labels that other CRMs import, where there is such a file.
+    pub crm: Option<&'static Kind>,
+    /// What keeps its rows.
+    pub(super) projection: Projection,
     /// Reads these columns of one organization, newest first; see `snapshot_of!`.
     pub(super) statement: &'static str,
 }
@@ -20,7 +26,7 @@ pub struct Kind {
 /// One column.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// Its name, the same as the record's field.
+    /// Its name: the record's field, or the label that another CRM knows it by.
     pub name: &'static str,
     /// What its cells hold.
     pub content: Content,
@@ -37,6 +43,8 @@ pub enum Content {
     Id,
     /// A whole number.
     Integer,
+    /// A number that may have a fraction.
+    Number,
     /// A day.
     Date,
     /// A moment.
@@ -52,6 +60,8 @@ pub enum Cell<'a> {
     Text(&'a str),
     /// A whole number.
     Integer(i64),
+    /// A number that may have a fraction.
+    Number(f64),
     /// A day.
     Date(NaiveDate),
     /// A moment.
@@ -72,6 +82,11 @@ impl Column {
     /// A column of whole numbers.
     pub const fn integer(name: &'static str, width: u8) -> Self {
         Self::new(name, Content::Integer, width)
+    }
+
+    /// A column of numbers that may have a fraction.
+    pub const fn number(name: &'static str, width: u8) -> Self {
+        Self::new(name, Content::Number, width)
     }
 
     /// A column of days.

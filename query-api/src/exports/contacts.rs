@@ -1,18 +1,10 @@
-//! `GET /api/export/contacts`
-
-use access::scope;
-use axum::extract::State;
-use axum::http::{Method, Uri};
-use axum::response::Response;
-use service::HttpError;
+//! Contacts as they are exported.
 
 use super::column::{Column, Kind};
 use super::snapshot::snapshot_of;
-use super::{Exports, Format, only_listed_statuses};
 use crate::progress::Projection;
-use crate::reading::Reading;
 
-/// Contacts as they are exported.
+/// All contacts.
 pub static CONTACTS: Kind = Kind {
     name: "contacts",
     title: "Contacts",
@@ -31,6 +23,8 @@ pub static CONTACTS: Kind = Kind {
         Column::timestamp("createdAt"),
         Column::timestamp("updatedAt"),
     ],
+    crm: None,
+    projection: Projection::Contacts,
     statement: snapshot_of!(
         "SELECT id, first_name, last_name, email, phone, job_title, company_id, company_name,
                 city, country, owner, created_at, updated_at
@@ -38,18 +32,3 @@ pub static CONTACTS: Kind = Kind {
          ORDER BY created_at DESC, id"
     ),
 };
-
-pub(super) async fn export_contacts(
-    reading: Reading<scope::ExportContacts>,
-    State(exports): State<Exports>,
-    method: Method,
-    uri: Uri,
-) -> Result<Response, HttpError> {
-    let read_from = [Projection::Contacts, Projection::Organizations];
-    let models = reading.models(&read_from).await;
-    models.map_err(only_listed_statuses)?;
-    let format = Format::asked_for(&uri);
-    exports
-        .answer(reading.org(), &CONTACTS, format, &method)
-        .await
-}

@@ -26,6 +26,7 @@ pub fn write_row(cells: &[Cell<'_>], out: &mut Vec<u8>) {
             Cell::Empty => {}
             Cell::Text(text) => write_text(text, out),
             Cell::Integer(number) => write_formatted(out, format_args!("{number}")),
+            Cell::Number(number) => write_formatted(out, format_args!("{number}")),
             Cell::Date(day) => write_day(day, out),
             Cell::Timestamp(moment) => write_moment(moment, out),
         }

@@ -4,18 +4,28 @@ use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom};
 
 use axum::body::Body;
+use chrono::{DateTime, Utc};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_util::io::ReaderStream;
 
 use super::error::ExportError;
 use super::snapshot::Snapshot;
 use super::tuples::Batch;
-use super::{Asked, Document, ExcelWriter, PdfWriter, Title};
+use super::{Asked, Document, ExcelWriter, PdfWriter};
 
 /// The batches that wait for the writer.
 const BATCHES_WAITING: usize = 2;
 /// A file is sent in pieces of this many bytes.
 const PIECE_BYTES: usize = 64 * 1024;
+
+/// What a document says about itself.
+#[derive(Clone, Debug)]
+pub struct Title {
+    /// Whose records these are.
+    pub organization: String,
+    /// When they were read.
+    pub at: DateTime<Utc>,
+}
 
 /// A complete file, under no name: it is gone once it is sent, or the process has ended.
 pub(super) struct Complete {
@@ -64,12 +74,12 @@ fn write_rows(
     let columns = asked.kind.columns;
     let mut file = tempfile::tempfile()?;
     let out = BufWriter::with_capacity(PIECE_BYTES, &mut file);
+    let title = Title {
+        organization,
+        at: asked.at,
+    };
     match format {
         Document::Pdf => {
-            let title = Title {
-                organization,
-                at: asked.at,
-            };
             let mut writer = PdfWriter::new(asked.kind, title, out)?;
             while let Some(batch) = batches.blocking_recv() {
                 batch.each_row(columns, |cells| {
@@ -79,7 +89,7 @@ fn write_rows(
             writer.finish()?;
         }
         Document::Excel => {
-            let mut writer = ExcelWriter::new(asked.kind)?;
+            let mut writer = ExcelWriter::new(asked.kind, &title)?;
             while let Some(batch) = batches.blocking_recv() {
                 batch.each_row(columns, |cells| {
                     writer.write_row(cells).map_err(ExportError::from)

@@ -3,8 +3,9 @@
 use std::io::Write;
 
 use chrono::{DateTime, Datelike, NaiveDate, SecondsFormat, Utc};
-use rust_xlsxwriter::{Format, Workbook, Worksheet, XlsxError};
+use rust_xlsxwriter::{DocProperties, Format, Workbook, Worksheet, XlsxError};
 
+use super::Title;
 use super::column::{Cell, Column, Kind};
 
 /// The rows that a sheet holds, its header included.
@@ -26,29 +27,39 @@ pub struct ExcelWriter {
 
 struct Formats {
     header: Format,
+    integer: Format,
     date: Format,
     timestamp: Format,
 }
 
 impl ExcelWriter {
     /// A workbook with the header of its first sheet.
-    pub fn new(kind: &'static Kind) -> Result<Self, XlsxError> {
-        Self::with_rows_per_sheet(kind, ROWS_PER_SHEET)
+    pub fn new(kind: &'static Kind, title: &Title) -> Result<Self, XlsxError> {
+        Self::with_rows_per_sheet(kind, title, ROWS_PER_SHEET)
     }
 
     /// A workbook whose sheets are full at `rows_per_sheet`, the header included.
     pub fn with_rows_per_sheet(
         kind: &'static Kind,
+        title: &Title,
         rows_per_sheet: u32,
     ) -> Result<Self, XlsxError> {
+        let mut workbook = Workbook::new();
+        let properties = DocProperties::new()
+            .set_title(kind.title)
+            .set_company(&title.organization)
+            .set_creation_datetime(&title.at);
+        workbook.set_properties(&properties);
         let mut writer = Self {
-            workbook: Workbook::new(),
+            workbook,
             kind,
             rows_per_sheet,
             sheets: 0,
             next_row: 0,
             formats: Formats {
                 header: Format::new().set_bold(),
+                // Without one, long numbers would be shown as powers of ten.
+                integer: Format::new().set_num_format("0"),
                 date: Format::new().set_num_format("yyyy-mm-dd"),
                 timestamp: Format::new().set_num_format("yyyy-mm-dd hh:mm:ss"),
             },
@@ -114,10 +125,14 @@ fn write_cell(
         Cell::Integer(number) if number.abs() <= LARGEST_NUMBER => {
             // Exact: the number has at most 15 digits.
             #[expect(clippy::cast_precision_loss)]
-            sheet.write_number(row, column, number as f64)?;
+            let number = number as f64;
+            sheet.write_number_with_format(row, column, number, &formats.integer)?;
         }
         Cell::Integer(number) => {
             sheet.write_string(row, column, number.to_string())?;
+        }
+        Cell::Number(number) => {
+            sheet.write_number(row, column, number)?;
         }
         Cell::Date(day) if is_known_to_excel(day) => {
             sheet.write_datetime_with_format(row, column, day, &formats.date)?;

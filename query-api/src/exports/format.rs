@@ -3,6 +3,8 @@
 use axum::extract::Query;
 use axum::http::Uri;
 
+use super::column::Kind;
+
 /// A format of an exported file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -22,19 +24,21 @@ pub enum Document {
 }
 
 impl Format {
-    /// The format that a request asks for. Whatever names none, or several, means CSV.
-    pub fn asked_for(uri: &Uri) -> Self {
+    /// The file of a kind that a request asks for. Whatever names no format, several, or one that
+    /// the kind does not have, means CSV.
+    pub fn asked_for(uri: &Uri, kind: &'static Kind) -> (&'static Kind, Self) {
         let Ok(Query(parameters)) = Query::<Vec<(String, String)>>::try_from_uri(uri) else {
-            return Self::Csv;
+            return (kind, Self::Csv);
         };
         let mut formats = parameters.iter().filter(|(name, _)| name == "format");
         match (
             formats.next().map(|(_, value)| value.as_str()),
             formats.next(),
         ) {
-            (Some("excel"), None) => Self::Document(Document::Excel),
-            (Some("pdf"), None) => Self::Document(Document::Pdf),
-            _ => Self::Csv,
+            (Some("crm"), None) => (kind.crm.unwrap_or(kind), Self::Csv),
+            (Some("excel"), None) => (kind, Self::Document(Document::Excel)),
+            (Some("pdf"), None) => (kind, Self::Document(Document::Pdf)),
+            _ => (kind, Self::Csv),
         }
     }
 
@@ -62,10 +66,30 @@ impl Format {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exports::{COMPANIES, CONTACTS, DEALS};
+
+    fn asked(query: &str, kind: &'static Kind) -> (&'static str, Format) {
+        let (kind, format) = Format::asked_for(&format!("/x{query}").parse().unwrap(), kind);
+        (kind.name, format)
+    }
+
+    #[test]
+    fn the_labels_of_a_crm_are_for_companies_only() {
+        for (query, kind, name) in [
+            ("?format=crm", &COMPANIES, "companies-crm"),
+            ("?a&format=c%72m", &COMPANIES, "companies-crm"),
+            ("?format=CRM", &COMPANIES, "companies"),
+            ("?format=crm&format=crm", &COMPANIES, "companies"),
+            ("?format=crm", &CONTACTS, "contacts"),
+            ("?format=crm", &DEALS, "deals"),
+        ] {
+            assert_eq!(asked(query, kind), (name, Format::Csv), "{query} of {name}");
+        }
+    }
 
     #[test]
     fn what_names_no_format_means_csv() {
-        let asked = |query: &str| Format::asked_for(&format!("/x{query}").parse().unwrap());
+        let asked = |query: &str| asked(query, &CONTACTS).1;
         for query in [
             "",
             "?",

@@ -6,8 +6,10 @@
 //! many rows there are.
 
 mod column;
+mod companies;
 mod contacts;
 pub mod csv;
+mod deals;
 mod document;
 mod error;
 mod excel;
@@ -20,11 +22,13 @@ mod tuples;
 use std::io;
 use std::sync::Arc;
 
+use access::{ScopeMarker, scope};
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::extract;
+use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{MethodRouter, get};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures::{Stream, StreamExt, stream};
@@ -35,18 +39,47 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_stream::wrappers::ReceiverStream;
 
 pub use self::column::{Cell, Column, Content, Kind};
+pub use self::companies::COMPANIES;
 pub use self::contacts::CONTACTS;
+pub use self::deals::DEALS;
+pub use self::document::Title;
 pub use self::error::ExportError;
 pub use self::excel::ExcelWriter;
 pub use self::format::{Document, Format};
-pub use self::pdf::{PdfWriter, Title};
+pub use self::pdf::PdfWriter;
 pub use self::settings::ExportSettings;
 use self::snapshot::{Reader, Snapshot};
 pub use self::tuples::{Batch, Malformed};
+use crate::progress::Projection;
+use crate::reading::Reading;
 use crate::state::State;
 
 pub(crate) fn router() -> Router<State> {
-    Router::new().route("/api/export/contacts", get(contacts::export_contacts))
+    Router::new()
+        .route(
+            "/api/export/companies",
+            export::<scope::ExportCompanies>(&COMPANIES),
+        )
+        .route("/api/export/deals", export::<scope::ExportDeals>(&DEALS))
+        .route(
+            "/api/export/contacts",
+            export::<scope::ExportContacts>(&CONTACTS),
+        )
+}
+
+/// Answers with all records of a kind to callers who have the scope `S`.
+fn export<S: ScopeMarker>(kind: &'static Kind) -> MethodRouter<State> {
+    let handler = async move |reading: Reading<S>,
+                              extract::State(exports): extract::State<Exports>,
+                              method: Method,
+                              uri: Uri| {
+        let read_from = [kind.projection, Projection::Organizations];
+        let models = reading.models(&read_from).await;
+        models.map_err(only_listed_statuses)?;
+        let (kind, format) = Format::asked_for(&uri, kind);
+        exports.answer(reading.org(), kind, format, &method).await
+    };
+    get(handler)
 }
 
 /// The export API answers with no other statuses than those its description lists: what fails

@@ -94,6 +94,7 @@ fn read_cell<'a>(rest: &mut &'a [u8], content: Content) -> Result<Cell<'a>, Malf
             Cell::Text(std::str::from_utf8(value).map_err(|_| Malformed("text that is not UTF-8"))?)
         }
         Content::Integer => Cell::Integer(take(&mut value).map(i64::from_be_bytes)?),
+        Content::Number => Cell::Number(take(&mut value).map(f64::from_be_bytes)?),
         Content::Date => Cell::Date(day(take(&mut value).map(i32::from_be_bytes)?)?),
         Content::Timestamp => Cell::Timestamp(moment(take(&mut value).map(i64::from_be_bytes)?)?),
     })
@@ -136,8 +137,9 @@ mod tests {
             Column::integer("b", 1),
             Column::date("c"),
             Column::timestamp("d"),
+            Column::number("e", 1),
         ];
-        let mut row = Vec::from(4_i16.to_be_bytes());
+        let mut row = Vec::from(5_i16.to_be_bytes());
         row.extend(2_i32.to_be_bytes());
         row.extend("é".bytes());
         row.extend((-1_i32).to_be_bytes());
@@ -145,6 +147,8 @@ mod tests {
         row.extend((-1_i32).to_be_bytes());
         row.extend(8_i32.to_be_bytes());
         row.extend(1_500_000_i64.to_be_bytes());
+        row.extend(8_i32.to_be_bytes());
+        row.extend(37.5_f64.to_be_bytes());
         let batch = Batch::new([row.as_slice(), &TRAILER.to_be_bytes()].concat());
 
         let mut rows = Vec::new();
@@ -155,7 +159,9 @@ mod tests {
         read.unwrap();
         assert_eq!(
             rows,
-            [r#"[Text("é"), Empty, Date(1999-12-31), Timestamp(2000-01-01T00:00:01.500Z)]"#]
+            [
+                r#"[Text("é"), Empty, Date(1999-12-31), Timestamp(2000-01-01T00:00:01.500Z), Number(37.5)]"#
+            ]
         );
     }
 

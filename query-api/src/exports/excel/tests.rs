@@ -14,20 +14,31 @@ static THINGS: Kind = Kind {
         Column::integer("size", 8),
         Column::date("madeOn"),
         Column::timestamp("createdAt"),
+        Column::number("share", 8),
     ],
+    crm: None,
+    projection: crate::progress::Projection::Contacts,
     statement: "",
 };
 
 type Row = (String, Option<i64>, NaiveDate, DateTime<Utc>);
 
+fn title() -> Title {
+    Title {
+        organization: "Müller & <Söhne>".to_owned(),
+        at: DateTime::UNIX_EPOCH,
+    }
+}
+
 fn workbook(rows: &[Row], rows_per_sheet: u32) -> Xlsx<Cursor<Vec<u8>>> {
-    let mut writer = ExcelWriter::with_rows_per_sheet(&THINGS, rows_per_sheet).unwrap();
+    let mut writer = ExcelWriter::with_rows_per_sheet(&THINGS, &title(), rows_per_sheet).unwrap();
     for (text, number, day, moment) in rows {
         let cells = [
             Cell::Text(text),
             number.map_or(Cell::Empty, Cell::Integer),
             Cell::Date(*day),
             Cell::Timestamp(*moment),
+            Cell::Number(0.25),
         ];
         writer.write_row(&cells).unwrap();
     }
@@ -114,13 +125,23 @@ fn a_full_sheet_is_followed_by_another_with_the_same_header() {
             .iter()
             .map(ToString::to_string)
             .collect();
-        assert_eq!(header, ["id", "size", "madeOn", "createdAt"], "{name}");
+        assert_eq!(
+            header,
+            ["id", "size", "madeOn", "createdAt", "share"],
+            "{name}"
+        );
     }
     let texts: Vec<String> = column(&mut workbook, 0)
         .iter()
         .map(ToString::to_string)
         .collect();
     assert_eq!(texts, ["a", "b", "c"]);
+}
+
+#[test]
+fn numbers_with_a_fraction_are_numbers() {
+    let mut workbook = workbook(&[row("a")], ROWS_PER_SHEET);
+    assert_eq!(column(&mut workbook, 4), [Data::Float(0.25)]);
 }
 
 #[test]

@@ -12,7 +12,6 @@ mod wrap;
 
 use std::io::{self, Write};
 
-use chrono::{DateTime, Utc};
 use pdf_writer::types::PageMode;
 use pdf_writer::{Chunk, Content, Date, Filter, Finish, Name, Rect, Ref, TextStr};
 
@@ -20,19 +19,11 @@ use self::file::{PdfFile, compressed};
 use self::page::{FOOTER_SIZE, PAGE_HEIGHT, PAGE_WIDTH, Page, TOTAL, TOTAL_WIDTH};
 use self::table::Table;
 use self::typeface::Typeface;
+use super::Title;
 use super::column::{Cell, Kind};
 
 /// How many pages one node of the tree of pages holds.
 const PAGES_PER_NODE: usize = 64;
-
-/// What a PDF says about itself.
-#[derive(Clone, Debug)]
-pub struct Title {
-    /// Whose records these are.
-    pub organization: String,
-    /// When they were read.
-    pub at: DateTime<Utc>,
-}
 
 /// Writes the rows of one kind as a table over as many pages as it takes.
 pub struct PdfWriter<W> {

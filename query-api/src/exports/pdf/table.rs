@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 
 use chrono::Datelike;
 
+use super::Fonts;
 use super::page::{BODY_WIDTH, Grey, Page, SIDE};
 use super::typeface::Typeface;
-use super::wrap::{Fit, Line, wrap};
-use super::{Fonts, Title};
+use super::wrap::{Fit, Line, on_one_line, wrap};
+use crate::exports::Title;
 use crate::exports::column::{Cell, Column, Content, Kind};
 
 const TITLE_SIZE: f32 = 16.0;
@@ -28,6 +29,8 @@ const MAX_LINES: usize = 5;
 const NARROWEST: f32 = 9.0;
 /// Nor for more.
 const WIDEST: f32 = 34.0;
+/// The widest name of an organization; a longer one is shortened, so that the date has room.
+const WIDEST_NAME: f32 = BODY_WIDTH * 0.6;
 
 /// The table of one kind.
 pub(super) struct Table {
@@ -61,7 +64,13 @@ struct Row {
 
 impl Table {
     /// Sets the columns beside each other over the whole width.
-    pub(super) fn new(kind: &'static Kind, title: Title, fonts: &mut Fonts) -> Self {
+    pub(super) fn new(kind: &'static Kind, mut title: Title, fonts: &mut Fonts) -> Self {
+        title.organization = on_one_line(
+            &title.organization,
+            WIDEST_NAME,
+            SUBTITLE_SIZE,
+            &mut fonts.regular,
+        );
         let headings: Vec<String> = kind.columns.iter().map(Column::heading).collect();
         let columns = places(kind, &headings, &mut fonts.bold);
         let day = title.at.format("%-d %B").to_string();
@@ -252,7 +261,7 @@ fn places(kind: &'static Kind, headings: &[String], bold: &mut Typeface) -> Vec<
         places.push(Place {
             left: left + GAP / 2.0,
             width: width - GAP,
-            on_the_right: column.content == Content::Integer,
+            on_the_right: matches!(column.content, Content::Integer | Content::Number),
         });
         left += width;
     }
@@ -265,7 +274,7 @@ fn weight(column: &Column) -> f32 {
     let width = f32::from(column.width);
     let wanted = match column.content {
         Content::Id => width * 0.7,
-        Content::Text | Content::Integer => width,
+        Content::Text | Content::Integer | Content::Number => width,
         Content::Date | Content::Timestamp => 12.6,
     };
     wanted.clamp(NARROWEST, WIDEST)
@@ -282,6 +291,7 @@ fn push_text(cell: Cell<'_>, text: &mut String) {
         Cell::Empty => Ok(()),
         Cell::Text(given) => text.write_str(given),
         Cell::Integer(number) => write!(text, "{number}"),
+        Cell::Number(number) => write!(text, "{number}"),
         Cell::Date(day) => write!(text, "{day}"),
         Cell::Timestamp(moment) => write!(text, "{}", moment.format("%Y-%m-%d %H:%M")),
     };

@@ -1,3 +1,4 @@
+use chrono::DateTime;
 use proptest::prelude::*;
 
 use super::*;

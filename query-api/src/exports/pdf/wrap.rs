@@ -45,6 +45,20 @@ pub(super) fn wrap(text: &str, fit: Fit, typeface: &mut Typeface, lines: &mut Ve
     }
 }
 
+/// The text as far as it fits on one line, visibly shortened where it does not.
+pub(super) fn on_one_line(text: &str, width: f32, size: f32, typeface: &mut Typeface) -> String {
+    let fit = Fit {
+        width,
+        size,
+        max_lines: 1,
+    };
+    let mut lines = Vec::new();
+    wrap(text, fit, typeface, &mut lines);
+    let line = lines.first().map_or("", |line| &text[line.start..line.end]);
+    let shortened = lines.iter().any(|line| line.shortened);
+    format!("{line}{}", if shortened { "…" } else { "" })
+}
+
 /// Where the line that begins at `start` ends: at the text's end, else between words, else within
 /// a compound, else after the last character that fits.
 fn line_end(text: &str, start: usize, limit: f32, typeface: &mut Typeface) -> usize {
@@ -138,6 +152,19 @@ mod tests {
         let lines = lines("one two three four five", 22.0, 2);
         assert_eq!(lines.len(), 2);
         assert!(lines[1].ends_with('…'), "{lines:?}");
+    }
+
+    #[test]
+    fn one_line_is_whole_or_shortened() {
+        let mut typeface = regular().unwrap();
+        assert_eq!(on_one_line("Acme", 60.0, 10.0, &mut typeface), "Acme");
+        assert_eq!(on_one_line("", 60.0, 10.0, &mut typeface), "");
+        let long = on_one_line(&"Acme & Söhne ".repeat(20), 90.0, 10.0, &mut typeface);
+        assert!(
+            long.starts_with("Acme & Söhne A") && long.ends_with('…'),
+            "{long}"
+        );
+        assert!(typeface.width(&long, 10.0) <= 90.0, "{long}");
     }
 
     proptest! {

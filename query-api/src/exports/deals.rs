@@ -1,0 +1,35 @@
+//! Deals as they are exported.
+
+use super::column::{Column, Kind};
+use super::snapshot::snapshot_of;
+use crate::progress::Projection;
+
+/// All deals.
+pub static DEALS: Kind = Kind {
+    name: "deals",
+    title: "Deals",
+    columns: &[
+        Column::id("id", 36),
+        Column::text("title", 28),
+        Column::text("stage", 15),
+        Column::integer("amount", 12),
+        Column::text("currency", 8),
+        Column::number("probability", 10),
+        Column::id("companyId", 20),
+        Column::text("companyName", 21),
+        Column::id("contactId", 20),
+        Column::text("contactName", 20),
+        Column::text("owner", 20),
+        Column::date("expectedCloseDate"),
+        Column::timestamp("createdAt"),
+        Column::timestamp("updatedAt"),
+    ],
+    crm: None,
+    projection: Projection::Deals,
+    statement: snapshot_of!(
+        "SELECT id, title, stage, amount, currency, probability, company_id, company_name,
+                contact_id, contact_name, owner, expected_close_date, created_at, updated_at
+         FROM deals WHERE org_id = current_setting('waypost.org', true)
+         ORDER BY created_at DESC, id"
+    ),
+};
