@@ -39,6 +39,10 @@ pub use settings::CommandSettings;
 
 /// Paths that are for reading only.
 const READS: &[&str] = &[
+    "/api/v1/analytics",
+    "/api/v1/clients",
+    "/api/v1/leads",
+    "/api/v1/orders",
     "/api/v1/runs/{run_id}",
     "/api/v1/webhooks/{id}/deliveries",
     "/api/v1/workflows",

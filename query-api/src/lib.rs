@@ -3,7 +3,9 @@
 //! Every read goes through `Reading`, which holds the proof that its caller may ask, waits for
 //! the position that the caller names, and gives the organization that every query filters by.
 
+mod business;
 pub mod exports;
+pub mod feed;
 mod keys;
 mod paging;
 mod progress;
@@ -34,7 +36,12 @@ use self::state::State;
 /// Paths that take commands only.
 const COMMANDS: &[&str] = &[
     "/api/v1/keys/{id}",
+    "/api/v1/records/clients",
+    "/api/v1/records/companies",
     "/api/v1/records/contacts",
+    "/api/v1/records/deals",
+    "/api/v1/records/leads",
+    "/api/v1/records/orders",
     "/api/v1/runs/{run_id}/cancel",
     "/api/v1/workflows//trigger",
     "/api/v1/workflows/{id}/trigger",
@@ -49,7 +56,7 @@ pub struct Dependencies {
     pub log: EventLog,
     /// The read models, as a role that can only read.
     pub pool: PgPool,
-    /// The time in the names of files.
+    /// The time in the names of files, and the month up to which trends go.
     pub clock: Arc<dyn Clock>,
     /// How reads are answered.
     pub settings: QuerySettings,
@@ -73,14 +80,17 @@ fn state_of(dependencies: Dependencies) -> State {
         log,
         progress: Progress::follow(pool.clone(), settings.position_poll),
         position_wait: settings.position_wait,
-        exports: Exports::new(pool.clone(), clock, settings.exports),
+        exports: Exports::new(pool.clone(), clock.clone(), settings.exports),
+        clock,
         pool,
     }
 }
 
 fn routes(state: State) -> Router {
     Router::new()
+        .merge(business::router())
         .merge(exports::router())
+        .merge(feed::router())
         .merge(keys::router())
         .merge(records::router())
         .merge(runs::router())

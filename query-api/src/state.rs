@@ -1,10 +1,12 @@
 //! What every handler shares.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use access::Access;
 use axum::extract::FromRef;
 use event_log::EventLog;
+use service::Clock;
 use sqlx::PgPool;
 
 use crate::exports::Exports;
@@ -20,6 +22,7 @@ pub(crate) struct State {
     pub(crate) progress: Progress,
     pub(crate) position_wait: Duration,
     pub(crate) exports: Exports,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl FromRef<State> for Access {
@@ -31,5 +34,11 @@ impl FromRef<State> for Access {
 impl FromRef<State> for Exports {
     fn from_ref(state: &State) -> Self {
         state.exports.clone()
+    }
+}
+
+impl FromRef<State> for Arc<dyn Clock> {
+    fn from_ref(state: &State) -> Self {
+        state.clock.clone()
     }
 }

@@ -8,13 +8,14 @@ use access::{Access, ApiKey, LimitSettings};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request};
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use event_log::{Commit, EventLog, Expected, Keyring, LogSettings, Position, Write};
 use query_api::exports::ExportSettings;
 use query_api::{Dependencies, QuerySettings};
 use schemas::{AggregateType, Context, Event, EventId, KeyId, NewEvent, OrgId, StreamId, key};
 use serde_json::Value;
-use service::SystemClock;
+use service::clock::ManualClock;
+use service::{Clock, SystemClock};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgPool};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -44,6 +45,15 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    async fn of(response: axum::response::Response) -> Self {
+        let (parts, body) = response.into_parts();
+        Self {
+            status: parts.status.as_u16(),
+            headers: parts.headers,
+            body: to_bytes(body, 256 << 20).await.unwrap().to_vec(),
+        }
+    }
+
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap()
     }
@@ -111,8 +121,17 @@ impl House {
         Self::open_with(settings(), None).await
     }
 
+    /// A query API whose clock shows this time.
+    pub(crate) async fn open_at(time: DateTime<Utc>) -> Self {
+        Self::build(settings(), None, Arc::new(ManualClock::new(time))).await
+    }
+
     /// A query API that reads from `models`, where they are not the house's own.
     pub(crate) async fn open_with(settings: QuerySettings, models: Option<PgPool>) -> Self {
+        Self::build(settings, models, Arc::new(SystemClock)).await
+    }
+
+    async fn build(settings: QuerySettings, models: Option<PgPool>, clock: Arc<dyn Clock>) -> Self {
         let database = format!("q{}", &Uuid::new_v4().simple().to_string()[..12]);
         let mut admin = server().connect().await.unwrap();
         let create = AssertSqlSafe(format!("CREATE DATABASE {database}"));
@@ -129,9 +148,12 @@ impl House {
 
         let log = connect_log().await;
         let shutdown = CancellationToken::new();
-        let limits = LimitSettings::default();
-        let clock = Arc::new(SystemClock);
-        let access = Access::start(&log, &pool, limits, clock.clone(), shutdown.clone());
+        let limits = LimitSettings {
+            minute_requests: 100_000,
+            ..LimitSettings::default()
+        };
+        let now = Arc::new(SystemClock);
+        let access = Access::start(&log, &pool, limits, now, shutdown.clone());
         let access = access.await.unwrap();
         let router = query_api::router(Dependencies {
             access: access.clone(),
@@ -203,6 +225,16 @@ impl House {
         statement.execute(&self.pool).await.unwrap();
     }
 
+    /// Asks with a key of its own kind of header, or with none.
+    pub(crate) async fn get_as(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let mut request = Request::builder().uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Body::empty()).unwrap();
+        Answer::of(self.router.clone().oneshot(request).await.unwrap()).await
+    }
+
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.get_with(path, &[]).await
     }
@@ -213,13 +245,7 @@ impl House {
     }
 
     pub(crate) async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
-        let response = self.open_answer(method, path, headers).await;
-        let (parts, body) = response.into_parts();
-        Answer {
-            status: parts.status.as_u16(),
-            headers: parts.headers,
-            body: to_bytes(body, 256 << 20).await.unwrap().to_vec(),
-        }
+        Answer::of(self.open_answer(method, path, headers).await).await
     }
 
     /// An answer whose body has yet to be read.

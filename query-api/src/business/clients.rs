@@ -1,0 +1,76 @@
+//! `GET /api/v1/clients`
+
+use access::scope;
+use axum::http::Uri;
+use axum::response::Response;
+use chrono::{DateTime, Utc};
+use schemas::OrgId;
+use serde::Serialize;
+use service::HttpError;
+use sqlx::PgPool;
+
+use super::list::{Found, List, find_page};
+use crate::paging::{Listed, Page, Parameters};
+use crate::progress::Projection;
+use crate::reading::Reading;
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Client {
+    id: String,
+    name: String,
+    email: Option<String>,
+    phone: Option<String>,
+    company: Option<String>,
+    city: Option<String>,
+    is_active: bool,
+    created_at: DateTime<Utc>,
+    #[serde(skip)]
+    total: i64,
+}
+
+impl Listed for Client {
+    fn created_at(&self) -> DateTime<Utc> {
+        self.created_at
+    }
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl Found for Client {
+    fn total(&self) -> i64 {
+        self.total
+    }
+}
+
+pub(super) async fn list_clients(
+    reading: Reading<scope::ReadClients>,
+    uri: Uri,
+) -> Result<Response, HttpError> {
+    let page = Page::asked_for(&Parameters::of(&uri)?)?;
+    let models = reading.models(&[Projection::Clients]).await?;
+    let org = reading.org();
+    let clients = find_clients(org, &page, models).await?;
+    let list = List {
+        kind: "clients",
+        state: "",
+    };
+    list.answer(clients, &page, &uri, (org, models)).await
+}
+
+async fn find_clients(
+    org: &OrgId,
+    page: &Page,
+    models: &PgPool,
+) -> Result<Vec<Client>, sqlx::Error> {
+    find_page!(
+        Client from "clients":
+        "shown.id, name, email, phone, company, city, is_active, created_at"
+        where "true",
+        org, "", page
+    )
+    .fetch_all(models)
+    .await
+}

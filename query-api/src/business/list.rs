@@ -1,0 +1,113 @@
+//! Lists of business records, of any length and from any page at the same cost.
+
+use axum::http::Uri;
+use axum::response::Response;
+use schemas::OrgId;
+use service::HttpError;
+use sqlx::PgPool;
+
+use crate::paging::{Listed, Page};
+
+/// Finds a page of `$row`s among the rows of a table that meet a condition on `$2`, the state that
+/// is counted (empty for all). Every row carries the total of the list.
+///
+/// Places are found in an index alone, and from whichever end of the list is nearer: the total is
+/// exact and of the same snapshot, so that the last page costs what the first does. Only the rows
+/// that are shown are read themselves; `LIMIT 1` keeps the planner, which cannot know how few they
+/// are, from reading them all.
+macro_rules! find_page {
+    ($row:ident from $table:literal: $columns:literal where $condition:literal,
+     $org:expr, $state:expr, $page:expr) => {
+        sqlx::query_as!(
+            $row,
+            r#"WITH list AS MATERIALIZED (
+                   SELECT coalesce(sum(count), 0)::bigint AS total FROM totals
+                   WHERE org_id = $1 AND parent = '' AND state = $2 AND kind = '"#
+                + $table
+                + r#"'
+               ), place AS (
+                   (SELECT id FROM "#
+                + $table
+                + r#"
+                    WHERE org_id = $1 AND "#
+                + $condition
+                + r#"
+                      AND created_at <= coalesce($3::timestamptz, 'infinity')
+                      AND (created_at < coalesce($3::timestamptz, 'infinity') OR id > $4)
+                      AND $5 <= (SELECT total / 2 FROM list)
+                    ORDER BY created_at DESC, id OFFSET $5 LIMIT $6)
+                   UNION ALL
+                   (SELECT id FROM "#
+                + $table
+                + r#"
+                    WHERE org_id = $1 AND "#
+                + $condition
+                + r#"
+                      AND $5 > (SELECT total / 2 FROM list)
+                    ORDER BY created_at, id DESC
+                    OFFSET (SELECT greatest(total - $5 - $6, 0) FROM list)
+                    LIMIT (SELECT greatest(least($6, total - $5), 0) FROM list))
+               )
+               SELECT "#
+                + $columns
+                + r#", list.total AS "total!"
+               FROM list, place, LATERAL
+                    (SELECT * FROM "#
+                + $table
+                + r#"
+                     WHERE org_id = $1 AND id = place.id LIMIT 1) AS shown
+               ORDER BY created_at DESC, id"#,
+            $org.as_str(),
+            $state,
+            $page.after_time(),
+            $page.after_id(),
+            $page.offset(),
+            $page.fetched(),
+        )
+    };
+}
+pub(super) use find_page;
+
+/// A record as it was found in a list.
+pub(super) trait Found: Listed {
+    /// How many the whole list has.
+    fn total(&self) -> i64;
+}
+
+/// A list by the names under which it is counted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct List<'a> {
+    pub(super) kind: &'static str,
+    /// Empty for all.
+    pub(super) state: &'a str,
+}
+
+impl List<'_> {
+    /// Answers with the rows of a page. Past the end no row says how many there are, so that this
+    /// is looked up by itself.
+    pub(super) async fn answer<T: Found>(
+        self,
+        rows: Vec<T>,
+        page: &Page,
+        uri: &Uri,
+        (org, models): (&OrgId, &PgPool),
+    ) -> Result<Response, HttpError> {
+        let total = match rows.first() {
+            Some(row) => row.total(),
+            None => self.count(org, models).await?,
+        };
+        Ok(page.answer(uri, rows, total))
+    }
+
+    async fn count(self, org: &OrgId, models: &PgPool) -> Result<i64, sqlx::Error> {
+        sqlx::query_scalar!(
+            r#"SELECT coalesce(sum(count), 0)::bigint AS "total!" FROM totals
+               WHERE org_id = $1 AND kind = $2 AND parent = '' AND state = $3"#,
+            org.as_str(),
+            self.kind,
+            self.state,
+        )
+        .fetch_one(models)
+        .await
+    }
+}

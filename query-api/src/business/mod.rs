@@ -1,0 +1,20 @@
+//! Business data: orders, leads, clients and what they add up to.
+
+mod analytics;
+mod clients;
+mod leads;
+mod list;
+mod orders;
+
+use axum::Router;
+use axum::routing::get;
+
+use crate::state::State;
+
+pub(crate) fn router() -> Router<State> {
+    Router::new()
+        .route("/api/v1/orders", get(orders::list_orders))
+        .route("/api/v1/leads", get(leads::list_leads))
+        .route("/api/v1/clients", get(clients::list_clients))
+        .route("/api/v1/analytics", get(analytics::get_analytics))
+}

@@ -1,0 +1,157 @@
+//! `GET /api/v1/orders`
+
+use access::scope;
+use axum::http::Uri;
+use axum::response::Response;
+use chrono::{DateTime, Utc};
+use schemas::OrgId;
+use schemas::record::OrderStatus;
+use serde::de::IntoDeserializer;
+use serde::de::value::Error as UnknownStatus;
+use serde::{Deserialize, Serialize};
+use service::HttpError;
+use sqlx::PgPool;
+
+use super::list::{Found, List, find_page};
+use crate::paging::{Listed, Page, Parameters};
+use crate::progress::Projection;
+use crate::reading::Reading;
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Order {
+    id: String,
+    #[serde(rename = "orderNumber")]
+    number: String,
+    status: String,
+    amount: i64,
+    plan: Option<String>,
+    created_at: DateTime<Utc>,
+    client: OrderClient,
+    product: OrderProduct,
+    #[serde(skip)]
+    total: i64,
+}
+
+#[derive(Debug, Serialize)]
+struct OrderClient {
+    name: Option<String>,
+    email: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct OrderProduct {
+    name: Option<String>,
+}
+
+/// An order as its row has it.
+struct Row {
+    id: String,
+    order_number: String,
+    status: String,
+    amount: i64,
+    plan: Option<String>,
+    client_name: Option<String>,
+    client_email: Option<String>,
+    product_name: Option<String>,
+    created_at: DateTime<Utc>,
+    total: i64,
+}
+
+impl From<Row> for Order {
+    fn from(row: Row) -> Self {
+        Self {
+            id: row.id,
+            number: row.order_number,
+            status: row.status,
+            amount: row.amount,
+            plan: row.plan,
+            created_at: row.created_at,
+            client: OrderClient {
+                name: row.client_name,
+                email: row.client_email,
+            },
+            product: OrderProduct {
+                name: row.product_name,
+            },
+            total: row.total,
+        }
+    }
+}
+
+impl Listed for Order {
+    fn created_at(&self) -> DateTime<Utc> {
+        self.created_at
+    }
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl Found for Order {
+    fn total(&self) -> i64 {
+        self.total
+    }
+}
+
+pub(super) async fn list_orders(
+    reading: Reading<scope::ReadOrders>,
+    uri: Uri,
+) -> Result<Response, HttpError> {
+    let parameters = Parameters::of(&uri)?;
+    let page = Page::asked_for(&parameters)?;
+    let status = asked_status(&parameters)?;
+    let models = reading.models(&[Projection::Orders]).await?;
+    let org = reading.org();
+    let rows = find_orders(org, status, &page, models).await?;
+    let orders: Vec<Order> = rows.into_iter().map(Order::from).collect();
+    let list = List {
+        kind: "orders",
+        state: status,
+    };
+    list.answer(orders, &page, &uri, (org, models)).await
+}
+
+/// The status that a request filters by; empty where it does not.
+fn asked_status(parameters: &Parameters) -> Result<&str, HttpError> {
+    let Some(status) = parameters.one("status")? else {
+        return Ok("");
+    };
+    let known: Result<OrderStatus, UnknownStatus> =
+        OrderStatus::deserialize(status.into_deserializer());
+    match known {
+        Ok(_) => Ok(status),
+        Err(error) => Err(HttpError::bad_request(format!("status: {error}"))),
+    }
+}
+
+async fn find_orders(
+    org: &OrgId,
+    status: &str,
+    page: &Page,
+    models: &PgPool,
+) -> Result<Vec<Row>, sqlx::Error> {
+    // Two statements, so that each of them is planned for its own index.
+    if status.is_empty() {
+        find_page!(
+            Row from "orders":
+            "shown.id, order_number, status, amount, plan, client_name, client_email,
+             product_name, created_at"
+            where "true",
+            org, status, page
+        )
+        .fetch_all(models)
+        .await
+    } else {
+        find_page!(
+            Row from "orders":
+            "shown.id, order_number, status, amount, plan, client_name, client_email,
+             product_name, created_at"
+            where "status = $2",
+            org, status, page
+        )
+        .fetch_all(models)
+        .await
+    }
+}
