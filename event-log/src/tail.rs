@@ -7,7 +7,7 @@ use async_nats::Client;
 use async_nats::jetstream::Message;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
 use futures::{FutureExt as _, StreamExt as _};
-use schemas::{AggregateType, Log, Recorded};
+use schemas::{AggregateType, Log, OrgId, Recorded, StreamId};
 
 use crate::deleted::Deleted;
 use crate::streams::LogStream;
@@ -101,10 +101,35 @@ impl EventLog {
         after: u64,
         only: &[AggregateType],
     ) -> Result<Tail, ReadError> {
-        let filters = only
+        let filters = only.iter().map(|kind| self.subjects().of_kind(*kind));
+        self.tail_on(log, after, filters.collect()).await
+    }
+
+    /// Follows the events of one organization in a stream of the log, from behind `after`.
+    pub async fn tail_organization(
+        &self,
+        log: Log,
+        org: &OrgId,
+        after: u64,
+    ) -> Result<Tail, ReadError> {
+        let filter = self.subjects().of_organization(log, org, None);
+        self.tail_on(log, after, vec![filter]).await
+    }
+
+    /// Follows some aggregates of one stream of the log (at least one), from behind `after`.
+    pub async fn tail_aggregates(
+        &self,
+        log: Log,
+        aggregates: &[StreamId],
+        after: u64,
+    ) -> Result<Tail, ReadError> {
+        let filters = aggregates
             .iter()
-            .map(|kind| self.subjects().of_kind(*kind))
-            .collect();
+            .map(|one| self.subjects().of(one).to_string());
+        self.tail_on(log, after, filters.collect()).await
+    }
+
+    async fn tail_on(&self, log: Log, after: u64, filters: Vec<String>) -> Result<Tail, ReadError> {
         let stream = self.streams().get(log).clone();
         let mut tail = Tail {
             client: self.client().clone(),

@@ -14,7 +14,7 @@ use tracing::Instrument;
 
 use crate::error::{Cause, INTERNAL};
 use crate::telemetry::REQUEST_DURATION;
-use crate::{HttpError, RequestContext};
+use crate::{HttpError, RequestContext, health};
 
 /// Error texts longer than this are not the extractors' own and stay as they are.
 const MAX_ERROR_TEXT: usize = 64 * 1024;
@@ -118,7 +118,8 @@ fn report(
         .extensions()
         .get::<Cause>()
         .map(tracing::field::display);
-    if status.is_server_error() {
+    // Whoever asks whether the system is ready is told that it is not: nothing has failed.
+    if status.is_server_error() && route != health::READY {
         tracing::error!(
             %method, route, status = status.as_u16(), duration_ms, trace_id, org, cause,
             "A request failed"

@@ -16,6 +16,8 @@ use serde::Serialize;
 
 use crate::telemetry;
 
+/// Where the readiness is told.
+pub(crate) const READY: &str = "/readyz";
 /// How long one check may take before it counts as failed.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -130,7 +132,7 @@ impl From<Vec<Checked>> for Report {
 pub fn router(readiness: Readiness) -> Router {
     Router::new()
         .route("/healthz", get(show_health))
-        .route("/readyz", get(show_readiness))
+        .route(READY, get(show_readiness))
         .route("/metrics", get(show_metrics))
         .with_state(readiness)
 }

@@ -215,6 +215,14 @@ impl System {
         serde_json::from_slice(&output.stdout).expect("one JSON object")
     }
 
+    /// Runs a command that prints other than one object, and gives what it printed.
+    pub async fn waypost_text(&self, arguments: &[&str]) -> String {
+        let output = self.waypost_output(arguments, b"").await;
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "waypost {arguments:?}: {stderr}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
     /// Runs the operator's command line, whatever comes of it.
     pub async fn waypost_output(&self, arguments: &[&str], stdin: &[u8]) -> std::process::Output {
         use tokio::io::AsyncWriteExt as _;

@@ -53,6 +53,8 @@ enum Command {
     Secret(commands::secret::Secret),
     /// Bring records in from a file.
     Import(commands::import::Import),
+    /// Print events as they stand in the log, one JSON object a line.
+    Events(Box<commands::events::Events>),
     /// Read models.
     #[command(
         subcommand,
@@ -90,6 +92,7 @@ async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Workflow(workflow) => workflow.run(&common).await,
         Command::Secret(secret) => secret.run(&common).await,
         Command::Import(import) => import.run(&common).await,
+        Command::Events(events) => events.run(&common).await,
         Command::Projection(projection) => projection.run(&common).await,
         Command::Listen(listen) => listen.run().await,
         Command::Migrate(migrate) => migrate.run(&common).await,

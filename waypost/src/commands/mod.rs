@@ -1,6 +1,7 @@
 //! The commands, a file each.
 
 pub(crate) mod demo;
+pub(crate) mod events;
 pub(crate) mod import;
 pub(crate) mod key;
 pub(crate) mod listen;

@@ -1,0 +1,172 @@
+//! Whose positions an organization sees: those of members of its circles.
+
+use std::collections::BTreeMap;
+
+use chrono::Utc;
+use domain::circles::{Circles, Viewer};
+use event_log::{EventLog, Item, ReadError, SYSTEM_ORG, Tail};
+use futures::future::try_join_all;
+use schemas::{AccountId, AggregateType, Event, Log, OrgId, Recorded, StreamId};
+
+/// Events of circles read at a time.
+const PAGE: usize = 1_000;
+/// Accounts read side by side.
+const SIDE_BY_SIDE: usize = 32;
+/// Up to this many members are followed by name; beyond, all positions are looked through.
+const BY_NAME: usize = 200;
+
+/// The organization's circles and what their members say about being seen.
+pub(super) struct Sight {
+    viewer: Viewer,
+    org: OrgId,
+    circles: Circles,
+    /// All who ever were members, each with the last sequence of their account taken in.
+    members: BTreeMap<AccountId, u64>,
+    /// The last sequence of circles taken in, and of accounts.
+    circles_through: u64,
+    accounts_through: u64,
+    /// The end of the log when it was last looked at.
+    end: u64,
+}
+
+impl Sight {
+    pub(super) async fn load(log: &EventLog, org: &OrgId) -> Result<Self, ReadError> {
+        let mut sight = Self {
+            viewer: Viewer::Organization(org.clone()),
+            org: org.clone(),
+            circles: Circles::default(),
+            members: BTreeMap::new(),
+            circles_through: 0,
+            accounts_through: 0,
+            end: log.end(Log::Events).await?.sequence(),
+        };
+        sight.accounts_through = sight.end;
+        sight.take_in_circles(log).await?;
+        Ok(sight)
+    }
+
+    /// Takes in all that stands in the log by now: whoever has left or hides is not seen again.
+    pub(super) async fn catch_up(&mut self, log: &EventLog) -> Result<(), ReadError> {
+        let end = log.end(Log::Events).await?.sequence();
+        if end != self.end {
+            self.take_in_accounts(log).await?;
+            self.take_in_circles(log).await?;
+            self.end = end;
+        }
+        Ok(())
+    }
+
+    /// Whether the organization sees this position.
+    pub(super) fn sees(&self, recorded: &Recorded) -> bool {
+        match &recorded.event {
+            Event::LocationUpdated(fix) => {
+                let (subject, at) = (fix.user_id, fix.recorded_at);
+                self.circles.may_see(&self.viewer, subject, at, Utc::now())
+            }
+            _ => false,
+        }
+    }
+
+    /// Follows the positions from behind `after`. Where the feed goes on (`end` is none), people
+    /// may join who are no members yet.
+    pub(super) async fn tail(
+        &self,
+        log: &EventLog,
+        after: u64,
+        end: Option<u64>,
+    ) -> Result<Tail, ReadError> {
+        let by_name = 1..=BY_NAME;
+        if end.is_some() && by_name.contains(&self.members.len()) {
+            let tracks: Vec<_> = self.members.keys().map(|member| track(*member)).collect();
+            return log.tail_aggregates(Log::Locations, &tracks, after).await;
+        }
+        log.tail(Log::Locations, after, &[AggregateType::Track])
+            .await
+    }
+
+    async fn take_in_circles(&mut self, log: &EventLog) -> Result<(), ReadError> {
+        loop {
+            let (kind, after) = (Some(AggregateType::Circle), self.circles_through);
+            let page = log.page(Log::Events, &self.org, kind, after, PAGE).await?;
+            let mut joined = Vec::new();
+            for recorded in page.items.iter().filter_map(event) {
+                self.circles.apply(recorded);
+                if let Event::CircleMemberJoined(member) = &recorded.event
+                    && self.members.insert(member.user_id, 0).is_none()
+                {
+                    joined.push(member.user_id);
+                }
+            }
+            self.take_in_members(log, &joined).await?;
+            self.circles_through = page.through;
+            if page.complete {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What new members have said about being seen so far.
+    async fn take_in_members(
+        &mut self,
+        log: &EventLog,
+        joined: &[AccountId],
+    ) -> Result<(), ReadError> {
+        for some in joined.chunks(SIDE_BY_SIDE) {
+            let loads: Vec<_> = some
+                .iter()
+                .map(|member| load(log.clone(), *member))
+                .collect();
+            for events in try_join_all(loads).await? {
+                for recorded in &events {
+                    self.take_in_account(recorded);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What members have said since.
+    async fn take_in_accounts(&mut self, log: &EventLog) -> Result<(), ReadError> {
+        loop {
+            let (kind, after) = (AggregateType::Account, self.accounts_through);
+            let page = log.page_of_kind(kind, after, PAGE).await?;
+            for recorded in page.items.iter().filter_map(event) {
+                self.take_in_account(recorded);
+            }
+            self.accounts_through = page.through;
+            if page.complete {
+                return Ok(());
+            }
+        }
+    }
+
+    /// An event of a member's account, once.
+    fn take_in_account(&mut self, recorded: &Recorded) {
+        let member = recorded.stream.id.parse().map(AccountId);
+        let Ok(Some(through)) = member.map(|member| self.members.get_mut(&member)) else {
+            return;
+        };
+        if recorded.sequence > *through {
+            *through = recorded.sequence;
+            self.circles.apply(recorded);
+        }
+    }
+}
+
+fn event(item: &Item) -> Option<&Recorded> {
+    match item {
+        Item::Event(recorded) => Some(recorded),
+        Item::Undecodable { .. } => None,
+    }
+}
+
+async fn load(log: EventLog, account: AccountId) -> Result<Vec<Recorded>, ReadError> {
+    let org = OrgId::from(SYSTEM_ORG);
+    let account = StreamId::new(&org, AggregateType::Account, account.to_string());
+    log.load(&account).await
+}
+
+fn track(id: AccountId) -> StreamId {
+    let org = OrgId::from(SYSTEM_ORG);
+    StreamId::new(&org, AggregateType::Track, id.to_string())
+}

@@ -1,0 +1,94 @@
+//! `waypost events`: the log, for whoever holds it.
+
+use std::io::{self, Write as _};
+use std::pin::pin;
+
+use event_log::EventLog;
+use futures::TryStreamExt as _;
+use query_api::feed::{self, Asked, Form};
+use schemas::Log;
+use service::settings::CommonSettings;
+
+use crate::Failure;
+use crate::system::{LogAccess, organization};
+
+/// Print events as they stand in the log, one JSON object a line.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  waypost events --org ORG --types 'run.*,lead.created'\n  waypost events --follow\n  waypost events --locations --follow"
+)]
+pub(crate) struct Events {
+    /// Only this organization's; by default those of all.
+    #[arg(long)]
+    org: Option<String>,
+    /// Only what came after this position; by default from the first event on.
+    #[arg(long)]
+    after: Option<String>,
+    /// Only these types: names or patterns such as run.*, with commas between them.
+    #[arg(long, value_delimiter = ',', value_parser = pattern)]
+    types: Vec<String>,
+    /// Go on with what happens from now on, until Ctrl-C.
+    #[arg(long)]
+    follow: bool,
+    /// Positions of persons instead of everything else.
+    #[arg(long)]
+    locations: bool,
+    #[command(flatten)]
+    log: LogAccess,
+}
+
+impl Events {
+    pub(crate) async fn run(self: Box<Self>, common: &CommonSettings) -> Result<(), Failure> {
+        let log = self.log.open(common).await?;
+        let org = match self.org {
+            Some(org) => Some(organization(&log, org).await?),
+            None => None,
+        };
+        let feed = if self.locations {
+            Log::Locations
+        } else {
+            Log::Events
+        };
+        let asked = Asked {
+            form: if self.follow {
+                Form::ServerSent
+            } else {
+                Form::Lines
+            },
+            after: Some(after(&log, feed, self.after.as_deref())?),
+            types: self.types,
+            limit: None,
+        };
+        let mut lines = pin!(feed::lines(&log, feed, org.as_ref(), asked).await?);
+        let print = async {
+            while let Some(lines) = lines.try_next().await? {
+                let mut out = io::stdout().lock();
+                out.write_all(&lines)?;
+                out.flush()?;
+            }
+            io::Result::Ok(())
+        };
+        tokio::select! {
+            printed = print => match printed {
+                // Whoever reads has seen enough.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+                printed => Ok(printed?),
+            },
+            stopped = tokio::signal::ctrl_c() => Ok(stopped?),
+        }
+    }
+}
+
+fn pattern(text: &str) -> Result<String, String> {
+    domain::webhook::check_pattern(text).map(|()| text.to_owned())
+}
+
+fn after(log: &EventLog, feed: Log, text: Option<&str>) -> Result<u64, Failure> {
+    let Some(text) = text else { return Ok(0) };
+    let position = log.parse_position(text)?;
+    if position.log() == feed {
+        Ok(position.sequence())
+    } else {
+        Err(format!("{text} is a position of the other feed").into())
+    }
+}
