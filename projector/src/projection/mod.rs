@@ -1,9 +1,9 @@
 //! The projections: each folds the events of its aggregates into its own tables.
 
 mod api_keys;
-mod contacts;
 mod deliveries;
 mod organizations;
+mod records;
 mod runs;
 mod text;
 mod totals;
@@ -40,7 +40,12 @@ pub(crate) fn all(log: Log) -> Vec<Box<dyn Projection>> {
         Box::new(workflows::Workflows),
         Box::new(runs::Runs::default()),
         Box::new(webhooks::Webhooks),
-        Box::new(contacts::Contacts),
+        Box::new(records::Companies),
+        Box::new(records::Deals),
+        Box::new(records::Contacts),
+        Box::new(records::Orders),
+        Box::new(records::Leads),
+        Box::new(records::Clients),
         Box::new(deliveries::Deliveries),
     ];
     all.into_iter()

@@ -9,7 +9,9 @@
 mod contacts;
 mod faults;
 mod lists;
+mod orders;
 mod poison;
+mod records;
 mod runs;
 mod several;
 mod support;

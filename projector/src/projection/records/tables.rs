@@ -1,0 +1,180 @@
+//! The tables of the records, column by column.
+
+use futures::future::BoxFuture;
+use schemas::record::{Client, Company, Contact, Deal, Lead, Order};
+use schemas::{AggregateType, Event};
+use sqlx::PgConnection;
+use sqlx::postgres::PgBindIterExt as _;
+
+use super::super::text::{optional, storable};
+use super::super::totals::Totals;
+use super::{Counts, Key, Put, Table, orders};
+
+/// States a table once: its own columns with their parameters and how a record fills them. The
+/// key and the times are common to all. Postgres checks each statement when it is described.
+macro_rules! table {
+    ($(#[$doc:meta])* $name:ident of $record:ident in $table:literal by
+        $created:ident, $updated:ident, $deleted:ident $(with $derive:path)? {
+        $($column:literal $parameter:literal = $value:expr),+ $(,)?
+    }) => {
+        $(#[$doc])*
+        pub(in crate::projection) struct $name;
+
+        impl Table for $name {
+            const NAME: &'static str = $table;
+            const AGGREGATES: &'static [AggregateType] = &[AggregateType::$record];
+            type Record = $record;
+
+            fn left_by(event: &Event) -> Option<Option<&$record>> {
+                match event {
+                    Event::$created(record) | Event::$updated(record) => Some(Some(record)),
+                    Event::$deleted(_) => Some(None),
+                    _ => None,
+                }
+            }
+
+            fn upsert<'a>(
+                rows: &'a mut PgConnection,
+                put: &'a [Put<'a, $record>],
+            ) -> BoxFuture<'a, Result<Counts, sqlx::Error>> {
+                let records = || put.iter().map(|put| put.record);
+                // A row that was not there before carries no trace of an updating transaction.
+                let added = sqlx::query!(
+                    "WITH written AS (INSERT INTO " + $table
+                        + " (org_id, id, created_at, updated_at" + $(", " + $column +)+ ")
+                         SELECT * FROM UNNEST($1::text[], $2::text[], $3::timestamptz[],
+                             $4::timestamptz[]" + $(", " + $parameter +)+ ")
+                         ON CONFLICT (org_id, id) DO UPDATE SET
+                             created_at = excluded.created_at, updated_at = excluded.updated_at"
+                        + $(", " + $column + " = excluded." + $column +)+ "
+                         RETURNING org_id, (xmax = 0) AS added)
+                     SELECT org_id AS \"org_id!\", count(*) AS \"count!\"
+                     FROM written WHERE added GROUP BY org_id",
+                    put.iter().map(|put| put.key.0).bind_iter() as _,
+                    put.iter().map(|put| put.key.1).bind_iter() as _,
+                    records().map(|record| record.created_at).bind_iter() as _,
+                    put.iter().map(|put| put.updated_at).bind_iter() as _,
+                    $(records().map($value).bind_iter() as _,)+
+                )
+                .map(|row| (row.org_id, row.count));
+                Box::pin(added.fetch_all(rows))
+            }
+
+            fn delete<'a>(
+                rows: &'a mut PgConnection,
+                gone: &'a [Key<'a>],
+            ) -> BoxFuture<'a, Result<Counts, sqlx::Error>> {
+                let removed = sqlx::query!(
+                    "WITH removed AS (
+                         DELETE FROM " + $table + " AS record
+                         USING UNNEST($1::text[], $2::text[]) AS gone (org_id, id)
+                         WHERE record.org_id = gone.org_id AND record.id = gone.id
+                         RETURNING record.org_id)
+                     SELECT org_id AS \"org_id!\", count(*) AS \"count!\"
+                     FROM removed GROUP BY org_id",
+                    gone.iter().map(|key| key.0).bind_iter() as _,
+                    gone.iter().map(|key| key.1).bind_iter() as _,
+                )
+                .map(|row| (row.org_id, row.count));
+                Box::pin(removed.fetch_all(rows))
+            }
+
+            $(fn derive<'a>(
+                rows: &'a mut PgConnection,
+                put: &'a [Put<'a, $record>],
+                gone: &'a [Key<'a>],
+                totals: &'a mut Totals,
+            ) -> BoxFuture<'a, Result<(), sqlx::Error>> {
+                Box::pin($derive(rows, put, gone, totals))
+            })?
+        }
+    };
+}
+
+table! {
+    /// The companies of every organization.
+    Companies of Company in "companies" by CompanyCreated, CompanyUpdated, CompanyDeleted {
+        "name" "$5::text[]" = |company| storable(&company.name),
+        "domain" "$6::text[]" = |company| optional(company.domain.as_ref()),
+        "industry" "$7::text[]" = |company| optional(company.industry.as_ref()),
+        "phone" "$8::text[]" = |company| optional(company.phone.as_ref()),
+        "email" "$9::text[]" = |company| optional(company.email.as_ref()),
+        "address" "$10::text[]" = |company| optional(company.address.as_ref()),
+        "city" "$11::text[]" = |company| optional(company.city.as_ref()),
+        "country" "$12::text[]" = |company| optional(company.country.as_ref()),
+        "employees" "$13::bigint[]" = |company| company.employees,
+        "annual_revenue" "$14::bigint[]" = |company| company.annual_revenue,
+        "owner" "$15::text[]" = |company| optional(company.owner.as_ref()),
+    }
+}
+
+table! {
+    /// The deals of every organization.
+    Deals of Deal in "deals" by DealCreated, DealUpdated, DealDeleted {
+        "title" "$5::text[]" = |deal| storable(&deal.title),
+        "stage" "$6::text[]" = |deal| optional(deal.stage.as_ref()),
+        "amount" "$7::bigint[]" = |deal| deal.amount,
+        "currency" "$8::text[]" = |deal| optional(deal.currency.as_ref()),
+        "probability" "$9::double precision[]" = |deal| deal.probability,
+        "company_id" "$10::text[]" = |deal| optional(deal.company_id.as_ref()),
+        "company_name" "$11::text[]" = |deal| optional(deal.company_name.as_ref()),
+        "contact_id" "$12::text[]" = |deal| optional(deal.contact_id.as_ref()),
+        "contact_name" "$13::text[]" = |deal| optional(deal.contact_name.as_ref()),
+        "owner" "$14::text[]" = |deal| optional(deal.owner.as_ref()),
+        "expected_close_date" "$15::date[]" = |deal| deal.expected_close_date,
+    }
+}
+
+table! {
+    /// The contacts of every organization.
+    Contacts of Contact in "contacts" by ContactCreated, ContactUpdated, ContactDeleted {
+        "first_name" "$5::text[]" = |contact| optional(contact.first_name.as_ref()),
+        "last_name" "$6::text[]" = |contact| optional(contact.last_name.as_ref()),
+        "email" "$7::text[]" = |contact| optional(contact.email.as_ref()),
+        "phone" "$8::text[]" = |contact| optional(contact.phone.as_ref()),
+        "job_title" "$9::text[]" = |contact| optional(contact.job_title.as_ref()),
+        "company_id" "$10::text[]" = |contact| optional(contact.company_id.as_ref()),
+        "company_name" "$11::text[]" = |contact| optional(contact.company_name.as_ref()),
+        "city" "$12::text[]" = |contact| optional(contact.city.as_ref()),
+        "country" "$13::text[]" = |contact| optional(contact.country.as_ref()),
+        "owner" "$14::text[]" = |contact| optional(contact.owner.as_ref()),
+    }
+}
+
+table! {
+    /// The orders of every organization, with what they bring in.
+    Orders of Order in "orders" by OrderCreated, OrderUpdated, OrderDeleted with orders::recount {
+        "order_number" "$5::text[]" = |order| storable(&order.order_number),
+        "status" "$6::text[]" = |order| orders::status_name(order.status),
+        "amount" "$7::bigint[]" = |order| order.amount,
+        "plan" "$8::text[]" = |order| optional(order.plan.as_ref()),
+        "client_name" "$9::text[]" = |order| optional(order.client.name.as_ref()),
+        "client_email" "$10::text[]" = |order| optional(order.client.email.as_ref()),
+        "product_name" "$11::text[]" = |order| optional(order.product.name.as_ref()),
+    }
+}
+
+table! {
+    /// The leads of every organization.
+    Leads of Lead in "leads" by LeadCreated, LeadUpdated, LeadDeleted {
+        "name" "$5::text[]" = |lead| storable(&lead.name),
+        "phone" "$6::text[]" = |lead| optional(lead.phone.as_ref()),
+        "email" "$7::text[]" = |lead| optional(lead.email.as_ref()),
+        "service" "$8::text[]" = |lead| optional(lead.service.as_ref()),
+        "source" "$9::text[]" = |lead| optional(lead.source.as_ref()),
+        "status" "$10::text[]" = |lead| optional(lead.status.as_ref()),
+        "score" "$11::bigint[]" = |lead| lead.score,
+    }
+}
+
+table! {
+    /// The clients of every organization.
+    Clients of Client in "clients" by ClientCreated, ClientUpdated, ClientDeleted {
+        "name" "$5::text[]" = |client| storable(&client.name),
+        "email" "$6::text[]" = |client| optional(client.email.as_ref()),
+        "phone" "$7::text[]" = |client| optional(client.phone.as_ref()),
+        "company" "$8::text[]" = |client| optional(client.company.as_ref()),
+        "city" "$9::text[]" = |client| optional(client.city.as_ref()),
+        "is_active" "$10::boolean[]" = |client| client.is_active,
+    }
+}
