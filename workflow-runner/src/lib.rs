@@ -1,11 +1,13 @@
 //! Trigger events become durable runs; every event is pushed to sockets and webhook receivers.
 //!
-//! Three parts that know nothing of each other follow the log: [`runs`], [`webhooks`] and [`ws`].
-//! They only share the [`leases`] by which several processes divide the work, and the client for
-//! [`targets`] that users name. Whatever one of them does that others must know, it appends.
+//! Four parts that know nothing of each other follow the log: [`runs`], [`webhooks`], [`places`]
+//! and [`ws`]. They only share the [`leases`] by which several processes divide the work, what is
+//! known of [`people`], and the client for [`targets`] that users name. Whatever one of them does
+//! that others must know, it appends.
 
 pub mod leases;
 pub mod people;
+pub mod places;
 pub mod runs;
 mod settings;
 pub mod targets;
@@ -25,6 +27,7 @@ use service::health::Readiness;
 use tokio_util::sync::CancellationToken;
 
 use leases::Leases;
+use people::Roll;
 use targets::Targets;
 use ws::{Live, Tails};
 
@@ -119,12 +122,23 @@ impl Runner {
             delivering,
             stop.clone(),
         );
+        let places = keep_up(
+            "places",
+            self.places(stop.clone()),
+            Arc::default(),
+            stop.clone(),
+        );
         let sockets = async {
             let ended = self.live.run(self.tails, stop.clone()).await;
             stop.cancel();
             ended
         };
-        let ((), (), ended) = tokio::join!(Box::pin(runs), Box::pin(webhooks), Box::pin(sockets));
+        let ((), (), (), ended) = tokio::join!(
+            Box::pin(runs),
+            Box::pin(webhooks),
+            Box::pin(places),
+            Box::pin(sockets)
+        );
         Ok(ended?)
     }
 
@@ -144,6 +158,14 @@ impl Runner {
         move || {
             let (dependencies, targets) = (dependencies.clone(), targets.clone());
             Box::pin(deliver(dependencies, targets, shutdown.clone()))
+        }
+    }
+
+    fn places(&self, shutdown: CancellationToken) -> impl Fn() -> Part<places::Error> + use<> {
+        let (dependencies, roll) = (self.dependencies.clone(), self.live.roll());
+        move || {
+            let (dependencies, roll) = (dependencies.clone(), roll.clone());
+            Box::pin(watch_places(dependencies, roll, shutdown.clone()))
         }
     }
 
@@ -183,6 +205,29 @@ async fn deliver(
         settings: settings.webhooks,
     };
     webhooks::run(dependencies, shutdown).await
+}
+
+async fn watch_places(
+    dependencies: Dependencies,
+    roll: Roll,
+    shutdown: CancellationToken,
+) -> Result<(), places::Error> {
+    let Dependencies {
+        log,
+        clock,
+        settings,
+        ..
+    } = dependencies;
+    let ttl = settings.runs.lease;
+    let leases = Leases::start(&log, places::LEASES, places::PARTITIONS, ttl).await?;
+    let dependencies = places::Dependencies {
+        log,
+        roll,
+        leases,
+        clock,
+        settings: settings.places,
+    };
+    places::run(dependencies, shutdown).await
 }
 
 /// One part at work.

@@ -1,5 +1,6 @@
 //! The settings of the runner's parts together.
 
+use crate::places::PlaceSettings;
 use crate::runs::RunSettings;
 use crate::targets::TargetSettings;
 use crate::webhooks::WebhookSettings;
@@ -14,6 +15,9 @@ pub struct RunnerSettings {
     /// Webhooks.
     #[command(flatten)]
     pub webhooks: WebhookSettings,
+    /// Places.
+    #[command(flatten)]
+    pub places: PlaceSettings,
     /// Sockets.
     #[command(flatten)]
     pub sockets: WsSettings,

@@ -6,6 +6,7 @@
 )]
 
 mod people;
+mod places;
 mod sockets;
 mod support;
 mod webhooks;

@@ -3,7 +3,7 @@
 use access::Access;
 use chrono::{DateTime, TimeDelta, Utc};
 use event_log::{Owner, Position, SYSTEM_ORG};
-use schemas::circle::{CircleOwner, Created, MemberJoined, MemberLeft};
+use schemas::circle::{CircleOwner, Created, MemberJoined, MemberLeft, PlaceAdded};
 use schemas::{AccountId, AggregateType, CircleId, Event, OrgId, StreamId, TokenId};
 use schemas::{account, location, presence, sos};
 use serde_json::json;
@@ -143,6 +143,24 @@ impl World {
             .await;
     }
 
+    /// Has a circle watch a place of 100 m around this latitude.
+    pub(crate) async fn place(&self, circle: &Circle, by: &Person, lat: f64) -> StreamOf {
+        let place_id = schemas::PlaceId::from(Uuid::new_v4());
+        let place = json!({"name": "School", "lat": lat, "lng": 13.4, "radius_m": 100.0});
+        let added = PlaceAdded {
+            circle_id: circle.id.clone(),
+            place_id: place_id.clone(),
+            by: by.id,
+            place: self.seal(by.id, &place.to_string()).await,
+        };
+        self.tell(&circle.stream(), Event::CirclePlaceAdded(added))
+            .await;
+        StreamOf {
+            org: circle.org.clone(),
+            place_id,
+        }
+    }
+
     /// A fix of now.
     pub(crate) async fn fix(&self, person: &Person, lat: f64, place_name: &str) -> Position {
         self.fix_at(person, Utc::now(), lat, place_name).await
@@ -229,6 +247,19 @@ impl World {
             last = Some(self.log.commit(write.into()).await.unwrap());
         }
         last.unwrap()
+    }
+}
+
+/// Where a place's crossings stand.
+pub(crate) struct StreamOf {
+    org: OrgId,
+    place_id: schemas::PlaceId,
+}
+
+impl StreamOf {
+    pub(crate) fn person(&self, person: &Person) -> StreamId {
+        let id = format!("{}-{}", self.place_id, person.id);
+        StreamId::new(&self.org, AggregateType::Presence, id)
     }
 }
 

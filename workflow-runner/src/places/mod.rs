@@ -1,0 +1,272 @@
+//! Places: tells when a person comes to a place that one of their circles watches, and when they
+//! go.
+//!
+//! Persons are cut into partitions, each served by one process at a time. Which positions count
+//! follows from the log alone ([`recent`]); a crossing stands in the stream of its person and
+//! place behind the one before it, so whoever tries to tell it a second time finds it told.
+
+mod checkpoint;
+mod recent;
+mod settings;
+mod watcher;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use event_log::{Batch, EventLog, Item, ReadError, Tail, TailError};
+use futures::future::join_all;
+use schemas::{AccountId, Event, Log};
+use service::Clock;
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::leases::{Hold, Leases, Owned};
+use crate::people::Roll;
+use checkpoint::{Checkpoints, Unavailable};
+use recent::{Fresh, Recent};
+use watcher::Watcher;
+
+pub use settings::PlaceSettings;
+
+/// The name under which processes share persons, for [`Leases::start`].
+pub const LEASES: &str = "places";
+/// Into how many parts persons are cut; the same in every process, for ever.
+pub const PARTITIONS: u16 = 32;
+
+/// Positions taken at a time.
+const BATCH: usize = 1_000;
+/// Positions considered before others have the word.
+const AT_ONCE: usize = 256;
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
+const LAST_CHECKPOINT: Duration = Duration::from_secs(2);
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// What watching places needs.
+#[derive(Clone)]
+pub struct Dependencies {
+    /// The event log.
+    pub log: EventLog,
+    /// Who is in which circle.
+    pub roll: Roll,
+    /// Which partitions of persons are ours.
+    pub leases: Leases,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// How to watch.
+    pub settings: PlaceSettings,
+}
+
+/// Why watching could not begin or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The checkpoints' bucket could not be made, or the leases could not be begun.
+    #[error(transparent)]
+    Log(#[from] event_log::Error),
+    /// The log does not answer.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The log cannot be followed.
+    #[error(transparent)]
+    Tail(#[from] TailError),
+}
+
+/// Tells crossings until `shutdown`, and gives the leases up at the end.
+pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Result<(), Error> {
+    let Dependencies {
+        log,
+        roll,
+        leases,
+        clock,
+        settings,
+    } = dependencies;
+    let checkpoints = Checkpoints::open(&log).await?;
+    let mut recent = Recent::default();
+    let considered = insist(|| checkpoints.read_all(PARTITIONS)).await;
+    recent.drop_through(considered.iter().min().copied().unwrap_or_default());
+    let watching = Watching {
+        tail: log.tail(Log::Locations, 0, &[]).await?,
+        owned: leases.owned(),
+        watcher: Watcher::new(log, roll.clone(), clock, settings.margin_m),
+        roll,
+        leases,
+        checkpoints,
+        recent,
+        through: BTreeMap::new(),
+        written: BTreeMap::new(),
+    };
+    Ok(Box::pin(watching.run(shutdown)).await?)
+}
+
+struct Watching {
+    tail: Tail,
+    roll: Roll,
+    leases: Leases,
+    owned: watch::Receiver<Owned>,
+    checkpoints: Checkpoints,
+    watcher: Watcher,
+    recent: Recent,
+    /// How far each of our partitions has been considered.
+    through: BTreeMap<u16, u64>,
+    written: BTreeMap<u16, u64>,
+}
+
+impl Watching {
+    async fn run(mut self, shutdown: CancellationToken) -> Result<(), TailError> {
+        let mut checkpoint = interval(CHECKPOINT_EVERY);
+        checkpoint.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        self.change_ownership().await;
+        let ended = loop {
+            // Which positions count is only known once all that came before them has been seen.
+            let more = self.tail.caught_up() && self.consider().await;
+            tokio::select! {
+                () = shutdown.cancelled() => break Ok(()),
+                Ok(()) = self.owned.changed() => self.change_ownership().await,
+                _ = checkpoint.tick() => self.keep_books().await,
+                batch = self.tail.next(BATCH) => match batch {
+                    Ok(batch) => self.take(batch),
+                    Err(error) => break Err(error),
+                },
+                () = sleep(Duration::ZERO), if more => {}
+            }
+        };
+        let writing = self.checkpoints.write_all(self.news());
+        if timeout(LAST_CHECKPOINT, writing).await.is_err() {
+            tracing::warn!("The last checkpoints of places could not be written");
+        }
+        self.leases.stop().await;
+        ended
+    }
+
+    fn take(&mut self, batch: Batch) {
+        let leases = &self.leases;
+        let partition_of = |account: AccountId| leases.partition_of(&account.to_string());
+        for item in batch.items {
+            match item {
+                Item::Event(recorded) => self.recent.take(recorded, partition_of),
+                Item::Undecodable {
+                    sequence, reason, ..
+                } => {
+                    tracing::error!(sequence, reason, "A position cannot be read");
+                }
+            }
+        }
+    }
+
+    /// Goes on where others have come to in partitions that become ours.
+    async fn change_ownership(&mut self) {
+        let owned = self.owned.borrow_and_update().clone();
+        self.through
+            .retain(|partition, _| owned.contains(partition));
+        self.written
+            .retain(|partition, _| owned.contains(partition));
+        // What was told since in a partition that is ours again is not at hand.
+        self.watcher.begin_again();
+        for partition in owned.iter() {
+            if !self.through.contains_key(partition) {
+                let through = insist(|| self.checkpoints.read(*partition)).await;
+                self.through.insert(*partition, through);
+            }
+        }
+    }
+
+    /// Considers positions of our partitions in the order of the log; says whether there are more.
+    async fn consider(&mut self) -> bool {
+        let held = self.through.iter();
+        let held: BTreeMap<u16, u64> = held
+            .filter(|(partition, _)| self.leases.holds(**partition))
+            .map(|(partition, through)| (*partition, *through))
+            .collect();
+        let after = held.values().min().copied();
+        let Some(after) = after.filter(|after| *after < self.recent.head()) else {
+            return false;
+        };
+        let ours = |fresh: &&Fresh| {
+            let through = held.get(&fresh.partition);
+            through.is_some_and(|through| fresh.recorded.sequence > *through)
+        };
+        let due: Vec<Fresh> = self
+            .recent
+            .behind(after)
+            .filter(ours)
+            .take(AT_ONCE)
+            .cloned()
+            .collect();
+        let last = due.last().map(|fresh| fresh.recorded.sequence);
+        let (more, through) = match last.filter(|_| due.len() == AT_ONCE) {
+            Some(last) => (true, last),
+            None => (false, self.recent.head()),
+        };
+        let passed = self.pass(held.into_keys(), due).await;
+        for (partition, reached) in &mut self.through {
+            if passed.contains(partition) {
+                *reached = through.max(*reached);
+            }
+        }
+        more
+    }
+
+    /// Considers positions, those of different persons side by side. Answers with the partitions
+    /// that surely were ours meanwhile.
+    async fn pass(&self, partitions: impl Iterator<Item = u16>, due: Vec<Fresh>) -> BTreeSet<u16> {
+        let holds: BTreeMap<u16, Hold> = partitions
+            .filter_map(|partition| Some((partition, self.leases.hold(partition)?)))
+            .collect();
+        if !due.is_empty() {
+            self.roll.settle().await;
+        }
+        let mut persons: BTreeMap<AccountId, Vec<Fresh>> = BTreeMap::new();
+        for fresh in due {
+            if let (Event::LocationUpdated(updated), true) =
+                (&fresh.recorded.event, holds.contains_key(&fresh.partition))
+            {
+                persons.entry(updated.user_id).or_default().push(fresh);
+            }
+        }
+        let considering = persons.values().map(async |positions| {
+            for fresh in positions {
+                self.watcher.consider(&fresh.recorded).await;
+            }
+        });
+        join_all(considering).await;
+        let valid = holds.into_iter().filter(|(_, hold)| hold.is_valid());
+        valid.map(|(partition, _)| partition).collect()
+    }
+
+    fn news(&self) -> Vec<(u16, u64)> {
+        let through = self
+            .through
+            .iter()
+            .map(|(partition, through)| (*partition, *through));
+        let is_news =
+            |(partition, through): &(u16, u64)| self.written.get(partition) != Some(through);
+        through.filter(is_news).collect()
+    }
+
+    /// Writes how far our partitions have come, and drops what is considered everywhere.
+    async fn keep_books(&mut self) {
+        let written = self.checkpoints.write_all(self.news()).await;
+        self.written.extend(written);
+        if let Ok(all) = self.checkpoints.read_all(PARTITIONS).await {
+            self.recent
+                .drop_through(all.into_iter().min().unwrap_or_default());
+        }
+    }
+}
+
+/// Asks for checkpoints until they answer.
+async fn insist<T, F>(ask: impl Fn() -> F) -> T
+where
+    F: Future<Output = Result<T, Unavailable>>,
+{
+    loop {
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(error) => {
+                tracing::debug!(%error, "Places wait for their checkpoints");
+                sleep(AGAIN).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Crossings of places: each told once, whoever watches and whoever dies.
+
+use std::time::Duration;
+
+use chrono::{TimeDelta, Utc};
+use schemas::Event;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use workflow_runner::leases::Leases;
+use workflow_runner::people::Roll;
+use workflow_runner::places::{self, Dependencies, PlaceSettings};
+
+use crate::people::{Person, StreamOf};
+use crate::support::{World, eventually};
+
+const LEASE: Duration = Duration::from_secs(1);
+/// Degrees of latitude, about.
+const METRE: f64 = 1.0 / 111_195.0;
+
+/// A process that watches places.
+struct Process {
+    stop: CancellationToken,
+    ended: JoinHandle<()>,
+}
+
+impl Process {
+    async fn start(world: &World) -> Self {
+        let (roll, tail) = Roll::start(&world.log).await.unwrap();
+        let leases = Leases::start(&world.log, places::LEASES, places::PARTITIONS, LEASE);
+        let dependencies = Dependencies {
+            log: world.log.clone(),
+            roll: roll.clone(),
+            leases: leases.await.unwrap(),
+            clock: world.clock.clone(),
+            settings: PlaceSettings::default(),
+        };
+        let stop = world.shutdown.child_token();
+        let watching = places::run(dependencies, stop.clone());
+        let ended = tokio::spawn(async move {
+            tokio::select! {
+                ended = watching => ended.unwrap(),
+                error = roll.follow(tail) => panic!("{error}"),
+            }
+        });
+        Self { stop, ended }
+    }
+
+    async fn stop(self) {
+        self.stop.cancel();
+        self.ended.await.unwrap();
+    }
+
+    /// Ends it without giving anything up.
+    fn kill(self) {
+        self.ended.abort();
+    }
+}
+
+impl World {
+    /// What was told of a person at a place.
+    async fn crossings(&self, place: &StreamOf, person: &Person) -> Vec<&'static str> {
+        let events = self.events_of(&place.person(person)).await;
+        let way = |event: &Event| match event {
+            Event::PlaceEntered(_) => "entered",
+            Event::PlaceLeft(_) => "left",
+            _ => "something else",
+        };
+        events.iter().map(way).collect()
+    }
+
+    async fn told(&self, place: &StreamOf, person: &Person, expected: &[&str]) {
+        eventually("crossings to be told", async || {
+            self.crossings(place, person).await.len() >= expected.len()
+        })
+        .await;
+        assert_eq!(self.crossings(place, person).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn each_crossing_is_told_once_by_however_many() {
+    let world = World::new().await;
+    let access = world.access().await;
+    let mut processes = Vec::new();
+    for _ in 0..3 {
+        processes.push(Process::start(&world).await);
+    }
+    let mut everybody = Vec::new();
+    for nth in 0..8 {
+        let person = world.person(&access, &format!("P{nth}")).await;
+        let circle = world.circle(&[&person]).await;
+        let place = world.place(&circle, &person, 10.0).await;
+        everybody.push((person, place));
+    }
+    // Outside, in, jitter at the edge, out.
+    for metres in [500.0, 20.0, 105.0, 95.0, 115.0, 90.0, 400.0] {
+        for (person, _) in &everybody {
+            world.fix(person, 10.0 + metres * METRE, "on the way").await;
+        }
+        if metres > 100.0 && metres < 110.0 {
+            // One dies on the way.
+            processes.pop().unwrap().kill();
+        }
+    }
+    for (person, place) in &everybody {
+        world.told(place, person, &["entered", "left"]).await;
+    }
+    // A place's name is for the person who crossed to keep.
+    let (person, place) = &everybody[0];
+    let last = world
+        .log
+        .last(&place.person(person))
+        .await
+        .unwrap()
+        .unwrap();
+    let shown = world.log.reveal(&last.event).await.unwrap();
+    assert_eq!(shown["name"], "School");
+    assert_eq!(shown["user_id"], person.id.0);
+    for process in processes {
+        process.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_happened_while_nobody_watched_is_told_afterwards() {
+    let world = World::new().await;
+    let access = world.access().await;
+    let person = world.person(&access, "Anna").await;
+    let circle = world.org_circle(&[&person]).await;
+    let place = world.place(&circle, &person, 10.0).await;
+    Process::start(&world).await.stop().await;
+    let now = Utc::now();
+    for (second, metres, name) in [(1, 0.0, "in"), (3, 900.0, "out"), (2, 0.0, "late")] {
+        let at = now + TimeDelta::seconds(second);
+        world.fix_at(&person, at, 10.0 + metres * METRE, name).await;
+    }
+    let first = Process::start(&world).await;
+    world.told(&place, &person, &["entered", "left"]).await;
+    first.stop().await;
+    let second = Process::start(&world).await;
+    let at = now + TimeDelta::seconds(9);
+    world.fix_at(&person, at, 10.0, "in again").await;
+    world
+        .told(&place, &person, &["entered", "left", "entered"])
+        .await;
+    second.stop().await;
+}
+
+#[tokio::test]
+async fn whoever_hides_or_left_crosses_nothing() {
+    let world = World::new().await;
+    let access = world.access().await;
+    let process = Process::start(&world).await;
+    let (anna, ben) = (
+        world.person(&access, "Anna").await,
+        world.person(&access, "Ben").await,
+    );
+    let circle = world.circle(&[&anna, &ben]).await;
+    let place = world.place(&circle, &anna, 10.0).await;
+    world.pause(&anna, Utc::now() + TimeDelta::hours(1)).await;
+    world.fix(&anna, 10.0, "hidden").await;
+    world.leave(&circle, &ben).await;
+    world.fix(&ben, 10.0, "gone").await;
+    world.join(&circle, &ben).await;
+    world.fix(&ben, 11.0, "elsewhere").await;
+    world.fix(&ben, 10.0, "back").await;
+    world.told(&place, &ben, &["entered"]).await;
+    world.unpause(&anna).await;
+    world.fix(&anna, 11.0, "elsewhere").await;
+    world.fix(&anna, 10.0, "shown").await;
+    world.told(&place, &anna, &["entered"]).await;
+    process.stop().await;
+}
