@@ -151,6 +151,16 @@ impl EventLog {
         &self.shared.keyring
     }
 
+    /// How long the events of a log live; `None` for ever.
+    pub fn age_limit(&self, log: Log) -> Option<Duration> {
+        let days = match log {
+            Log::Events => return None,
+            Log::Locations => self.shared.settings.locations_days,
+            Log::Deliveries => self.shared.settings.deliveries_days,
+        };
+        (days > 0).then(|| Duration::from_secs(days.saturating_mul(86_400)))
+    }
+
     /// Where owners' keys are kept.
     pub fn vault(&self) -> &Vault {
         &self.shared.vault

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
 use async_nats::{Client, HeaderMap, Message, StatusCode, Subject, Subscriber};
+use chrono::{DateTime, SecondsFormat, Utc};
 use futures::StreamExt as _;
 use schemas::{EventId, Log, Recorded, StreamId};
 use serde_json::{Value, json};
@@ -239,15 +240,45 @@ impl EventLog {
 
     /// All events of an aggregate, oldest first.
     pub async fn load(&self, stream: &StreamId) -> Result<Vec<Recorded>, ReadError> {
+        self.load_from(stream, json!({ "seq": 1 })).await
+    }
+
+    /// The events of an aggregate that the log took up since a time by its own clock, oldest
+    /// first.
+    pub async fn load_since(
+        &self,
+        stream: &StreamId,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<Recorded>, ReadError> {
+        let since = since.to_rfc3339_opts(SecondsFormat::Micros, true);
+        self.load_from(stream, json!({ "start_time": since })).await
+    }
+
+    /// An aggregate's first event.
+    pub async fn first(&self, stream: &StreamId) -> Result<Option<Recorded>, ReadError> {
+        let subject = self.subjects().of(stream);
+        let query = json!({ "seq": 1, "next_by_subj": subject.as_str() });
+        let reader = self.reader(stream.aggregate.log());
+        let stored = reader.get_one(&query).await?;
+        stored.as_ref().map(decode).transpose()
+    }
+
+    async fn load_from(
+        &self,
+        stream: &StreamId,
+        mut start: Value,
+    ) -> Result<Vec<Recorded>, ReadError> {
         let subject = self.subjects().of(stream);
         let reader = self.reader(stream.aggregate.log());
         let mut events: Vec<Recorded> = Vec::new();
         loop {
-            let next = events.last().map_or(1, |last| last.sequence + 1);
-            let query = json!({
-                "seq": next, "next_by_subj": subject.as_str(),
-                "batch": BATCH, "max_bytes": BATCH_BYTES,
-            });
+            if let Some(last) = events.last() {
+                start = json!({ "seq": last.sequence + 1 });
+            }
+            let mut query = start.clone();
+            query["next_by_subj"] = json!(subject.as_str());
+            query["batch"] = json!(BATCH);
+            query["max_bytes"] = json!(BATCH_BYTES);
             let found = reader.get_many(&query).await?;
             for stored in &found.messages {
                 events.push(decode(stored)?);

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use event_log::{EventLog, Item};
+use event_log::{EventLog, Item, VaultError};
 use schemas::{AggregateType, Log, Recorded};
 use sqlx::{Connection as _, PgConnection};
 
@@ -33,12 +33,16 @@ pub(crate) enum WriteError {
     /// The database said no, or nothing.
     #[error(transparent)]
     Database(#[from] sqlx::Error),
+    /// The vault does not answer.
+    #[error(transparent)]
+    Vault(VaultError),
 }
 
 impl From<ApplyError> for WriteError {
     fn from(error: ApplyError) -> Self {
         match error {
             ApplyError::Database(error) => Self::Database(error),
+            ApplyError::Vault(error) => Self::Vault(error),
             // Whoever blames an event is asked which one before an error gets here.
             ApplyError::Refused(reason) => Self::Database(sqlx::Error::Protocol(reason)),
         }

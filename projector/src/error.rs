@@ -58,7 +58,7 @@ impl From<WriteError> for FeedError {
     fn from(error: WriteError) -> Self {
         match error {
             WriteError::Database(error) => Self::Database(error),
-            error @ WriteError::Overtaken => Self::Write(error),
+            error @ (WriteError::Overtaken | WriteError::Vault(_)) => Self::Write(error),
         }
     }
 }

@@ -134,7 +134,7 @@ impl Feed {
     /// The log's projections by their positions, the furthest last.
     pub(crate) async fn groups(&self, session: &mut PgConnection) -> Result<Vec<Group>, FeedError> {
         let end = self.event_log.end(self.log).await?;
-        let projections = projection::all(self.log);
+        let projections = projection::all(self.log, &self.event_log);
         let names: Vec<_> = projections.iter().map(|one| one.name()).collect();
         checkpoint::ensure(session, self.log, end.epoch(), &names).await?;
         let positions = checkpoint::all(&mut *session).await?;

@@ -18,6 +18,7 @@ mod reader;
 mod retry;
 mod settings;
 mod status;
+mod sweep;
 
 use std::time::Duration;
 
@@ -69,6 +70,7 @@ pub async fn run(deps: Dependencies, shutdown: CancellationToken) -> Result<(), 
     let feeds = feeds(&deps);
     migrate(&deps.pool, &shutdown).await?;
     let mut tasks = JoinSet::new();
+    tasks.spawn(sweep::keep_sweeping(deps.clone(), shutdown.clone()));
     for feed in feeds {
         tasks.spawn(watch_lag(feed.clone(), shutdown.clone()));
         tasks.spawn(feed.run(shutdown.clone()));
@@ -82,7 +84,7 @@ pub async fn run(deps: Dependencies, shutdown: CancellationToken) -> Result<(), 
 fn feeds(deps: &Dependencies) -> Vec<Feed> {
     let logs = [Log::Events, Log::Locations, Log::Deliveries].into_iter();
     let feeds: Vec<_> = logs
-        .filter(|log| !projection::all(*log).is_empty())
+        .filter(|log| !projection::all(*log, &deps.log).is_empty())
         .map(|log| Feed {
             log,
             event_log: deps.log.clone(),

@@ -5,7 +5,7 @@ use event_log::{EventLog, ReadError};
 use schemas::{Log, Recorded};
 use sqlx::{Connection as _, PgConnection};
 
-use crate::batch::Member;
+use crate::batch::{Member, WriteError};
 use crate::error::FeedError;
 use crate::projection::{ApplyError, bigint};
 
@@ -78,6 +78,7 @@ async fn apply_one(
             Ok(Some(error.to_string()))
         }
         Err(ApplyError::Database(error)) => Err(error.into()),
+        Err(ApplyError::Vault(error)) => Err(WriteError::Vault(error).into()),
         Err(ApplyError::Refused(reason)) => Ok(Some(reason)),
     }
 }

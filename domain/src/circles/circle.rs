@@ -163,9 +163,9 @@ impl Circle {
         self.places.get(id)
     }
 
-    /// The invite with a code of this hash.
+    /// The newest invite with a code of this hash.
     pub fn invite(&self, code_hash: &str) -> Option<&Invite> {
-        let mut invites = self.invites.iter();
+        let mut invites = self.invites.iter().rev();
         invites.find(|invite| invite.code_hash == code_hash)
     }
 }

@@ -1,8 +1,12 @@
 //! The projections: each folds the events of its aggregates into its own tables.
 
+mod accounts;
 mod api_keys;
+mod circles;
 mod deliveries;
 mod organizations;
+mod personal;
+mod positions;
 mod records;
 mod runs;
 mod text;
@@ -10,6 +14,7 @@ mod totals;
 mod webhooks;
 mod workflows;
 
+use event_log::{EventLog, VaultError};
 use futures::future::BoxFuture;
 use schemas::{AggregateType, Log, Recorded};
 use sqlx::PgConnection;
@@ -32,8 +37,8 @@ pub(crate) trait Projection: Send + Sync {
     ) -> BoxFuture<'a, Result<(), ApplyError>>;
 }
 
-/// Every projection of a log.
-pub(crate) fn all(log: Log) -> Vec<Box<dyn Projection>> {
+/// Every projection of a log. What is personal is unsealed by the vault of `event_log`.
+pub(crate) fn all(log: Log, event_log: &EventLog) -> Vec<Box<dyn Projection>> {
     let all: Vec<Box<dyn Projection>> = vec![
         Box::new(organizations::Organizations),
         Box::new(api_keys::ApiKeys),
@@ -46,6 +51,9 @@ pub(crate) fn all(log: Log) -> Vec<Box<dyn Projection>> {
         Box::new(records::Orders),
         Box::new(records::Leads),
         Box::new(records::Clients),
+        Box::new(accounts::Accounts(event_log.clone())),
+        Box::new(circles::Circles(event_log.clone())),
+        Box::new(positions::Positions(event_log.clone())),
         Box::new(deliveries::Deliveries),
     ];
     all.into_iter()
@@ -62,6 +70,9 @@ pub(crate) enum ApplyError {
     /// The database said no, or nothing.
     #[error(transparent)]
     Database(#[from] sqlx::Error),
+    /// The vault does not answer.
+    #[error(transparent)]
+    Vault(VaultError),
 }
 
 impl ApplyError {
@@ -80,7 +91,7 @@ impl ApplyError {
                         .iter()
                         .any(|class| code.starts_with(class))
                 }),
-            Self::Database(_) => false,
+            Self::Database(_) | Self::Vault(_) => false,
         }
     }
 }

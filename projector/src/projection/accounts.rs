@@ -1,0 +1,103 @@
+//! Persons by name.
+
+use event_log::{EventLog, Owner};
+use futures::future::BoxFuture;
+use schemas::{AccountId, AggregateType, Event, Recorded};
+use sqlx::PgConnection;
+use sqlx::postgres::PgBindIterExt as _;
+
+use super::personal::{Unsealing, unseal_each};
+use super::text::storable;
+use super::{ApplyError, Projection, bigint};
+
+/// Every person who has an account.
+pub(super) struct Accounts(pub(super) EventLog);
+
+impl Projection for Accounts {
+    fn name(&self) -> &'static str {
+        "accounts"
+    }
+
+    fn aggregates(&self) -> &'static [AggregateType] {
+        &[AggregateType::Account]
+    }
+
+    fn apply<'a>(
+        &'a mut self,
+        rows: &'a mut PgConnection,
+        events: &'a [&'a Recorded],
+    ) -> BoxFuture<'a, Result<(), ApplyError>> {
+        Box::pin(async move {
+            insert(rows, &self.0, events).await?;
+            let forgotten = events.iter().filter_map(|recorded| match &recorded.event {
+                Event::AccountForgotten(forgotten) => Some((forgotten.account_id, *recorded)),
+                _ => None,
+            });
+            forget(rows, &forgotten.collect::<Vec<_>>()).await?;
+            Ok(())
+        })
+    }
+}
+
+async fn insert(
+    rows: &mut PgConnection,
+    log: &EventLog,
+    events: &[&Recorded],
+) -> Result<(), ApplyError> {
+    let registered = events.iter().filter_map(|recorded| match &recorded.event {
+        Event::AccountRegistered(registered) => Some(Unsealing {
+            of: (registered.account_id, recorded.time),
+            owner: Owner::Account(registered.account_id),
+            sealed: &registered.name,
+        }),
+        _ => None,
+    });
+    let named = unseal_each(log, registered.collect()).await?;
+    if named.is_empty() {
+        return Ok(());
+    }
+    sqlx::query!(
+        "INSERT INTO accounts (account_id, name, created_at)
+         SELECT * FROM UNNEST($1::bigint[], $2::text[], $3::timestamptz[])",
+        named.iter().map(|((id, _), _)| bigint(id.0)).bind_iter() as _,
+        named.iter().map(|(_, name)| storable(name)).bind_iter() as _,
+        named.iter().map(|((_, at), _)| *at).bind_iter() as _,
+    )
+    .execute(rows)
+    .await?;
+    Ok(())
+}
+
+/// Deletes what is known of persons, their positions too: those have no event of their own that
+/// says so.
+async fn forget(
+    rows: &mut PgConnection,
+    forgotten: &[(AccountId, &Recorded)],
+) -> Result<(), sqlx::Error> {
+    if forgotten.is_empty() {
+        return Ok(());
+    }
+    let accounts: Vec<i64> = forgotten.iter().map(|(id, _)| bigint(id.0)).collect();
+    // Whoever writes positions at this moment has done so before the rows are deleted, or sees
+    // that the person was forgotten.
+    super::positions::keep_writers_out(rows).await?;
+    sqlx::query!(
+        "INSERT INTO forgotten_accounts (account_id, forgotten_at)
+         SELECT * FROM UNNEST($1::bigint[], $2::timestamptz[])
+         ON CONFLICT (account_id) DO NOTHING",
+        &accounts,
+        forgotten.iter().map(|(_, event)| event.time).bind_iter() as _,
+    )
+    .execute(&mut *rows)
+    .await?;
+    sqlx::query!("DELETE FROM accounts WHERE account_id = ANY($1)", &accounts)
+        .execute(&mut *rows)
+        .await?;
+    sqlx::query!(
+        "DELETE FROM positions WHERE account_id = ANY($1)",
+        &accounts
+    )
+    .execute(rows)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! Where persons were.
+
+use event_log::{EventLog, Owner};
+use futures::future::BoxFuture;
+use schemas::{AggregateType, Event, Recorded};
+use serde::Deserialize;
+use sqlx::PgConnection;
+use sqlx::postgres::PgBindIterExt as _;
+
+use super::personal::{self, Unsealing, unseal_each};
+use super::text::optional;
+use super::{ApplyError, Projection, bigint};
+
+/// The advisory lock that those who write positions share, and whoever forgets a person takes.
+const FORGETTING: i64 = 0x7761_7970_6f73_7401;
+
+/// Every position that is not too old.
+pub(super) struct Positions(pub(super) EventLog);
+
+/// What is sealed of a position.
+#[derive(Deserialize)]
+struct Fix {
+    lat: f64,
+    lng: f64,
+    accuracy: Option<f64>,
+    speed: Option<f64>,
+    place_name: Option<String>,
+    battery: Option<f64>,
+}
+
+impl Projection for Positions {
+    fn name(&self) -> &'static str {
+        "positions"
+    }
+
+    fn aggregates(&self) -> &'static [AggregateType] {
+        &[AggregateType::Track]
+    }
+
+    fn apply<'a>(
+        &'a mut self,
+        rows: &'a mut PgConnection,
+        events: &'a [&'a Recorded],
+    ) -> BoxFuture<'a, Result<(), ApplyError>> {
+        Box::pin(async move {
+            let updates = events.iter().filter_map(|recorded| match &recorded.event {
+                Event::LocationUpdated(updated) => Some(Unsealing {
+                    of: (updated, recorded.time),
+                    owner: Owner::Account(updated.user_id),
+                    sealed: &updated.sealed,
+                }),
+                _ => None,
+            });
+            let unsealed = unseal_each(&self.0, updates.collect()).await?;
+            let mut fixes = Vec::with_capacity(unsealed.len());
+            for ((updated, received), text) in unsealed {
+                fixes.push((updated, received, personal::read::<Fix>(&text)?));
+            }
+            if fixes.is_empty() {
+                return Ok(());
+            }
+            let forgetting = sqlx::query!("SELECT pg_advisory_xact_lock_shared($1)", FORGETTING);
+            forgetting.execute(&mut *rows).await?;
+            sqlx::query!(
+                "INSERT INTO positions (account_id, recorded_at, lat, lng, accuracy, speed,
+                                        place_name, battery, received_at)
+                 SELECT * FROM UNNEST($1::bigint[], $2::timestamptz[], $3::float8[], $4::float8[],
+                                      $5::float8[], $6::float8[], $7::text[], $8::float8[],
+                                      $9::timestamptz[]) AS fix (account_id)
+                 WHERE NOT EXISTS (
+                     SELECT FROM forgotten_accounts AS gone
+                     WHERE gone.account_id = fix.account_id
+                 )
+                 ON CONFLICT (account_id, recorded_at) DO NOTHING",
+                fixes.iter().map(|(u, ..)| bigint(u.user_id.0)).bind_iter() as _,
+                fixes.iter().map(|(u, ..)| u.recorded_at).bind_iter() as _,
+                fixes.iter().map(|(.., fix)| fix.lat).bind_iter() as _,
+                fixes.iter().map(|(.., fix)| fix.lng).bind_iter() as _,
+                fixes.iter().map(|(.., fix)| fix.accuracy).bind_iter() as _,
+                fixes.iter().map(|(.., fix)| fix.speed).bind_iter() as _,
+                fixes
+                    .iter()
+                    .map(|(.., fix)| optional(fix.place_name.as_ref()))
+                    .bind_iter() as _,
+                fixes.iter().map(|(.., fix)| fix.battery).bind_iter() as _,
+                fixes.iter().map(|(_, received, _)| *received).bind_iter() as _,
+            )
+            .execute(rows)
+            .await?;
+            Ok(())
+        })
+    }
+}
+
+/// Waits until nobody is writing positions, and keeps them from it to the transaction's end.
+pub(super) async fn keep_writers_out(rows: &mut PgConnection) -> Result<(), sqlx::Error> {
+    sqlx::query!("SELECT pg_advisory_xact_lock($1)", FORGETTING)
+        .execute(rows)
+        .await?;
+    Ok(())
+}
