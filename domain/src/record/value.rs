@@ -107,9 +107,9 @@ pub(super) fn flag_or_true(field: &str, given: Given<'_>) -> Result<bool, FieldE
 
 /// A day; of a time with its offset the day that it names is kept.
 pub(super) fn day(field: &str, given: Given<'_>) -> Result<Option<NaiveDate>, FieldError> {
-    let day = match &given {
+    let day = match given {
         Given::Absent => return Ok(None),
-        Given::Json(Value::String(text)) => calendar_day(text),
+        Given::Json(Value::String(text)) => calendar_day(&text),
         Given::Json(_) => None,
         Given::Cell(cell) => calendar_day(cell.trim()),
     };
@@ -134,9 +134,9 @@ fn calendar_day(text: &str) -> Option<NaiveDate> {
 
 /// A moment.
 pub(super) fn time(field: &str, given: Given<'_>) -> Result<Option<DateTime<Utc>>, FieldError> {
-    let time = match &given {
+    let time = match given {
         Given::Absent => return Ok(None),
-        Given::Json(Value::String(text)) => rfc3339(text),
+        Given::Json(Value::String(text)) => rfc3339(&text),
         Given::Json(_) => None,
         Given::Cell(cell) => rfc3339(cell.trim()),
     };

@@ -1,5 +1,7 @@
 //! Contacts, and what all kinds have in common.
 
+use std::borrow::Borrow;
+
 use proptest::prelude::*;
 use schemas::record::Contact;
 use schemas::{Event, RecordId};
@@ -9,8 +11,8 @@ use super::at;
 use crate::FieldError;
 use crate::record::*;
 
-fn read(object: Value) -> Result<Draft, FieldError> {
-    super::read(Kind::Contacts, &object)
+fn read(object: impl Borrow<Value>) -> Result<Draft, FieldError> {
+    super::read(Kind::Contacts, object.borrow())
 }
 
 fn id() -> RecordId {

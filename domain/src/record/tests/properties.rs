@@ -46,7 +46,7 @@ fn record() -> impl Strategy<Value = (Kind, Vec<(&'static str, Value)>)> {
                 "amount",
                 "firstName",
             ];
-            let absent = if needed.contains(&name) { 0 } else { 1 };
+            let absent = u32::from(!needed.contains(&name));
             prop_oneof![3 => value_of(kind, name), absent => Just(Value::Null)]
                 .prop_map(move |value| (name, value))
         });

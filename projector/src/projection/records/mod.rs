@@ -27,6 +27,12 @@ struct Put<'a, R> {
     updated_at: DateTime<Utc>,
 }
 
+/// What an event leaves of its record.
+enum Left<'a, R> {
+    All(&'a R),
+    Nothing,
+}
+
 /// The table of one kind of record.
 trait Table: Send + Sync {
     /// The table's name, which is the projection's and that of its totals.
@@ -36,9 +42,8 @@ trait Table: Send + Sync {
     /// What an event carries of a record: all of it.
     type Record: Send + Sync;
 
-    /// What an event leaves of its record; of a deleted one nothing. `None` if it is of another
-    /// kind.
-    fn left_by(event: &Event) -> Option<Option<&Self::Record>>;
+    /// What an event of this kind leaves.
+    fn left_by(event: &Event) -> Option<Left<'_, Self::Record>>;
 
     /// Writes rows; tells how many were not there before.
     fn upsert<'a>(
@@ -103,19 +108,19 @@ fn last_of_each<'a, T: Table>(events: &[&'a Recorded]) -> (Vec<Put<'a, T::Record
     for recorded in events {
         let key = (recorded.stream.org.as_str(), recorded.stream.id.as_str());
         if let Some(left) = T::left_by(&recorded.event) {
-            last.insert(key, left.map(|record| (record, recorded.time)));
+            last.insert(key, (left, recorded.time));
         }
     }
     let mut put = Vec::with_capacity(last.len());
     let mut gone = Vec::new();
-    for (key, left) in last {
+    for (key, (left, updated_at)) in last {
         match left {
-            Some((record, updated_at)) => put.push(Put {
+            Left::All(record) => put.push(Put {
                 key,
                 record,
                 updated_at,
             }),
-            None => gone.push(key),
+            Left::Nothing => gone.push(key),
         }
     }
     (put, gone)

@@ -8,7 +8,7 @@ use sqlx::postgres::PgBindIterExt as _;
 
 use super::super::text::{optional, storable};
 use super::super::totals::Totals;
-use super::{Counts, Key, Put, Table, orders};
+use super::{Counts, Key, Left, Put, Table, orders};
 
 /// States a table once: its own columns with their parameters and how a record fills them. The
 /// key and the times are common to all. Postgres checks each statement when it is described.
@@ -25,10 +25,10 @@ macro_rules! table {
             const AGGREGATES: &'static [AggregateType] = &[AggregateType::$record];
             type Record = $record;
 
-            fn left_by(event: &Event) -> Option<Option<&$record>> {
+            fn left_by(event: &Event) -> Option<Left<'_, $record>> {
                 match event {
-                    Event::$created(record) | Event::$updated(record) => Some(Some(record)),
-                    Event::$deleted(_) => Some(None),
+                    Event::$created(record) | Event::$updated(record) => Some(Left::All(record)),
+                    Event::$deleted(_) => Some(Left::Nothing),
                     _ => None,
                 }
             }
