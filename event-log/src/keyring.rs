@@ -51,7 +51,8 @@ pub struct Keyring {
 impl Keyring {
     /// Takes the master key from `WAYPOST_MASTER_KEY` (base64) or from
     /// `<home>/secrets/master.key`, and the key of access tokens from `WAYPOST_TOKEN_KEY` or
-    /// `<home>/secrets/token.key`. The files are made at the first start with mode 0600.
+    /// `<home>/secrets/token.key`. The files are made at the first start with mode 0600; others
+    /// that `WAYPOST_MASTER_KEY_FILE` and `WAYPOST_TOKEN_KEY_FILE` name have to be there.
     pub fn load(home: &Path) -> Result<Self, KeyringError> {
         let secrets = home.join("secrets");
         let master = load_key("WAYPOST_MASTER_KEY", &secrets.join("master.key"))?;
@@ -141,21 +142,30 @@ fn load_key(variable: &str, path: &Path) -> Result<[u8; KEY_BYTES], KeyringError
     if !given.is_empty() {
         return parse(&given, variable);
     }
+    let elsewhere = std::env::var_os(format!("{variable}_FILE")).unwrap_or_default();
+    let made_by_others = !elsewhere.is_empty();
+    let path = if made_by_others {
+        Path::new(&elsewhere)
+    } else {
+        path
+    };
     let failed = |source| KeyringError::File {
         path: path.to_owned(),
         source,
     };
     let read = || fs::read_to_string(path);
     let text = match read() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => match create(path) {
-            // Another process of this home was quicker: its key is the key.
-            Err(KeyringError::File { source, .. })
-                if source.kind() == io::ErrorKind::AlreadyExists =>
-            {
-                read()
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !made_by_others => {
+            match create(path) {
+                // Another process of this home was quicker: its key is the key.
+                Err(KeyringError::File { source, .. })
+                    if source.kind() == io::ErrorKind::AlreadyExists =>
+                {
+                    read()
+                }
+                made => return made,
             }
-            made => return made,
-        },
+        }
         found => found,
     };
     parse(&text.map_err(failed)?, &path.display().to_string())

@@ -29,7 +29,7 @@ struct Settings {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match run(Settings::parse()).await {
+    match run(service::settings::parse::<Settings>()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(error, "The projector has ended");

@@ -30,7 +30,7 @@ struct Cli {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match start(Cli::parse()).await {
+    match start(service::settings::parse::<Cli>()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("query-api: {error}");

@@ -72,7 +72,7 @@ enum Command {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = service::settings::parse::<Cli>();
     match run(cli).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

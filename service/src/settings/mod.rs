@@ -1,7 +1,9 @@
 //! Settings, parsed whole at start-up from arguments and environment variables.
 //!
-//! Every program flattens the structs that it needs into its own `clap::Parser`.
+//! Every program flattens the structs that it needs into its own `clap::Parser`, which it reads
+//! with [`parse`]: what `<VARIABLE>` would hold may stand in the file that `<VARIABLE>_FILE` names.
 
+mod files;
 mod secret;
 
 use std::net::SocketAddr;
@@ -10,6 +12,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+pub use files::parse;
 pub use secret::Secret;
 
 /// A setting that this program cannot do without.
