@@ -3,6 +3,7 @@
 use axum::extract::Request;
 use axum::http::StatusCode;
 use bytes::Bytes;
+use domain::Invalid;
 use serde_json::Value;
 use service::HttpError;
 
@@ -24,4 +25,12 @@ pub(crate) async fn read_json(request: Request, limit: usize) -> Result<Bytes, H
 pub(crate) fn parse(bytes: &Bytes) -> Result<Value, HttpError> {
     serde_json::from_slice(bytes)
         .map_err(|error| HttpError::bad_request(format!("the body is not valid JSON: {error}")))
+}
+
+/// Reads JSON that must have the shape that `parse` knows.
+pub(crate) fn read_as<T>(
+    bytes: &Bytes,
+    parse: impl FnOnce(Value) -> Result<T, Invalid>,
+) -> Result<T, HttpError> {
+    parse(self::parse(bytes)?).map_err(|error| HttpError::bad_request(error.to_string()))
 }

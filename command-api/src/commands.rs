@@ -100,6 +100,20 @@ pub(crate) struct Repeated {
     pub(crate) position: Position,
 }
 
+/// Where the claim of an `Idempotency-Key` goes.
+#[derive(Clone, Debug)]
+pub(crate) struct Slot {
+    stream: StreamId,
+    expected: Expected,
+}
+
+/// What is known of an `Idempotency-Key`.
+pub(crate) enum Earlier {
+    /// Nothing, or nothing that counts any more; where to claim it, if there is one.
+    None(Option<Slot>),
+    Repeat(Repeated),
+}
+
 /// What came of a command that may be a repeat.
 pub(crate) enum Outcome<T> {
     First(Done<T>),
@@ -241,7 +255,41 @@ impl Commands {
         Err(AppendError::Conflict.into())
     }
 
-    fn repeated<R>(
+    /// What is known of the request's `Idempotency-Key`, for commands that write to several
+    /// aggregates and put their commit together by themselves.
+    pub(crate) async fn earlier<R>(&self, origin: &Origin) -> Result<Earlier, CommandError<R>> {
+        let Some(receipt) = &origin.receipt else {
+            return Ok(Earlier::None(None));
+        };
+        let stream = self.log.claim("idempotency key", &receipt.key);
+        let last = self.log.last(&stream).await?;
+        if let Some(repeated) = self.repeated(receipt, last.as_ref())? {
+            return Ok(Earlier::Repeat(repeated));
+        }
+        let expected = Expected::after(last.map(|last| last.sequence));
+        Ok(Earlier::None(Some(Slot { stream, expected })))
+    }
+
+    /// The write that claims the request's `Idempotency-Key` for `holder`; the last of its commit.
+    pub(crate) fn claiming(
+        &self,
+        origin: &Origin,
+        slot: Option<Slot>,
+        holder: &str,
+        now: DateTime<Utc>,
+    ) -> Option<Write> {
+        let Slot { stream, expected } = slot?;
+        let holder = holder.to_owned();
+        let event = Event::ClaimClaimed(Claimed { holder });
+        Some(Write {
+            stream,
+            expected,
+            events: vec![self.new_event(origin, now, event)],
+        })
+    }
+
+    /// What was made under a receipt before, if its key was used.
+    pub(crate) fn repeated<R>(
         &self,
         receipt: &Receipt,
         claimed: Option<&Recorded>,
@@ -262,7 +310,7 @@ impl Commands {
         }))
     }
 
-    fn write(
+    pub(crate) fn write(
         &self,
         origin: &Origin,
         stream: &StreamId,

@@ -3,8 +3,8 @@
 use access::Caller;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use event_log::EventLog;
-use schemas::Receipt;
+use event_log::{EventLog, SYSTEM_ORG};
+use schemas::{AccountId, Receipt};
 use service::HttpError;
 
 const HEADER: &str = "idempotency-key";
@@ -48,6 +48,21 @@ impl IdempotencyKey {
             return None;
         };
         Some(log.keyring().receipt(&namespace(caller), key, path, body))
+    }
+
+    /// The receipt of a person's request with this body.
+    pub(crate) fn receipt_of_person(
+        &self,
+        log: &EventLog,
+        account: AccountId,
+        body: &[u8],
+    ) -> Option<Receipt> {
+        let Self(Some(KeyAndPath { key, path })) = self else {
+            return None;
+        };
+        // No organization's id begins so: it is the one of what belongs to nobody.
+        let namespace = format!("{SYSTEM_ORG}/{account}");
+        Some(log.keyring().receipt(&namespace, key, path, body))
     }
 
     /// The receipt of one line of a request that has many.

@@ -13,16 +13,20 @@ mod random;
 mod settings;
 
 pub mod accounts;
+pub mod circles;
 pub mod keys;
+mod locations;
 pub mod organizations;
 pub mod records;
 pub mod runs;
 pub mod secrets;
+mod sos;
 pub mod webhooks;
 pub mod workflows;
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use access::Access;
 use axum::Router;
@@ -47,6 +51,8 @@ const READS: &[&str] = &[
     "/api/v1/webhooks/{id}/deliveries",
     "/api/v1/workflows",
     "/api/v1/workflows/{id}/runs",
+    "/location/history",
+    "/location/latest",
 ];
 
 /// What the routes of commands stand on.
@@ -58,6 +64,8 @@ pub struct Dependencies {
     pub access: Access,
     /// What is known of workflows.
     pub workflows: workflows::Directory,
+    /// What is known of circles.
+    pub circles: circles::Directory,
     /// What tells the time.
     pub clock: Arc<dyn Clock>,
     /// How commands are taken.
@@ -74,6 +82,10 @@ pub(crate) struct Inner {
     pub(crate) commands: Commands,
     pub(crate) access: Access,
     pub(crate) workflows: workflows::Directory,
+    pub(crate) circles: circles::Directory,
+    pub(crate) tracks: locations::Tracks,
+    pub(crate) invites_last: Duration,
+    pub(crate) sos_late: Duration,
     pub(crate) private_targets: bool,
 }
 
@@ -100,12 +112,19 @@ pub fn router(dependencies: Dependencies) -> Router {
         commands,
         access: dependencies.access,
         workflows: dependencies.workflows,
+        circles: dependencies.circles,
+        tracks: locations::Tracks::default(),
+        invites_last: dependencies.settings.invite,
+        sos_late: dependencies.settings.sos_late,
         private_targets: dependencies.allow_private_targets,
     }));
     Router::new()
+        .merge(circles::router())
         .merge(keys::router())
+        .merge(locations::router())
         .merge(records::router())
         .merge(runs::router())
+        .merge(sos::router())
         .merge(webhooks::router())
         .merge(workflows::router())
         .with_state(app)

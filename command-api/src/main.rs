@@ -6,7 +6,7 @@ use std::sync::Arc;
 use access::{Access, LimitSettings};
 use clap::Parser;
 use clap::builder::FalseyValueParser;
-use command_api::{CommandSettings, Dependencies, workflows};
+use command_api::{CommandSettings, Dependencies, circles, workflows};
 use event_log::{EventLog, Keyring, LogSettings};
 use service::settings::{CommonSettings, DatabaseSettings, HttpSettings};
 use service::{SystemClock, database, telemetry};
@@ -38,7 +38,7 @@ struct Cli {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match start(Cli::parse()).await {
+    match start(service::settings::parse::<Cli>()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("command-api: {error}");
@@ -56,10 +56,12 @@ async fn start(cli: Cli) -> Result<(), Box<dyn std::error::Error + Send + Sync>>
     let clock = Arc::new(SystemClock);
     let access = Access::start(&log, &pool, cli.limits, clock.clone(), shutdown.clone()).await?;
     let workflows = workflows::Directory::start(log.clone(), shutdown.clone()).await?;
+    let circles = circles::Directory::start(log.clone(), shutdown.clone()).await?;
     let dependencies = Dependencies {
         log,
         access,
         workflows,
+        circles,
         clock,
         settings: cli.commands,
         allow_private_targets: cli.allow_private_targets,

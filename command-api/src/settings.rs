@@ -17,4 +17,30 @@ pub struct CommandSettings {
         value_parser = seconds
     )]
     pub idempotency: Duration,
+    /// How long an invite to a circle works: `WAYPOST_INVITE_SECONDS`, a week.
+    #[arg(
+        long,
+        env = "WAYPOST_INVITE_SECONDS",
+        default_value = "604800",
+        value_parser = seconds
+    )]
+    pub invite: Duration,
+    /// How old a call for help may be before it is called late: `WAYPOST_SOS_LATE_SECONDS`, 120.
+    #[arg(
+        long,
+        env = "WAYPOST_SOS_LATE_SECONDS",
+        default_value = "120",
+        value_parser = seconds
+    )]
+    pub sos_late: Duration,
+}
+
+impl Default for CommandSettings {
+    fn default() -> Self {
+        Self {
+            idempotency: Duration::from_hours(24),
+            invite: Duration::from_hours(7 * 24),
+            sos_late: Duration::from_mins(2),
+        }
+    }
 }

@@ -7,7 +7,7 @@ use access::{Access, LimitSettings};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
-use command_api::{CommandSettings, Commands, Dependencies, Origin, keys, workflows};
+use command_api::{CommandSettings, Commands, Dependencies, Origin, circles, keys, workflows};
 use domain::key::Request as KeyRequest;
 use event_log::{EventLog, Keyring, LogSettings};
 use futures::StreamExt as _;
@@ -124,14 +124,17 @@ impl House {
         let access = Access::start(&log, &pool, limits, clock.clone(), shutdown.clone());
         let access = access.await.unwrap();
         let directory = workflows::Directory::start(log.clone(), shutdown.clone()).await;
+        let circles = circles::Directory::start(log.clone(), shutdown.clone());
         let commands = Commands::new(log.clone());
         let router = command_api::router(Dependencies {
             log,
             access: access.clone(),
             workflows: directory.unwrap(),
+            circles: circles.await.unwrap(),
             clock,
             settings: CommandSettings {
                 idempotency: receipts,
+                ..CommandSettings::default()
             },
             allow_private_targets: false,
         });

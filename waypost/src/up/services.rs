@@ -92,10 +92,12 @@ impl Services {
 
         let workflows =
             command_api::workflows::Directory::start(log.clone(), shutdown.clone()).await?;
+        let circles = command_api::circles::Directory::start(log.clone(), shutdown.clone()).await?;
         let commands = command_api::router(command_api::Dependencies {
             log: log.clone(),
             access: access.clone(),
             workflows,
+            circles,
             clock: clock.clone(),
             settings: settings.commands,
             allow_private_targets: settings.runner.targets.allow_private,

@@ -1,0 +1,107 @@
+//! `POST /circles/{id}/places`, `DELETE /circles/{id}/places/{placeId}`: has a place watched, or
+//! not any more.
+
+use access::AccountToken;
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use domain::circles::{self, Circle, NotMember, PlaceRequest};
+use event_log::Owner;
+use schemas::{AccountId, CircleId, PlaceId};
+use serde::Serialize;
+use service::{HttpError, RequestContext};
+
+use super::stream;
+use crate::commands::{Decision, Outcome, Past};
+use crate::idempotency::IdempotencyKey;
+use crate::{App, CommandError, Done, NotFound, Origin, answer, body};
+
+#[derive(Clone, Debug, Serialize)]
+struct NewPlace {
+    id: PlaceId,
+    name: String,
+    lat: f64,
+    lng: f64,
+    radius_m: f64,
+}
+
+async fn add(
+    app: &App,
+    origin: &Origin,
+    circle_id: &CircleId,
+    by: AccountId,
+    request: PlaceRequest,
+) -> Result<Done<NewPlace>, CommandError<NotMember>> {
+    let commands = &app.commands;
+    let id = PlaceId::from(commands.random.id());
+    let personal = request.personal().to_string();
+    let vault = commands.log().vault();
+    let place = vault.seal(&Owner::Account(by), &personal).await?;
+    let stream = stream(&app.circles.org_of(circle_id), circle_id);
+    let added = commands.execute_once(origin, &stream, Past::Whole, id.as_str(), |past, _| {
+        let circle = Circle::fold(past);
+        let event = circles::add_place(circle.as_ref(), by, id.clone(), place.clone())?;
+        Ok(Decision::new((), Some(event)))
+    });
+    let (id, position) = match added.await? {
+        Outcome::First(done) => (id, done.position),
+        Outcome::Repeat(repeated) => (PlaceId::new(repeated.holder), repeated.position),
+    };
+    let PlaceRequest {
+        name,
+        lat,
+        lng,
+        radius_m,
+    } = request;
+    let answer = NewPlace {
+        id,
+        name,
+        lat,
+        lng,
+        radius_m,
+    };
+    Ok(Done { answer, position })
+}
+
+pub(super) async fn add_place(
+    caller: AccountToken,
+    State(app): State<App>,
+    Path(id): Path<String>,
+    context: RequestContext,
+    idempotency_key: IdempotencyKey,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await?;
+    let request = body::read_as(&bytes, PlaceRequest::parse)?;
+    let account = caller.account_id;
+    let receipt = idempotency_key.receipt_of_person(app.commands.log(), account, &bytes);
+    let origin = Origin::of(&context).with_receipt(receipt);
+    let done = add(&app, &origin, &CircleId::new(id), account, request).await?;
+    Ok(answer::json(StatusCode::CREATED, done))
+}
+
+/// Why no place is removed: whoever is no member learns as little as where there is none.
+fn no_place<E>(_: E) -> NotFound {
+    NotFound("place")
+}
+
+pub(super) async fn remove_place(
+    caller: AccountToken,
+    State(app): State<App>,
+    Path((id, place_id)): Path<(String, String)>,
+    context: RequestContext,
+) -> Result<Response, HttpError> {
+    let (id, place_id) = (CircleId::new(id), PlaceId::new(place_id));
+    let stream = stream(&app.circles.org_of(&id), &id);
+    let origin = Origin::of(&context);
+    let removed = app
+        .commands
+        .execute(&origin, &stream, Past::Whole, |past, _| {
+            let circle = Circle::fold(past);
+            let event = circles::remove_place(circle.as_ref(), caller.account_id, &place_id);
+            let event = event.map_err(no_place)?.ok_or_else(|| no_place(()))?;
+            Ok(Decision::new((), Some(event)))
+        });
+    let removed: Result<Done<()>, CommandError<NotFound>> = removed.await;
+    Ok(answer::no_content(&removed?))
+}

@@ -1,0 +1,194 @@
+//! The fixes that a person has sent lately, kept in memory so that an update need not read before
+//! it is written.
+//!
+//! A fix that comes again is found by its time. The log knows when it took up an event, and that
+//! is never much before the fix was made: so of a person's whole past only what came since then
+//! has to be looked through, which for fixes that are made now is next to nothing.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::location::FURTHEST_AHEAD;
+use event_log::{EventLog, ReadError, SYSTEM_ORG};
+use schemas::{AccountId, AggregateType, Event, OrgId, Receipt, Recorded, StreamId};
+
+/// How far the clocks of the log and of whoever took a fix may be apart.
+const CLOCKS_APART: TimeDelta = TimeDelta::minutes(5);
+/// Fixes of one person kept at most.
+const MOST_FIXES: usize = 2_048;
+/// Persons in one generation: at most twice as many are kept.
+const GENERATION: usize = 20_000;
+
+/// The tracks that were asked for lately.
+#[derive(Default)]
+pub(crate) struct Tracks(Mutex<Generations>);
+
+/// Whoever is asked for moves to the young; when these are many, the old are dropped.
+#[derive(Default)]
+struct Generations {
+    young: HashMap<AccountId, Arc<Track>>,
+    old: HashMap<AccountId, Arc<Track>>,
+}
+
+/// One person's updates are taken one after another.
+pub(super) type Track = tokio::sync::Mutex<Option<Known>>;
+
+impl Tracks {
+    pub(super) fn of(&self, account: AccountId) -> Arc<Track> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(track) = kept.young.get(&account) {
+            return track.clone();
+        }
+        let track = kept.old.remove(&account).unwrap_or_default();
+        if kept.young.len() >= GENERATION {
+            kept.old = std::mem::take(&mut kept.young);
+        }
+        kept.young.insert(account, track.clone());
+        track
+    }
+}
+
+pub(super) fn stream(account: AccountId) -> StreamId {
+    let org = OrgId::from(SYSTEM_ORG);
+    StreamId::new(&org, AggregateType::Track, account.to_string())
+}
+
+/// What is known of a person's track.
+pub(super) struct Known {
+    /// The sequence of its last event.
+    pub(super) last: Option<u64>,
+    /// All that the log took up since then is here.
+    since: DateTime<Utc>,
+    fixes: BTreeMap<DateTime<Utc>, Sent>,
+}
+
+/// How a fix came.
+struct Sent {
+    at: DateTime<Utc>,
+    receipt: Option<Receipt>,
+}
+
+impl Known {
+    /// Since when the log's events must be known to say whether a fix of that time is new.
+    pub(super) fn needed(fix: DateTime<Utc>) -> DateTime<Utc> {
+        fix.checked_sub_signed(FURTHEST_AHEAD + CLOCKS_APART)
+            .unwrap_or(DateTime::UNIX_EPOCH)
+            // The log's clock begins later still.
+            .max(DateTime::UNIX_EPOCH)
+    }
+
+    pub(super) fn reaches(&self, since: DateTime<Utc>) -> bool {
+        self.since <= since
+    }
+
+    pub(super) async fn load(
+        log: &EventLog,
+        account: AccountId,
+        since: DateTime<Utc>,
+    ) -> Result<Self, ReadError> {
+        let stream = stream(account);
+        let events = log.load_since(&stream, since).await?;
+        let last = match events.last() {
+            Some(last) => Some(last.sequence),
+            None => log.last(&stream).await?.map(|last| last.sequence),
+        };
+        let fixes = events.into_iter().filter_map(Self::sent).collect();
+        Ok(Self { last, since, fixes })
+    }
+
+    fn sent(recorded: Recorded) -> Option<(DateTime<Utc>, Sent)> {
+        let Event::LocationUpdated(updated) = recorded.event else {
+            return None;
+        };
+        let (at, receipt) = (recorded.time, recorded.receipt);
+        Some((updated.recorded_at, Sent { at, receipt }))
+    }
+
+    pub(super) fn has(&self, fix: DateTime<Utc>) -> bool {
+        self.fixes.contains_key(&fix)
+    }
+
+    /// The fixes that came with an `Idempotency-Key`, in the order of their times, and the rest of
+    /// its receipt.
+    pub(super) fn sent_with<'k>(
+        &'k self,
+        key: &'k str,
+    ) -> impl Iterator<Item = (DateTime<Utc>, DateTime<Utc>, &'k Receipt)> {
+        self.fixes.iter().filter_map(move |(fix, sent)| {
+            let receipt = sent.receipt.as_ref();
+            let receipt = receipt.filter(|receipt| receipt.key == key)?;
+            Some((*fix, sent.at, receipt))
+        })
+    }
+
+    /// Takes note of fixes that were just appended, the last of them at a sequence.
+    pub(super) fn append(
+        &mut self,
+        fixes: impl Iterator<Item = DateTime<Utc>>,
+        at: DateTime<Utc>,
+        receipt: Option<&Receipt>,
+        last: u64,
+    ) {
+        self.last = Some(last);
+        for fix in fixes {
+            let receipt = receipt.cloned();
+            self.fixes.insert(fix, Sent { at, receipt });
+        }
+        if self.fixes.len() > MOST_FIXES {
+            self.drop_older_half();
+        }
+    }
+
+    fn drop_older_half(&mut self) {
+        let mut times: Vec<_> = self.fixes.values().map(|sent| sent.at).collect();
+        let (_, middle, _) = times.select_nth_unstable(MOST_FIXES / 2);
+        let middle = *middle;
+        self.fixes.retain(|_, sent| sent.at > middle);
+        // The log's own clock may have been behind.
+        self.since = self.since.max(middle + CLOCKS_APART);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(1_800_000_000 + second, 0).unwrap()
+    }
+
+    #[test]
+    fn what_is_dropped_is_not_taken_for_unsent() {
+        let mut known = Known {
+            last: None,
+            since: at(-600),
+            fixes: BTreeMap::new(),
+        };
+        for second in 0..5_000_i64 {
+            let sequence = second.unsigned_abs();
+            known.append([at(second)].into_iter(), at(second), None, sequence);
+        }
+        assert!(known.fixes.len() <= MOST_FIXES);
+        for second in 0..5_000 {
+            let fix = at(second);
+            assert!(
+                known.has(fix) || !known.reaches(Known::needed(fix)),
+                "{second}"
+            );
+        }
+        assert!(known.reaches(Known::needed(at(5_000))));
+    }
+
+    #[test]
+    fn those_who_come_again_are_kept() {
+        let tracks = Tracks::default();
+        let first = tracks.of(AccountId(0));
+        for account in 1..3 * GENERATION as u64 {
+            tracks.of(AccountId(account));
+            assert!(Arc::ptr_eq(&first, &tracks.of(AccountId(0))));
+        }
+        let kept = tracks.0.lock().unwrap();
+        assert!(kept.young.len() + kept.old.len() <= 2 * GENERATION);
+    }
+}

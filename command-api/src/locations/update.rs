@@ -1,0 +1,225 @@
+//! `POST /location/update`: takes where a person is, or was.
+
+use access::{Person, UncountedToken};
+use axum::extract::{Request as HttpRequest, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use bytes::Bytes;
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::location::{Fix, Request, Timed, settle_times};
+use event_log::{AppendError, Expected, Owner, Position, Write};
+use schemas::location::Updated;
+use schemas::{AccountId, Event, EventId, Log, NewEvent, Receipt};
+use serde::Serialize;
+use serde_json::Value;
+use service::{HttpError, RequestContext};
+use uuid::Uuid;
+
+use super::tracks::{Known, stream};
+use crate::commands::ATTEMPTS;
+use crate::idempotency::IdempotencyKey;
+use crate::{App, CommandError, Done, Origin, answer, body};
+
+/// A fix that was taken, now or when it was first sent.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+struct Accepted {
+    id: Uuid,
+    recorded_at: DateTime<Utc>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Answer {
+    One(Accepted),
+    Many { accepted: Vec<Accepted> },
+}
+
+pub(super) async fn update_location(
+    caller: UncountedToken,
+    State(app): State<App>,
+    context: RequestContext,
+    idempotency_key: IdempotencyKey,
+    request: HttpRequest,
+) -> Result<Response, HttpError> {
+    let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await;
+    let value = match &bytes {
+        Ok(bytes) => read(bytes),
+        Err(error) => Err(error.clone()),
+    };
+    if let Some(refused) = count(&app, &caller.0, value.as_ref().ok(), &context).await? {
+        return Err(refused);
+    }
+    let (bytes, value) = (bytes?, value?);
+    let request = Request::parse(value, app.commands.now());
+    let request = request.map_err(|error| HttpError::bad_request(error.to_string()))?;
+    let account = caller.0.account_id;
+    let receipt = idempotency_key.receipt_of_person(app.commands.log(), account, &bytes);
+    let origin = Origin::of(&context).with_receipt(receipt);
+    let (accepted, position) = take(&app, account, &request, &origin).await?;
+    let answer = match (&request, accepted.first()) {
+        (Request::One(_), Some(one)) => Answer::One(*one),
+        _ => Answer::Many { accepted },
+    };
+    Ok(answer::json(
+        StatusCode::ACCEPTED,
+        Done { answer, position },
+    ))
+}
+
+/// Reads JSON; a number beyond all bounds is named by its field.
+fn read(bytes: &Bytes) -> Result<Value, HttpError> {
+    if bytes.trim_ascii().is_empty() {
+        return Err(HttpError::bad_request("lat: is required; lng: is required"));
+    }
+    service::body::parse(bytes)
+}
+
+/// Counts every update, whatever becomes of it. Says no to one that never fits.
+async fn count(
+    app: &App,
+    person: &Person,
+    value: Option<&Value>,
+    context: &RequestContext,
+) -> Result<Option<HttpError>, HttpError> {
+    let cost = value.map_or(1, Request::cost);
+    let hour = app.access.allowances(person.account_id).locations;
+    if cost <= hour {
+        app.access.count_positions(person, cost, context).await?;
+        return Ok(None);
+    }
+    app.access.count_positions(person, 1, context).await?;
+    let reason = format!("body: {cost} positions are more than the {hour} of a whole hour");
+    Ok(Some(HttpError::bad_request(reason)))
+}
+
+/// Appends the fixes that are new, all in one commit, and answers for all.
+async fn take(
+    app: &App,
+    account: AccountId,
+    request: &Request,
+    origin: &Origin,
+) -> Result<(Vec<Accepted>, Position), CommandError<std::convert::Infallible>> {
+    let log = app.commands.log();
+    let track = app.tracks.of(account);
+    let mut track = track.lock().await;
+    for _ in 0..ATTEMPTS {
+        let now = app.commands.now();
+        let since = needed(request.fixes(), origin.receipt.as_ref(), now);
+        let known = match track.take() {
+            Some(known) if known.reaches(since) => known,
+            _ => Known::load(log, account, since).await?,
+        };
+        // What is not put back is loaded anew: after a failure nobody knows what was written.
+        let mut known = known;
+        let fixes = same_times(app, &known, request.fixes(), origin.receipt.as_ref())?;
+        let settled = settle_times(&fixes, |fix| known.has(fix), now);
+        let accepted = settled
+            .iter()
+            .map(|timed| accepted(app, account, timed.recorded_at));
+        let accepted: Vec<_> = accepted.collect();
+        let events = events(app, account, &settled, &accepted, origin, now).await?;
+        if events.is_empty() {
+            let position = log.position(Log::Locations, known.last.unwrap_or_default());
+            *track = Some(known);
+            return Ok((accepted, position));
+        }
+        let write = Write {
+            stream: stream(account),
+            expected: Expected::after(known.last),
+            events,
+        };
+        match log.commit(write.into()).await {
+            Err(AppendError::Conflict) => {}
+            result => {
+                let position = result?;
+                let new = settled.iter().filter(|timed| timed.is_new);
+                let new = new.map(|timed| timed.recorded_at);
+                known.append(new, now, origin.receipt.as_ref(), position.sequence());
+                *track = Some(known);
+                return Ok((accepted, position));
+            }
+        }
+    }
+    Err(AppendError::Conflict.into())
+}
+
+/// Since when the person's track must be known.
+fn needed(fixes: &[Fix], receipt: Option<&Receipt>, now: DateTime<Utc>) -> DateTime<Utc> {
+    let oldest = fixes.iter().filter_map(|fix| fix.recorded_at).min();
+    let since = Known::needed(oldest.unwrap_or(now).min(now));
+    match receipt {
+        Some(_) => since.min(now - TimeDelta::days(1)),
+        None => since,
+    }
+}
+
+/// The fixes as a first request with the same `Idempotency-Key` sent them: those without a time
+/// were given one then.
+fn same_times(
+    app: &App,
+    known: &Known,
+    fixes: &[Fix],
+    receipt: Option<&Receipt>,
+) -> Result<Vec<Fix>, CommandError<std::convert::Infallible>> {
+    let mut fixes = fixes.to_vec();
+    let Some(receipt) = receipt else {
+        return Ok(fixes);
+    };
+    let named: Vec<_> = fixes.iter().filter_map(|fix| fix.recorded_at).collect();
+    let mut given = Vec::new();
+    for (fix, sent, earlier) in known.sent_with(&receipt.key) {
+        if !app.commands.is_fresh(sent) {
+            continue;
+        }
+        if earlier != receipt {
+            return Err(CommandError::OtherRequest);
+        }
+        if !named.contains(&fix) {
+            given.push(fix);
+        }
+    }
+    let without = fixes.iter_mut().filter(|fix| fix.recorded_at.is_none());
+    for (fix, time) in without.zip(given) {
+        fix.recorded_at = Some(time);
+    }
+    Ok(fixes)
+}
+
+fn accepted(app: &App, account: AccountId, recorded_at: DateTime<Utc>) -> Accepted {
+    let account = account.0.to_be_bytes();
+    let micros = recorded_at.timestamp_micros().to_be_bytes();
+    let keyring = app.commands.log().keyring();
+    let id = keyring.derived_uuid("fix", &[&account, &micros]);
+    Accepted { id, recorded_at }
+}
+
+async fn events(
+    app: &App,
+    account: AccountId,
+    settled: &[Timed<'_>],
+    accepted: &[Accepted],
+    origin: &Origin,
+    now: DateTime<Utc>,
+) -> Result<Vec<NewEvent>, CommandError<std::convert::Infallible>> {
+    let mut events = Vec::new();
+    for (timed, accepted) in settled.iter().zip(accepted) {
+        if !timed.is_new {
+            continue;
+        }
+        let personal = timed.fix.personal().to_string();
+        let vault = app.commands.log().vault();
+        let sealed = vault.seal(&Owner::Account(account), &personal).await?;
+        events.push(NewEvent {
+            id: EventId(accepted.id),
+            time: now,
+            event: Event::LocationUpdated(Updated {
+                user_id: account,
+                recorded_at: timed.recorded_at,
+                sealed,
+            }),
+            context: origin.context.clone(),
+            receipt: origin.receipt.clone(),
+        });
+    }
+    Ok(events)
+}

@@ -1,0 +1,28 @@
+//! Calls for help.
+
+mod answer;
+mod trigger;
+
+use axum::Router;
+use axum::routing::post;
+use event_log::SYSTEM_ORG;
+use schemas::{AggregateType, OrgId, SosId, StreamId};
+
+use crate::App;
+
+pub(crate) fn router() -> Router<App> {
+    Router::new()
+        .route("/sos/trigger", post(trigger::trigger_sos))
+        .route("/sos/{id}/acknowledge", post(answer::acknowledge_sos))
+        .route("/sos/{id}/resolve", post(answer::resolve_sos))
+}
+
+/// A person's own part of the log, where every call stands.
+fn own(id: &SosId) -> StreamId {
+    of_org(&OrgId::from(SYSTEM_ORG), id)
+}
+
+/// An organization's part, where the calls of its circles' members stand too.
+fn of_org(org: &OrgId, id: &SosId) -> StreamId {
+    StreamId::new(org, AggregateType::Sos, id.as_str())
+}
