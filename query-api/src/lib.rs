@@ -4,9 +4,11 @@
 //! the position that the caller names, and gives the organization that every query filters by.
 
 mod business;
+mod circles;
 pub mod exports;
 pub mod feed;
 mod keys;
+mod locations;
 mod paging;
 mod progress;
 mod reading;
@@ -35,6 +37,8 @@ use self::state::State;
 
 /// Paths that take commands only.
 const COMMANDS: &[&str] = &[
+    "/api/v1/circles",
+    "/api/v1/circles/{id}/invites",
     "/api/v1/keys/{id}",
     "/api/v1/records/clients",
     "/api/v1/records/companies",
@@ -45,6 +49,16 @@ const COMMANDS: &[&str] = &[
     "/api/v1/runs/{run_id}/cancel",
     "/api/v1/workflows//trigger",
     "/api/v1/workflows/{id}/trigger",
+    "/circles/join",
+    "/circles/{id}/invites",
+    "/circles/{id}/members/me",
+    "/circles/{id}/places/{place_id}",
+    "/location/pause",
+    "/location/resume",
+    "/location/update",
+    "/sos/trigger",
+    "/sos/{id}/acknowledge",
+    "/sos/{id}/resolve",
 ];
 
 /// What reads need.
@@ -89,9 +103,11 @@ fn state_of(dependencies: Dependencies) -> State {
 fn routes(state: State) -> Router {
     Router::new()
         .merge(business::router())
+        .merge(circles::router())
         .merge(exports::router())
         .merge(feed::router())
         .merge(keys::router())
+        .merge(locations::router())
         .merge(records::router())
         .merge(runs::router())
         .merge(webhooks::router())

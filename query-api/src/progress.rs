@@ -50,6 +50,9 @@ projections! {
     Orders = "orders" in Events,
     Leads = "leads" in Events,
     Clients = "clients" in Events,
+    Accounts = "accounts" in Events,
+    Circles = "circles" in Events,
+    Positions = "positions" in Locations,
     Deliveries = "deliveries" in Deliveries,
 }
 

@@ -1,13 +1,13 @@
 //! What a read is asked through.
 
-use access::{Authorized, ScopeMarker};
+use access::{AccountToken, Authorized, ScopeMarker};
 use axum::RequestPartsExt;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 use event_log::{EventLog, Position};
-use schemas::OrgId;
+use schemas::{AccountId, OrgId};
 use service::HttpError;
 use sqlx::PgPool;
 
@@ -22,6 +22,17 @@ const MIN_POSITION: &str = "waypost-min-position";
 /// wait, and every query takes the caller's organization from here.
 pub(crate) struct Reading<S> {
     caller: Authorized<S>,
+    models: Models,
+}
+
+/// The same by a person, whose own queries begin with whom they may see.
+pub(crate) struct PersonalReading {
+    caller: AccountToken,
+    models: Models,
+}
+
+/// The way to the read models.
+struct Models {
     least: Result<Vec<Position>, HttpError>,
     state: State,
 }
@@ -35,6 +46,31 @@ impl<S> Reading<S> {
     /// The read models, once the projections that are read from have reached the position that
     /// the caller named.
     pub(crate) async fn models(&self, projections: &[Projection]) -> Result<&PgPool, HttpError> {
+        self.models.reached(projections).await
+    }
+}
+
+impl PersonalReading {
+    /// Who asks.
+    pub(crate) fn account(&self) -> AccountId {
+        self.caller.account_id
+    }
+
+    /// The read models, as in [`Reading::models`].
+    pub(crate) async fn models(&self, projections: &[Projection]) -> Result<&PgPool, HttpError> {
+        self.models.reached(projections).await
+    }
+}
+
+impl Models {
+    fn of(parts: &Parts, state: &State) -> Self {
+        Self {
+            least: positions(&parts.headers, &state.log),
+            state: state.clone(),
+        }
+    }
+
+    async fn reached(&self, projections: &[Projection]) -> Result<&PgPool, HttpError> {
         let state = &self.state;
         for position in self.least.as_ref().map_err(Clone::clone)? {
             let patience = state.position_wait;
@@ -53,11 +89,18 @@ impl<S: ScopeMarker> FromRequestParts<State> for Reading<S> {
 
     async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, HttpError> {
         let caller = Authorized::from_request_parts(parts, state).await?;
-        Ok(Self {
-            caller,
-            least: positions(&parts.headers, &state.log),
-            state: state.clone(),
-        })
+        let models = Models::of(parts, state);
+        Ok(Self { caller, models })
+    }
+}
+
+impl FromRequestParts<State> for PersonalReading {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, HttpError> {
+        let caller = AccountToken::from_request_parts(parts, state).await?;
+        let models = Models::of(parts, state);
+        Ok(Self { caller, models })
     }
 }
 

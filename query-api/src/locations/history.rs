@@ -1,0 +1,128 @@
+//! `GET /location/history?user_id&from&to&limit`: where somebody was.
+
+use axum::Json;
+use axum::extract::State as AppState;
+use axum::http::Uri;
+use chrono::{DateTime, Utc};
+use schemas::AccountId;
+use service::HttpError;
+use sqlx::PgPool;
+
+use super::{PROJECTIONS, Position, Positions, bigint};
+use crate::paging::Parameters;
+use crate::reading::PersonalReading;
+use crate::state::State;
+
+const DEFAULT_LIMIT: i64 = 100;
+const MAX_LIMIT: i64 = 1_000;
+
+/// What is asked for.
+struct Asked {
+    from: Option<DateTime<Utc>>,
+    to: Option<DateTime<Utc>>,
+    limit: i64,
+}
+
+impl Asked {
+    fn read(parameters: &Parameters) -> Result<Self, HttpError> {
+        let limit = parameters.count("limit", DEFAULT_LIMIT)?;
+        if limit > MAX_LIMIT {
+            let message = format!("limit must be {MAX_LIMIT} or less, which {limit} is not");
+            return Err(HttpError::bad_request(message));
+        }
+        Ok(Self {
+            from: time(parameters, "from")?,
+            to: time(parameters, "to")?,
+            limit,
+        })
+    }
+}
+
+fn time(parameters: &Parameters, name: &str) -> Result<Option<DateTime<Utc>>, HttpError> {
+    let Some(text) = parameters.one(name)? else {
+        return Ok(None);
+    };
+    // An unescaped `+` of an offset arrives as a space.
+    let time = DateTime::parse_from_rfc3339(&text.replace(' ', "+"));
+    let time = time.map_err(|_| {
+        let form = "must be an RFC 3339 time such as 2026-11-21T09:30:00Z";
+        HttpError::bad_request(format!("{name} {form}"))
+    })?;
+    Ok(Some(time.to_utc()))
+}
+
+/// The person asked for; oneself where nobody is named.
+fn subject(parameters: &Parameters, viewer: AccountId) -> Result<AccountId, HttpError> {
+    match parameters.one("user_id")? {
+        None => Ok(viewer),
+        Some(text) => {
+            let id = text.parse().ok().filter(|id| *id >= 1);
+            let id = id.ok_or_else(|| HttpError::bad_request("user_id must be a person's id"))?;
+            Ok(AccountId(id))
+        }
+    }
+}
+
+pub(super) async fn get_history(
+    reading: PersonalReading,
+    AppState(state): AppState<State>,
+    uri: Uri,
+) -> Result<Json<Positions>, HttpError> {
+    let parameters = Parameters::of(&uri)?;
+    let viewer = reading.account();
+    let subject = subject(&parameters, viewer)?;
+    let models = reading.models(PROJECTIONS).await?;
+    if !are_connected(viewer, subject, models).await? {
+        return Err(HttpError::forbidden("you may not see this person"));
+    }
+    let asked = Asked::read(&parameters)?;
+    let data = find_history(viewer, subject, &asked, state.clock.now(), models).await?;
+    Ok(Json(Positions { data }))
+}
+
+/// Whether both are in a circle. Somebody who is not there is like a stranger.
+async fn are_connected(
+    viewer: AccountId,
+    subject: AccountId,
+    models: &PgPool,
+) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT $1::bigint = $2::bigint OR EXISTS (
+               SELECT FROM circle_members AS mine JOIN circle_members AS theirs USING (circle_id)
+               WHERE mine.account_id = $1 AND theirs.account_id = $2
+                 AND mine.left_at IS NULL AND theirs.left_at IS NULL
+           ) AS "connected!""#,
+        bigint(viewer),
+        bigint(subject),
+    )
+    .fetch_one(models)
+    .await
+}
+
+async fn find_history(
+    viewer: AccountId,
+    subject: AccountId,
+    asked: &Asked,
+    now: DateTime<Utc>,
+    models: &PgPool,
+) -> Result<Vec<Position>, sqlx::Error> {
+    sqlx::query_as!(
+        Position,
+        r#"SELECT person.account_id AS user_id, person.name, fix.lat, fix.lng, fix.accuracy,
+                  fix.speed, fix.place_name, fix.battery, fix.recorded_at
+           FROM positions AS fix JOIN accounts AS person USING (account_id)
+           WHERE fix.account_id = $2
+             AND fix.recorded_at >= coalesce($3::timestamptz, '-infinity')
+             AND fix.recorded_at <= coalesce($4::timestamptz, 'infinity')
+             AND may_see_fix($1, $2, fix.recorded_at, $5)
+           ORDER BY fix.recorded_at DESC LIMIT $6"#,
+        bigint(viewer),
+        bigint(subject),
+        asked.from,
+        asked.to,
+        now,
+        asked.limit,
+    )
+    .fetch_all(models)
+    .await
+}

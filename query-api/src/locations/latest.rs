@@ -1,0 +1,53 @@
+//! `GET /location/latest`: where everyone in the caller's circles was last seen.
+
+use axum::Json;
+use axum::extract::State as AppState;
+use chrono::{DateTime, Utc};
+use schemas::AccountId;
+use service::HttpError;
+use sqlx::PgPool;
+
+use super::{PROJECTIONS, Position, Positions, bigint};
+use crate::reading::PersonalReading;
+use crate::state::State;
+
+pub(super) async fn get_latest(
+    reading: PersonalReading,
+    AppState(state): AppState<State>,
+) -> Result<Json<Positions>, HttpError> {
+    let models = reading.models(PROJECTIONS).await?;
+    let data = find_latest(reading.account(), state.clock.now(), models).await?;
+    Ok(Json(Positions { data }))
+}
+
+/// The newest fix of each person that the viewer may see; one that came late is none.
+async fn find_latest(
+    viewer: AccountId,
+    now: DateTime<Utc>,
+    models: &PgPool,
+) -> Result<Vec<Position>, sqlx::Error> {
+    sqlx::query_as!(
+        Position,
+        r#"SELECT person.account_id AS "user_id!", person.name, fix.lat AS "lat!", fix.lng AS "lng!",
+                  fix.accuracy, fix.speed, fix.place_name, fix.battery,
+                  fix.recorded_at AS "recorded_at!"
+           FROM (
+               SELECT theirs.account_id
+               FROM circle_members AS mine JOIN circle_members AS theirs USING (circle_id)
+               WHERE mine.account_id = $1 AND mine.left_at IS NULL AND theirs.left_at IS NULL
+               UNION SELECT $1
+           ) AS near
+           JOIN accounts AS person USING (account_id)
+           CROSS JOIN LATERAL (
+               SELECT * FROM positions AS p
+               WHERE p.account_id = person.account_id
+                 AND may_see_fix($1, p.account_id, p.recorded_at, $2)
+               ORDER BY p.recorded_at DESC LIMIT 1
+           ) AS fix
+           ORDER BY fix.recorded_at DESC, person.account_id"#,
+        bigint(viewer),
+        now,
+    )
+    .fetch_all(models)
+    .await
+}

@@ -1,0 +1,50 @@
+//! Where persons are and were, for those who may see it.
+
+mod history;
+mod latest;
+
+use axum::Router;
+use axum::routing::get;
+use chrono::{DateTime, Utc};
+use schemas::AccountId;
+use serde::Serialize;
+
+use crate::progress::Projection;
+use crate::state::State;
+
+pub(crate) fn router() -> Router<State> {
+    Router::new()
+        .route("/location/latest", get(latest::get_latest))
+        .route("/location/history", get(history::get_history))
+}
+
+/// What every answer about positions is read from.
+const PROJECTIONS: &[Projection] = &[
+    Projection::Accounts,
+    Projection::Circles,
+    Projection::Positions,
+];
+
+/// An account as Postgres keeps it; below 2^53, it always fits.
+pub(crate) fn bigint(account: AccountId) -> i64 {
+    i64::try_from(account.0).unwrap_or(i64::MAX)
+}
+
+#[derive(Debug, Serialize)]
+struct Positions {
+    data: Vec<Position>,
+}
+
+/// Where a person was.
+#[derive(Debug, Serialize)]
+struct Position {
+    user_id: i64,
+    name: String,
+    lat: f64,
+    lng: f64,
+    accuracy: Option<f64>,
+    speed: Option<f64>,
+    place_name: Option<String>,
+    battery: Option<f64>,
+    recorded_at: DateTime<Utc>,
+}
