@@ -30,6 +30,50 @@ async fn a_contact_has_all_its_fields() {
 }
 
 #[tokio::test]
+async fn what_is_within_a_record_reads_as_an_object() {
+    let house = House::open().await;
+    house
+        .execute(
+            "INSERT INTO orders VALUES ($1, 'o', '7', 'ACTIVE', -5, NULL, 'Ada', NULL, NULL,
+             '2026-11-21T14:09:33Z', '2026-11-21T14:09:33.125Z')",
+        )
+        .await;
+    assert_eq!(
+        house.get("/api/v1/records/orders/o").await.json(),
+        json!({
+            "id": "o", "orderNumber": "7", "status": "ACTIVE", "amount": -5, "plan": null,
+            "client": {"name": "Ada", "email": null}, "product": {"name": null},
+            "createdAt": "2026-11-21T14:09:33Z", "updatedAt": "2026-11-21T14:09:33.125Z",
+        })
+    );
+    house.close().await;
+}
+
+#[tokio::test]
+async fn a_probability_reads_as_it_was_written() {
+    let house = House::open().await;
+    house
+        .execute(
+            "INSERT INTO deals (org_id, id, title, probability, expected_close_date, created_at,
+                 updated_at)
+             SELECT $1, id, 'T', id::double precision, '2026-02-28', now(), now()
+             FROM UNNEST('{50,62.5,0,100}'::text[]) AS written (id)",
+        )
+        .await;
+    for written in ["50", "62.5", "0", "100"] {
+        let path = format!("/api/v1/records/deals/{written}");
+        let deal = house.get(&path).await;
+        let text = deal.text();
+        assert!(
+            text.contains(&format!("\"probability\":{written},")),
+            "{text}"
+        );
+        assert_eq!(deal.json()["expectedCloseDate"], "2026-02-28");
+    }
+    house.close().await;
+}
+
+#[tokio::test]
 async fn a_run_is_shown_as_it_was_recorded() {
     let house = House::open().await;
     house
