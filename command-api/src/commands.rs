@@ -10,6 +10,7 @@ use event_log::{AppendError, Commit, EventLog, Expected, Position, ReadError, Wr
 use schemas::{Context, Event, NewEvent, Receipt, Recorded, StreamId, claim::Claimed};
 use service::{Clock, RequestContext};
 
+use crate::accounts::Passwords;
 use crate::{CommandError, Random};
 
 /// How often a decision is taken anew before giving up; more than once is rare.
@@ -21,6 +22,7 @@ pub struct Commands {
     log: EventLog,
     clock: Arc<dyn Clock>,
     pub(crate) random: Random,
+    pub(crate) passwords: Passwords,
     /// How long a repeat with the same `Idempotency-Key` gets the first answer.
     receipts_last: Duration,
 }
@@ -127,6 +129,7 @@ impl Commands {
             log,
             clock: Arc::new(service::SystemClock),
             random: Random::default(),
+            passwords: Passwords::default(),
             receipts_last: Duration::from_hours(24),
         }
     }
@@ -144,6 +147,12 @@ impl Commands {
             receipts_last,
             ..self
         }
+    }
+
+    /// The same with another way to hash passwords.
+    #[must_use]
+    pub fn with_passwords(self, passwords: Passwords) -> Self {
+        Self { passwords, ..self }
     }
 
     /// The log that it works on.

@@ -1,6 +1,6 @@
 //! What a command can fail with, and how HTTP says it.
 
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode, header};
 use domain::{FieldError, Invalid};
 use event_log::{AppendError, ReadError, VaultError};
 use service::HttpError;
@@ -19,7 +19,7 @@ pub enum CommandError<R> {
     Log(#[from] LogError),
 }
 
-/// Why the log could not be asked or written.
+/// Why the log could not be asked or written, or something else that a command stands on failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// It does not answer; whether something was written is unknown.
@@ -28,6 +28,9 @@ pub enum LogError {
     /// Others kept changing the same thing.
     #[error("others keep changing the same thing")]
     Busy,
+    /// Too many passwords wait to be hashed.
+    #[error("too many passwords wait to be hashed")]
+    Overloaded,
     /// More than one event can hold.
     #[error("too large for the log")]
     TooLarge,
@@ -92,6 +95,10 @@ impl From<LogError> for HttpError {
             }
             LogError::Busy => {
                 Self::conflict("others keep changing this at the same time; try again")
+            }
+            LogError::Overloaded => {
+                Self::unavailable("too many persons sign in at once; try again in a moment")
+                    .with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
             }
             LogError::TooLarge => {
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, "the request is too large")

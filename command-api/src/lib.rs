@@ -64,6 +64,8 @@ pub struct Dependencies {
     pub access: Access,
     /// What is known of workflows.
     pub workflows: workflows::Directory,
+    /// What accounts stand on.
+    pub accounts: accounts::Accounts,
     /// What is known of circles.
     pub circles: circles::Directory,
     /// What tells the time.
@@ -81,6 +83,7 @@ pub(crate) struct App(Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) commands: Commands,
     pub(crate) access: Access,
+    pub(crate) accounts: accounts::Accounts,
     pub(crate) workflows: workflows::Directory,
     pub(crate) circles: circles::Directory,
     pub(crate) tracks: locations::Tracks,
@@ -107,10 +110,12 @@ impl FromRef<App> for Access {
 pub fn router(dependencies: Dependencies) -> Router {
     let commands = Commands::new(dependencies.log)
         .with_clock(dependencies.clock)
-        .with_receipts_lasting(dependencies.settings.idempotency);
+        .with_receipts_lasting(dependencies.settings.idempotency)
+        .with_passwords(dependencies.accounts.passwords());
     let app = App(Arc::new(Inner {
         commands,
         access: dependencies.access,
+        accounts: dependencies.accounts,
         workflows: dependencies.workflows,
         circles: dependencies.circles,
         tracks: locations::Tracks::default(),
@@ -119,6 +124,7 @@ pub fn router(dependencies: Dependencies) -> Router {
         private_targets: dependencies.allow_private_targets,
     }));
     Router::new()
+        .merge(accounts::router())
         .merge(circles::router())
         .merge(keys::router())
         .merge(locations::router())

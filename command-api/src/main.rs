@@ -6,6 +6,7 @@ use std::sync::Arc;
 use access::{Access, LimitSettings};
 use clap::Parser;
 use clap::builder::FalseyValueParser;
+use command_api::accounts::{AccountSettings, Accounts};
 use command_api::{CommandSettings, Dependencies, circles, workflows};
 use event_log::{EventLog, Keyring, LogSettings};
 use service::settings::{CommonSettings, DatabaseSettings, HttpSettings};
@@ -27,6 +28,8 @@ struct Cli {
     limits: LimitSettings,
     #[command(flatten)]
     commands: CommandSettings,
+    #[command(flatten)]
+    accounts: AccountSettings,
     /// Lets webhooks point at private addresses: `WAYPOST_ALLOW_PRIVATE_TARGETS`, 0.
     #[arg(
         long,
@@ -57,9 +60,11 @@ async fn start(cli: Cli) -> Result<(), Box<dyn std::error::Error + Send + Sync>>
     let access = Access::start(&log, &pool, cli.limits, clock.clone(), shutdown.clone()).await?;
     let workflows = workflows::Directory::start(log.clone(), shutdown.clone()).await?;
     let circles = circles::Directory::start(log.clone(), shutdown.clone()).await?;
+    let accounts = Accounts::new(cli.accounts, pool, log.keyring(), &cli.common.home)?;
     let dependencies = Dependencies {
         log,
         access,
+        accounts,
         workflows,
         circles,
         clock,

@@ -46,6 +46,18 @@ impl Random {
         EventId(self.id_at(now))
     }
 
+    /// So many decimal digits, each of equal chance.
+    pub fn digits<const N: usize>(&self) -> String {
+        let mut text = String::with_capacity(N);
+        while text.len() < N {
+            // The bytes beyond the last multiple of 10 would favour the first digits.
+            let fair = self.bytes::<16>().into_iter().filter(|byte| *byte < 250);
+            let some = fair.map(|byte| char::from(b'0' + byte % 10));
+            text.extend(some.take(N - text.len()));
+        }
+        text
+    }
+
     /// Characters of `[0-9A-Za-z]`, each of equal chance.
     pub fn letters(&self, length: usize) -> String {
         const LETTERS: &[u8; 62] =
@@ -70,6 +82,14 @@ mod tests {
         let text = Random::default().letters(100);
         assert_eq!(text.len(), 100);
         assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+    }
+
+    #[test]
+    fn digits_are_as_many_as_asked_for_and_all_of_them_come() {
+        let text: String = (0..100).map(|_| Random::default().digits::<6>()).collect();
+        assert_eq!(text.len(), 600);
+        assert!(('0'..='9').all(|digit| text.contains(digit)));
+        assert!(text.bytes().all(|byte| byte.is_ascii_digit()));
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub async fn serve(
             tracing::debug!(%error, "A connection stays without TCP_NODELAY");
         }
     });
+    // Who slows down guessing has to know where a request comes from.
+    let router = router.into_make_service_with_connect_info::<SocketAddr>();
     let server = axum::serve(listener, router)
         .with_graceful_shutdown(shutdown.clone().cancelled_owned())
         .into_future();

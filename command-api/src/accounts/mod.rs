@@ -1,3 +1,124 @@
-//! Persons' accounts.
+//! Persons' accounts: opening one, signing in and out, phone numbers and their one-time codes.
 
-pub(crate) mod password;
+mod address;
+mod change_password;
+mod codes;
+mod forget;
+mod login;
+mod logout;
+mod password;
+mod register;
+mod send_code;
+mod sender;
+mod session;
+mod settings;
+pub(crate) mod stored;
+mod throttle;
+mod tier;
+mod verify_code;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use access::{Access, Person};
+use axum::Router;
+use axum::routing::post;
+use event_log::Keyring;
+use sqlx::PgPool;
+
+use crate::App;
+
+pub use forget::{ForgetError, Forgotten, forget};
+pub use password::Passwords;
+pub use register::{OpenError, open};
+pub use sender::SendError;
+pub use settings::{AccountSettings, SmsSettings};
+pub use tier::{NoAccount, Tiered, set_tier};
+
+use codes::Codes;
+use sender::Sender;
+use throttle::{Throttle, Throttles};
+
+/// How long this process may take to learn that a token has ended.
+const LEARNING: Duration = Duration::from_millis(500);
+
+/// What accounts stand on beside the log. Clones are the same.
+#[derive(Clone)]
+pub struct Accounts(Arc<Inner>);
+
+struct Inner {
+    settings: AccountSettings,
+    passwords: Passwords,
+    codes: Codes,
+    sender: Sender,
+    throttles: Throttles,
+}
+
+impl Accounts {
+    /// Codes live in the database of `pool`, and leave through the outbox in `home` where the
+    /// settings name no other way.
+    pub fn new(
+        settings: AccountSettings,
+        pool: PgPool,
+        keyring: &Keyring,
+        home: &Path,
+    ) -> Result<Self, SendError> {
+        let window = settings.failures_within;
+        let throttles = Throttles::new(
+            Throttle::new(settings.failures_per_address, window),
+            Throttle::new(settings.failures_per_account, window),
+        );
+        Ok(Self(Arc::new(Inner {
+            passwords: settings.passwords(),
+            codes: Codes::new(pool, keyring.clone()),
+            sender: Sender::new(&settings.sms, home)?,
+            throttles,
+            settings,
+        })))
+    }
+
+    /// What hashes passwords.
+    pub(crate) fn passwords(&self) -> Passwords {
+        self.0.passwords.clone()
+    }
+
+    fn settings(&self) -> &AccountSettings {
+        &self.0.settings
+    }
+
+    fn codes(&self) -> &Codes {
+        &self.0.codes
+    }
+
+    fn sender(&self) -> &Sender {
+        &self.0.sender
+    }
+
+    fn throttles(&self) -> &Throttles {
+        &self.0.throttles
+    }
+}
+
+pub(crate) fn router() -> Router<App> {
+    Router::new()
+        .route("/auth/register", post(register::register_account))
+        .route("/auth/login", post(login::sign_in))
+        .route("/auth/logout", post(logout::sign_out))
+        .route("/auth/password", post(change_password::change_password))
+        .route("/auth/otp/send", post(send_code::send_code))
+        .route("/auth/otp/verify", post(verify_code::verify_code))
+}
+
+/// Whoever ends a token may rely on its end at once: waits a moment until this process has learned
+/// of it.
+async fn until_ended(access: &Access, person: &Person) {
+    let known = async {
+        while access.person_is_good(person) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    if tokio::time::timeout(LEARNING, known).await.is_err() {
+        tracing::warn!("The end of a token is not known here yet");
+    }
+}

@@ -2,13 +2,11 @@
 
 use domain::account::Email;
 use domain::{FieldError, organization};
-use event_log::{AppendError, Commit, Expected, Owner, Write};
-use schemas::account::Registered;
-use schemas::claim::Claimed;
-use schemas::{AccountId, AggregateType, Event, OrgId, Recorded, StreamId};
+use event_log::{AppendError, Commit, Expected, Write};
+use schemas::{AggregateType, Event, OrgId, StreamId};
 use serde::Serialize;
 
-use crate::accounts::password;
+use crate::accounts::stored::{Claim, Opening, new_account_id};
 use crate::commands::ATTEMPTS;
 use crate::{CommandError, Commands, Done, LogError, Origin};
 
@@ -85,49 +83,27 @@ impl<'c> Founding<'c> {
 
     /// Adds the owner, with an account where the address has none; answers with its password.
     async fn add_owner(&mut self, email: &Email) -> Result<Option<String>, LogError> {
-        let claim = self.commands.log().claim("email", email.as_str());
-        let last = self.commands.log().last(&claim).await?;
-        if let Some(holder) = last.as_ref().and_then(holder) {
+        let claim = Claim::of_email(self.commands, email).await?;
+        if let Some(holder) = claim.holder() {
             self.events.push(organization::add_owner(holder));
             return Ok(None);
         }
-        let account_id = new_account_id(self.commands);
+        let id = new_account_id(self.commands);
         let password = self.commands.random.letters(PASSWORD_LETTERS);
-        let registered = self.registered(account_id, email, &password).await?;
-        let account = account_stream(account_id);
-        self.write(account, Expected::Empty, registered);
-        let holder = account_id.to_string();
-        let expected = Expected::after(last.map(|last| last.sequence));
-        self.write(claim, expected, Event::ClaimClaimed(Claimed { holder }));
-        self.events.push(organization::add_owner(account_id));
+        let hashing = &self.commands.passwords;
+        let hash = hashing.hash(&self.commands.random, password.clone());
+        let opening = Opening {
+            id,
+            // Nobody has told the name.
+            name: email.as_str(),
+            email,
+            password_hash: &hash.await?,
+            phone: None,
+        };
+        let writes = opening.writes(self.commands, self.origin, &claim).await?;
+        self.others.extend(writes);
+        self.events.push(organization::add_owner(id));
         Ok(Some(password))
-    }
-
-    async fn registered(
-        &self,
-        account_id: AccountId,
-        email: &Email,
-        password: &str,
-    ) -> Result<Event, LogError> {
-        let hash = password::hash(self.commands, password.to_owned()).await?;
-        let (vault, owner) = (self.commands.log().vault(), Owner::Account(account_id));
-        Ok(Event::AccountRegistered(Registered {
-            account_id,
-            // Nobody has told the name; the owner can change it.
-            name: vault.seal(&owner, email.as_str()).await?,
-            email: vault.seal(&owner, email.as_str()).await?,
-            password_hash: vault.seal(&owner, &hash).await?,
-        }))
-    }
-
-    fn write(&mut self, stream: StreamId, expected: Expected, event: Event) {
-        let now = self.commands.now();
-        let events = vec![self.commands.new_event(self.origin, now, event)];
-        self.others.push(Write {
-            stream,
-            expected,
-            events,
-        });
     }
 
     fn into_commit(self) -> Commit {
@@ -141,23 +117,4 @@ impl<'c> Founding<'c> {
         });
         Commit { writes }
     }
-}
-
-/// Who holds a claimed address.
-fn holder(claim: &Recorded) -> Option<AccountId> {
-    match &claim.event {
-        Event::ClaimClaimed(Claimed { holder }) => holder.parse().ok().map(AccountId),
-        _ => None,
-    }
-}
-
-/// A random positive number below 2^53, which every JSON reader keeps exactly.
-fn new_account_id(commands: &Commands) -> AccountId {
-    let bits = u64::from_be_bytes(commands.random.bytes()) >> 11;
-    AccountId(bits.max(1))
-}
-
-fn account_stream(id: AccountId) -> StreamId {
-    let org = OrgId::from(event_log::SYSTEM_ORG);
-    StreamId::new(&org, AggregateType::Account, id.to_string())
 }

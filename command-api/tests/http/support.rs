@@ -7,7 +7,10 @@ use access::{Access, LimitSettings};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
-use command_api::{CommandSettings, Commands, Dependencies, Origin, circles, keys, workflows};
+use command_api::accounts::{AccountSettings, Accounts};
+use command_api::{
+    CommandSettings, Commands, Dependencies, Origin, circles, keys, workflows,
+};
 use domain::key::Request as KeyRequest;
 use event_log::{EventLog, Keyring, LogSettings};
 use futures::StreamExt as _;
@@ -126,9 +129,13 @@ impl House {
         let directory = workflows::Directory::start(log.clone(), shutdown.clone()).await;
         let circles = circles::Directory::start(log.clone(), shutdown.clone());
         let commands = Commands::new(log.clone());
+        let settings = AccountSettings::default();
+        let home = std::env::temp_dir();
+        let accounts = Accounts::new(settings, pool, log.keyring(), &home).unwrap();
         let router = command_api::router(Dependencies {
             log,
             access: access.clone(),
+            accounts,
             workflows: directory.unwrap(),
             circles: circles.await.unwrap(),
             clock,

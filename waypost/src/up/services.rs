@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use access::{Access, LimitSettings};
 use axum::Router;
+use command_api::accounts::{AccountSettings, Accounts};
 use command_api::{CommandSettings, Commands};
 use event_log::{Durability, EventLog, Keyring, LogSettings};
 use projector::ProjectorSettings;
@@ -26,6 +27,8 @@ pub(super) struct Settings {
     limits: LimitSettings,
     #[command(flatten)]
     commands: CommandSettings,
+    #[command(flatten)]
+    accounts: AccountSettings,
     #[command(flatten)]
     queries: QuerySettings,
     #[command(flatten)]
@@ -93,9 +96,11 @@ impl Services {
         let workflows =
             command_api::workflows::Directory::start(log.clone(), shutdown.clone()).await?;
         let circles = command_api::circles::Directory::start(log.clone(), shutdown.clone()).await?;
+        let accounts = Accounts::new(settings.accounts, pool, log.keyring(), &common.home)?;
         let commands = command_api::router(command_api::Dependencies {
             log: log.clone(),
             access: access.clone(),
+            accounts,
             workflows,
             circles,
             clock: clock.clone(),

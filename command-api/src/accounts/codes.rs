@@ -1,0 +1,232 @@
+//! One-time codes, in Postgres: each step is one statement on one row, so that any number of
+//! processes agree.
+
+use std::time::Duration;
+
+use domain::account::Phone;
+use event_log::Keyring;
+use schemas::Receipt;
+use sqlx::PgPool;
+use sqlx::postgres::types::PgInterval;
+
+use super::settings::AccountSettings;
+use crate::Random;
+
+/// Rows that are past their time, swept away at each new code.
+const SWEPT_AT_ONCE: i64 = 100;
+
+/// What came of asking for a code.
+pub(super) enum Issue {
+    /// It is to be sent now.
+    New(String),
+    /// It was sent to the same request before, and is good for so much longer.
+    Repeat(Duration),
+    /// The same `Idempotency-Key` came with another request.
+    OtherRequest,
+    /// So many were sent lately that the next one has to wait.
+    TooMany(Duration),
+}
+
+/// What came of trying a code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trial {
+    Right,
+    /// Or used, or past its time, or tried too often.
+    Wrong,
+}
+
+/// The codes that are out.
+pub(super) struct Codes {
+    pool: PgPool,
+    keyring: Keyring,
+    random: Random,
+}
+
+impl Codes {
+    pub(super) fn new(pool: PgPool, keyring: Keyring) -> Self {
+        Self {
+            pool,
+            keyring,
+            random: Random::default(),
+        }
+    }
+
+    /// Makes a code for a number in place of the one before it, unless too many were made.
+    pub(super) async fn issue(
+        &self,
+        settings: &AccountSettings,
+        phone: &Phone,
+        receipt: Option<&Receipt>,
+    ) -> Result<Issue, sqlx::Error> {
+        let name = self.name(phone);
+        if let Some(repeated) = self.repeated(receipt).await? {
+            return Ok(repeated);
+        }
+        let code = self.random.digits::<6>();
+        let issued = sqlx::query_scalar!(
+            r#"
+            INSERT INTO one_time_codes AS known
+                (phone, code, tries_left, expires_at, sends, ends_at, receipt_key, fingerprint)
+            VALUES ($1, $2, $3, now() + $4::interval, ARRAY[now()],
+                    now() + greatest($4::interval, $5::interval), $7, $8)
+            ON CONFLICT (phone) DO UPDATE
+            SET code = excluded.code,
+                tries_left = excluded.tries_left,
+                expires_at = excluded.expires_at,
+                sends = array_append(
+                    ARRAY(SELECT sent FROM unnest(known.sends) AS sent WHERE sent > now() - $5::interval),
+                    now()
+                ),
+                ends_at = excluded.ends_at,
+                receipt_key = excluded.receipt_key,
+                fingerprint = excluded.fingerprint
+            WHERE (SELECT count(*) FROM unnest(known.sends) AS sent
+                   WHERE sent > now() - $5::interval) < $6
+              -- The same request at the same time: the first one's code is on its way.
+              AND (known.receipt_key = $7 AND known.expires_at > now()) IS NOT TRUE
+            RETURNING 1 AS "issued!"
+            "#,
+            name,
+            self.hash(&name, &code),
+            settings.code_tries,
+            interval(settings.code_life),
+            interval(settings.code_sends_within),
+            i64::from(settings.code_sends),
+            receipt.map(|receipt| receipt.key.as_str()),
+            receipt.map(|receipt| receipt.fingerprint.as_str()),
+        )
+        .fetch_optional(&self.pool)
+        .await?;
+        if issued.is_none() {
+            if let Some(repeated) = self.repeated(receipt).await? {
+                return Ok(repeated);
+            }
+            return Ok(Issue::TooMany(self.until_next(settings, &name).await?));
+        }
+        self.sweep().await?;
+        Ok(Issue::New(code))
+    }
+
+    /// Takes back a code that could not be sent.
+    pub(super) async fn withdraw(&self, phone: &Phone, code: &str) -> Result<(), sqlx::Error> {
+        let name = self.name(phone);
+        sqlx::query!(
+            "UPDATE one_time_codes
+             SET tries_left = 0, sends = trim_array(sends, 1), receipt_key = NULL
+             WHERE phone = $1 AND code = $2 AND cardinality(sends) > 0",
+            name,
+            self.hash(&name, code),
+        )
+        .execute(&self.pool)
+        .await?;
+        Ok(())
+    }
+
+    /// Tries a code. A right one is used up if it is of use; a wrong one counts.
+    pub(super) async fn try_code(
+        &self,
+        phone: &Phone,
+        code: &str,
+        of_use: bool,
+    ) -> Result<Trial, sqlx::Error> {
+        let name = self.name(phone);
+        let right = sqlx::query_scalar!(
+            r#"
+            UPDATE one_time_codes
+            SET tries_left = CASE
+                WHEN code <> $2 THEN tries_left - 1
+                WHEN $3 THEN 0
+                ELSE tries_left
+            END
+            WHERE phone = $1 AND tries_left > 0 AND expires_at > now()
+            RETURNING code = $2 AS "right!"
+            "#,
+            name,
+            self.hash(&name, code),
+            of_use,
+        )
+        .fetch_optional(&self.pool)
+        .await?;
+        Ok(match right {
+            Some(true) => Trial::Right,
+            Some(false) | None => Trial::Wrong,
+        })
+    }
+
+    async fn repeated(&self, receipt: Option<&Receipt>) -> Result<Option<Issue>, sqlx::Error> {
+        let Some(receipt) = receipt else {
+            return Ok(None);
+        };
+        let found = sqlx::query!(
+            r#"
+            SELECT fingerprint = $2 AS "same!",
+                   extract(epoch FROM expires_at - now())::double precision AS "left!"
+            FROM one_time_codes
+            WHERE receipt_key = $1 AND expires_at > now()
+            "#,
+            receipt.key,
+            receipt.fingerprint,
+        )
+        .fetch_optional(&self.pool)
+        .await?;
+        Ok(found.map(|found| {
+            if found.same {
+                Issue::Repeat(Duration::try_from_secs_f64(found.left).unwrap_or_default())
+            } else {
+                Issue::OtherRequest
+            }
+        }))
+    }
+
+    async fn until_next(
+        &self,
+        settings: &AccountSettings,
+        name: &str,
+    ) -> Result<Duration, sqlx::Error> {
+        let left = sqlx::query_scalar!(
+            r#"
+            SELECT extract(epoch FROM min(sent) + $2::interval - now())::double precision
+            FROM one_time_codes, unnest(sends) AS sent
+            WHERE phone = $1 AND sent > now() - $2::interval
+            "#,
+            name,
+            interval(settings.code_sends_within),
+        )
+        .fetch_one(&self.pool)
+        .await?;
+        Ok(Duration::try_from_secs_f64(left.unwrap_or(0.0)).unwrap_or_default())
+    }
+
+    async fn sweep(&self) -> Result<(), sqlx::Error> {
+        sqlx::query!(
+            "DELETE FROM one_time_codes WHERE phone IN (
+                 SELECT phone FROM one_time_codes WHERE ends_at <= now()
+                 LIMIT $1 FOR UPDATE SKIP LOCKED
+             )",
+            SWEPT_AT_ONCE,
+        )
+        .execute(&self.pool)
+        .await?;
+        Ok(())
+    }
+
+    /// The number as it stands in the table.
+    fn name(&self, phone: &Phone) -> String {
+        let parts = &[phone.as_str().as_bytes()];
+        self.keyring.keyed_hash("phone of a one-time code", parts)
+    }
+
+    /// A million codes are soon tried; without the installation's key that is of no use.
+    fn hash(&self, name: &str, code: &str) -> String {
+        let parts = &[name.as_bytes(), code.as_bytes()];
+        self.keyring.keyed_hash("one-time code", parts)
+    }
+}
+
+fn interval(duration: Duration) -> PgInterval {
+    PgInterval {
+        months: 0,
+        days: 0,
+        microseconds: i64::try_from(duration.as_micros()).unwrap_or(i64::MAX),
+    }
+}

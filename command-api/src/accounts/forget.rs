@@ -1,0 +1,84 @@
+//! Forgetting a person: what cannot be undone, in an order that may break off anywhere and be gone
+//! through again.
+
+use std::time::Duration;
+
+use domain::account::{Account, Email};
+use event_log::{AppendError, Commit, Expected, Owner, SYSTEM_ORG};
+use schemas::{AccountId, AggregateType, Event, OrgId, StreamId, account};
+
+use super::stored::{Claim, account_stream, phone_given_back, write};
+use super::tier::NoAccount;
+use crate::commands::ATTEMPTS;
+use crate::{CommandError, Commands, LogError, Origin};
+
+/// By then every process refuses the person's tokens, and nothing more is sealed for them.
+const SETTLING: Duration = Duration::from_secs(1);
+
+/// Why nobody was forgotten.
+pub type ForgetError = CommandError<NoAccount>;
+
+/// What was forgotten.
+#[derive(Clone, Copy, Debug)]
+pub struct Forgotten {
+    /// The account.
+    pub account: AccountId,
+    /// Events that were erased from the log.
+    pub events: u64,
+}
+
+/// Forgets the person with this address: tokens end, the key of all that was sealed for them is
+/// destroyed, their positions are erased, and what they held can be taken by others. Read models
+/// follow the event.
+pub async fn forget(
+    commands: &Commands,
+    origin: &Origin,
+    email: &Email,
+) -> Result<Forgotten, ForgetError> {
+    let address = Claim::of_email(commands, email).await?;
+    let id = address.holder().ok_or(CommandError::Refused(NoAccount))?;
+    say(commands, origin, id).await?;
+    tokio::time::sleep(SETTLING).await;
+    let events = destroy(commands, id).await?;
+    // Given back last: until then the address finds the account for another try.
+    let given_back = address.given_back_by(commands, origin, id);
+    if let Some(given_back) = given_back {
+        commands.log().commit(given_back.into()).await?;
+    }
+    Ok(Forgotten {
+        account: id,
+        events,
+    })
+}
+
+/// Writes down that the account is forgotten, and gives back its number while that can be read.
+async fn say(commands: &Commands, origin: &Origin, id: AccountId) -> Result<(), ForgetError> {
+    for _ in 0..ATTEMPTS {
+        let events = commands.log().load(&account_stream(id)).await?;
+        let account = Account::fold(&events).ok_or(CommandError::Refused(NoAccount))?;
+        if !account.is_open() {
+            return Ok(());
+        }
+        let forgotten = Event::AccountForgotten(account::Forgotten { account_id: id });
+        let expected = Expected::At(account.last_sequence);
+        let stream = account_stream(id);
+        let mut writes = vec![write(commands, origin, stream, expected, vec![forgotten])];
+        writes.extend(phone_given_back(commands, origin, &account).await?);
+        match commands.log().commit(Commit { writes }).await {
+            Err(AppendError::Conflict) => {}
+            result => {
+                result?;
+                return Ok(());
+            }
+        }
+    }
+    Err(AppendError::Conflict.into())
+}
+
+async fn destroy(commands: &Commands, id: AccountId) -> Result<u64, LogError> {
+    let log = commands.log();
+    log.vault().forget(&Owner::Account(id)).await?;
+    let org = OrgId::from(SYSTEM_ORG);
+    let track = StreamId::new(&org, AggregateType::Track, id.to_string());
+    Ok(log.erase(&track).await?)
+}

@@ -1,0 +1,64 @@
+//! `POST /auth/login`: an access token for an e-mail address and a password.
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use domain::account::{Account, Email, SignIn, may_be_password};
+use schemas::AccountId;
+use service::HttpError;
+
+use super::address::ClientAddress;
+use super::session::{NOT_KEPT, Session};
+use super::stored::{Claim, load, unseal};
+use crate::{App, Commands, LogError, body};
+
+/// Stands where there is no account, so that looking it up takes as long.
+const NOBODY: AccountId = AccountId(0);
+
+pub(super) async fn sign_in(
+    State(app): State<App>,
+    address: ClientAddress,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await?;
+    let SignIn { email, password } = body::read_as(&bytes, SignIn::parse)?;
+    let email = Email::parse(&email).ok();
+    let named = email.as_ref().map(Email::as_str);
+    let entered = app.accounts.throttles().enter(address.0, named)?;
+    let (account, hash) = find(&app.commands, email.as_ref()).await?;
+    let password = if may_be_password(&password) {
+        password
+    } else {
+        String::new()
+    };
+    let right = app.commands.passwords.verify(password, hash).await;
+    let session = match account {
+        Some(account) if right.map_err(LogError::from)? => Session::open(&app, &account).await?,
+        _ => None,
+    };
+    let session = session.ok_or_else(wrong)?;
+    entered.succeeded();
+    Ok((NOT_KEPT, Json(session)).into_response())
+}
+
+/// The one answer to an unknown address and a wrong password.
+fn wrong() -> HttpError {
+    HttpError::unauthorized("the e-mail address or the password is wrong")
+}
+
+/// The account of an address and its password's hash. The same steps are taken where there is none.
+async fn find(
+    commands: &Commands,
+    email: Option<&Email>,
+) -> Result<(Option<Account>, Option<String>), LogError> {
+    let holder = match email {
+        Some(email) => Claim::of_email(commands, email).await?.holder(),
+        None => None,
+    };
+    let account = load(commands, holder.unwrap_or(NOBODY)).await?;
+    let hash = match &account {
+        Some(account) => unseal(commands, account.id, &account.password_hash).await?,
+        None => None,
+    };
+    Ok((account, hash))
+}

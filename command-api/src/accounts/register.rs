@@ -1,0 +1,141 @@
+//! `POST /auth/register`: opens an account.
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use domain::account::{Account, Registration};
+use event_log::{AppendError, Commit};
+use schemas::{AccountId, Receipt};
+use service::{HttpError, RequestContext};
+
+use super::session::{NOT_KEPT, Session};
+use super::stored::{Claim, Opening, load, new_account_id, unseal};
+use crate::answer::position_header;
+use crate::commands::{ATTEMPTS, Earlier, Repeated};
+use crate::idempotency::IdempotencyKey;
+use crate::{App, CommandError, Commands, Done, LogError, Origin, body};
+
+/// Why no account was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// Somebody has one under this address.
+    #[error("there is an account with this e-mail address")]
+    EmailTaken,
+}
+
+impl crate::Refusal for OpenError {
+    fn into_http(self) -> HttpError {
+        HttpError::conflict(self.to_string())
+    }
+}
+
+/// Opens an account. A repeat with the same receipt and password finds the account that the first
+/// one opened.
+pub async fn open(
+    commands: &Commands,
+    origin: &Origin,
+    registration: &Registration,
+) -> Result<Done<AccountId>, CommandError<OpenError>> {
+    if let Earlier::Repeat(repeated) = commands.earlier(origin).await? {
+        return again(commands, registration, repeated).await;
+    }
+    let password = registration.password.clone();
+    let hash = commands.passwords.hash(&commands.random, password).await;
+    let hash = hash.map_err(LogError::from)?;
+    let opening = Opening {
+        id: new_account_id(commands),
+        name: &registration.name,
+        email: &registration.email,
+        password_hash: &hash,
+        phone: registration.phone.as_ref(),
+    };
+    for _ in 0..ATTEMPTS {
+        let slot = match commands.earlier(origin).await? {
+            Earlier::Repeat(repeated) => return again(commands, registration, repeated).await,
+            Earlier::None(slot) => slot,
+        };
+        let email = Claim::of_email(commands, &registration.email).await?;
+        if email.holder().is_some() {
+            return Err(CommandError::Refused(OpenError::EmailTaken));
+        }
+        let mut writes = opening.writes(commands, origin, &email).await?;
+        let holder = opening.id.to_string();
+        writes.extend(commands.claiming(origin, slot, &holder, commands.now()));
+        match commands.log().commit(Commit { writes }).await {
+            Err(AppendError::Conflict) => {}
+            result => {
+                let (answer, position) = (opening.id, result?);
+                return Ok(Done { answer, position });
+            }
+        }
+    }
+    Err(AppendError::Conflict.into())
+}
+
+/// A receipt says nothing of passwords, so that none can be guessed from it: a repeat shows that it
+/// has the first one's.
+async fn again(
+    commands: &Commands,
+    registration: &Registration,
+    repeated: Repeated,
+) -> Result<Done<AccountId>, CommandError<OpenError>> {
+    let account = account_of(commands, &repeated.holder).await?;
+    let hash = match &account {
+        Some(account) => unseal(commands, account.id, &account.first_password_hash).await?,
+        None => None,
+    };
+    let password = registration.password.clone();
+    let right = commands.passwords.verify(password, hash).await;
+    match account {
+        Some(account) if right.map_err(LogError::from)? => Ok(Done {
+            answer: account.id,
+            position: repeated.position,
+        }),
+        _ => Err(CommandError::OtherRequest),
+    }
+}
+
+/// The account that a claim names.
+pub(super) async fn account_of(
+    commands: &Commands,
+    holder: &str,
+) -> Result<Option<Account>, LogError> {
+    match holder.parse() {
+        Ok(id) => load(commands, AccountId(id)).await,
+        Err(_) => Ok(None),
+    }
+}
+
+pub(super) async fn register_account(
+    State(app): State<App>,
+    context: RequestContext,
+    idempotency_key: IdempotencyKey,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await?;
+    let registration = body::read_as(&bytes, Registration::parse)?;
+    let receipt = receipt(&app, &idempotency_key, &registration);
+    let origin = Origin::of(&context).with_receipt(receipt);
+    let done = open(&app.commands, &origin, &registration).await?;
+    let account = load(&app.commands, done.answer).await?;
+    let session = match &account {
+        Some(account) => Session::open(&app, account).await?,
+        None => None,
+    };
+    let gone = || HttpError::conflict("the account was forgotten meanwhile");
+    let session = session.ok_or_else(gone)?;
+    let position = position_header(done.position);
+    Ok((StatusCode::CREATED, position, NOT_KEPT, Json(session)).into_response())
+}
+
+fn receipt(app: &App, key: &IdempotencyKey, registration: &Registration) -> Option<Receipt> {
+    let phone = registration
+        .phone
+        .as_ref()
+        .map_or("", |phone| phone.as_str());
+    let (name, email) = (&registration.name, registration.email.as_str());
+    // Names are of one line, and so are addresses and numbers.
+    let told = format!("{name}\n{email}\n{phone}");
+    key.receipt_of_anybody(app.commands.log(), told.as_bytes())
+}

@@ -1,0 +1,59 @@
+//! What whoever signs in gets.
+
+use axum::http::header::{CACHE_CONTROL, HeaderName};
+use domain::account::Account;
+use schemas::TokenId;
+use serde::Serialize;
+
+use super::stored::unseal;
+use crate::{App, LogError};
+
+/// Answers that hold a token are for nobody else.
+pub(super) const NOT_KEPT: [(HeaderName, &str); 1] = [(CACHE_CONTROL, "no-store")];
+
+/// An access token and whose it is.
+#[derive(Clone, Serialize)]
+pub(super) struct Session {
+    access_token: String,
+    token_type: &'static str,
+    expires_in: u64,
+    user: User,
+}
+
+#[derive(Clone, Serialize)]
+struct User {
+    id: u64,
+    name: String,
+    email: String,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Session(…)")
+    }
+}
+
+impl Session {
+    /// Signs somebody in, unless the account was forgotten a moment ago.
+    pub(super) async fn open(app: &App, account: &Account) -> Result<Option<Self>, LogError> {
+        let commands = &app.commands;
+        let name = unseal(commands, account.id, &account.name).await?;
+        let email = unseal(commands, account.id, &account.email).await?;
+        let (Some(name), Some(email)) = (name, email) else {
+            return Ok(None);
+        };
+        let token = TokenId::from(commands.random.id());
+        let token = app.access.make_token(account.id, &token, account.passwords);
+        let user = User {
+            id: account.id.0,
+            name,
+            email,
+        };
+        Ok(Some(Self {
+            access_token: token.access_token,
+            token_type: "bearer",
+            expires_in: token.expires_in,
+            user,
+        }))
+    }
+}

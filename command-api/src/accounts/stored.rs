@@ -1,0 +1,209 @@
+//! Accounts as they stand in the log.
+
+use domain::account::{Account, Email, Phone};
+use event_log::{Expected, Owner, SYSTEM_ORG, VaultError, Write};
+use schemas::account::{PhoneNamed, Registered};
+use schemas::claim::{Claimed, Released};
+use schemas::{AccountId, AggregateType, Event, OrgId, Recorded, Sealed, StreamId};
+
+use crate::{Commands, LogError, Origin};
+
+/// The kind of claim by which an e-mail address belongs to one account.
+const EMAIL: &str = "email";
+/// The kind of claim by which a verified phone number belongs to one account.
+const PHONE: &str = "phone";
+/// The kind of claim that many may make: each is an account that was opened with the number.
+const NAMED_PHONE: &str = "named phone";
+
+/// An account's stream.
+pub(crate) fn account_stream(id: AccountId) -> StreamId {
+    let org = OrgId::from(SYSTEM_ORG);
+    StreamId::new(&org, AggregateType::Account, id.to_string())
+}
+
+/// A random positive number below 2^53, which every JSON reader keeps exactly.
+pub(crate) fn new_account_id(commands: &Commands) -> AccountId {
+    let bits = u64::from_be_bytes(commands.random.bytes()) >> 11;
+    AccountId(bits.max(1))
+}
+
+/// Who holds a claimed value.
+pub(crate) fn holder(claim: &Recorded) -> Option<AccountId> {
+    match &claim.event {
+        Event::ClaimClaimed(Claimed { holder }) => holder.parse().ok().map(AccountId),
+        _ => None,
+    }
+}
+
+/// A value that one account may hold, as it stands now.
+pub(crate) struct Claim {
+    pub(crate) stream: StreamId,
+    last: Option<Recorded>,
+}
+
+impl Claim {
+    async fn load(commands: &Commands, kind: &str, value: &str) -> Result<Self, LogError> {
+        let stream = commands.log().claim(kind, value);
+        let last = commands.log().last(&stream).await?;
+        Ok(Self { stream, last })
+    }
+
+    pub(crate) async fn of_email(commands: &Commands, email: &Email) -> Result<Self, LogError> {
+        Self::load(commands, EMAIL, email.as_str()).await
+    }
+
+    pub(crate) async fn of_phone(commands: &Commands, phone: &Phone) -> Result<Self, LogError> {
+        Self::load(commands, PHONE, phone.as_str()).await
+    }
+
+    async fn of_naming(commands: &Commands, phone: &Phone) -> Result<Self, LogError> {
+        Self::load(commands, NAMED_PHONE, phone.as_str()).await
+    }
+
+    pub(crate) fn holder(&self) -> Option<AccountId> {
+        self.last.as_ref().and_then(holder)
+    }
+
+    /// The sequence that the next event of the claim expects.
+    pub(crate) fn expected(&self) -> Expected {
+        Expected::after(self.last.as_ref().map(|last| last.sequence))
+    }
+
+    /// The write by which the account gives the value back, if it is the account's.
+    pub(crate) fn given_back_by(
+        &self,
+        commands: &Commands,
+        origin: &Origin,
+        id: AccountId,
+    ) -> Option<Write> {
+        self.holder().filter(|holder| *holder == id)?;
+        let holder = id.to_string();
+        let event = Event::ClaimReleased(Released { holder });
+        let (stream, expected) = (self.stream.clone(), self.expected());
+        Some(write(commands, origin, stream, expected, vec![event]))
+    }
+
+    /// The write by which the account takes the value.
+    pub(crate) fn taken_by(&self, commands: &Commands, origin: &Origin, id: AccountId) -> Write {
+        let holder = id.to_string();
+        let event = Event::ClaimClaimed(Claimed { holder });
+        write(
+            commands,
+            origin,
+            self.stream.clone(),
+            self.expected(),
+            vec![event],
+        )
+    }
+}
+
+/// One write of a command that writes to several aggregates.
+pub(crate) fn write(
+    commands: &Commands,
+    origin: &Origin,
+    stream: StreamId,
+    expected: Expected,
+    events: Vec<Event>,
+) -> Write {
+    let now = commands.now();
+    let events = events
+        .into_iter()
+        .map(|event| commands.new_event(origin, now, event));
+    Write {
+        stream,
+        expected,
+        events: events.collect(),
+    }
+}
+
+/// Accounts that were opened with a number, as the log says: all of them, the lapsed and the
+/// forgotten included, with the times they were opened at.
+pub(crate) async fn namings(commands: &Commands, phone: &Phone) -> Result<Vec<Recorded>, LogError> {
+    let stream = commands.log().claim(NAMED_PHONE, phone.as_str());
+    Ok(commands.log().load(&stream).await?)
+}
+
+/// An account that can be signed in to.
+pub(crate) async fn load(commands: &Commands, id: AccountId) -> Result<Option<Account>, LogError> {
+    let events = commands.log().load(&account_stream(id)).await?;
+    Ok(Account::fold(&events).filter(Account::is_open))
+}
+
+/// Reads what is sealed for an account; nothing where it was forgotten.
+pub(crate) async fn unseal(
+    commands: &Commands,
+    id: AccountId,
+    sealed: &Sealed,
+) -> Result<Option<String>, LogError> {
+    let vault = commands.log().vault();
+    match vault.unseal(&Owner::Account(id), sealed).await {
+        Ok(text) => Ok(Some(text)),
+        Err(VaultError::Forgotten) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The write by which an account gives back the number that it holds, if it holds one.
+pub(crate) async fn phone_given_back(
+    commands: &Commands,
+    origin: &Origin,
+    account: &Account,
+) -> Result<Option<Write>, LogError> {
+    let Some(sealed) = &account.phone else {
+        return Ok(None);
+    };
+    let phone = unseal(commands, account.id, sealed).await?;
+    let Some(phone) = phone.and_then(|phone| Phone::parse(&phone).ok()) else {
+        return Ok(None);
+    };
+    let claim = Claim::of_phone(commands, &phone).await?;
+    Ok(claim.given_back_by(commands, origin, account.id))
+}
+
+/// An account that is about to be opened.
+pub(crate) struct Opening<'o> {
+    pub(crate) id: AccountId,
+    pub(crate) name: &'o str,
+    pub(crate) email: &'o Email,
+    pub(crate) password_hash: &'o str,
+    pub(crate) phone: Option<&'o Phone>,
+}
+
+impl Opening<'_> {
+    /// The writes by which the account comes about and takes the address, which nobody may hold.
+    pub(crate) async fn writes(
+        &self,
+        commands: &Commands,
+        origin: &Origin,
+        email: &Claim,
+    ) -> Result<Vec<Write>, LogError> {
+        let stream = account_stream(self.id);
+        let events = self.events(commands).await?;
+        let mut writes = vec![
+            write(commands, origin, stream, Expected::Empty, events),
+            email.taken_by(commands, origin, self.id),
+        ];
+        if let Some(phone) = self.phone {
+            let naming = Claim::of_naming(commands, phone).await?;
+            writes.push(naming.taken_by(commands, origin, self.id));
+        }
+        Ok(writes)
+    }
+
+    async fn events(&self, commands: &Commands) -> Result<Vec<Event>, LogError> {
+        let (vault, owner) = (commands.log().vault(), Owner::Account(self.id));
+        let mut events = vec![Event::AccountRegistered(Registered {
+            account_id: self.id,
+            name: vault.seal(&owner, self.name).await?,
+            email: vault.seal(&owner, self.email.as_str()).await?,
+            password_hash: vault.seal(&owner, self.password_hash).await?,
+        })];
+        if let Some(phone) = self.phone {
+            events.push(Event::AccountPhoneNamed(PhoneNamed {
+                account_id: self.id,
+                phone: vault.seal(&owner, phone.as_str()).await?,
+            }));
+        }
+        Ok(events)
+    }
+}

@@ -1,0 +1,230 @@
+//! `POST /auth/otp/verify`: signs in whoever holds a phone number, or attaches it to the account
+//! whose token comes along.
+
+use access::{AccountToken, Person};
+use axum::Json;
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use chrono::TimeDelta;
+use domain::account::{Account, Phone, Verification};
+use event_log::{AppendError, Commit, Expected, Owner, Position, Write};
+use schemas::account::PhoneVerified;
+use schemas::{Event, Receipt};
+use service::{HttpError, RequestContext};
+
+use super::address::ClientAddress;
+use super::codes::Trial;
+use super::register::account_of;
+use super::session::{NOT_KEPT, Session};
+use super::stored::{self, Claim, account_stream, load, write};
+use crate::answer::position_header;
+use crate::commands::{ATTEMPTS, Earlier, Repeated};
+use crate::idempotency::IdempotencyKey;
+use crate::{App, CommandError, Commands, LogError, Origin, Refusal as _, body};
+
+/// Why nobody is signed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum Refusal {
+    /// One message for all of it: a number's holder is nobody else's business.
+    #[error(
+        "the code is wrong or has ended, or no account holds this phone number; \
+         with an access token, the number is attached to its account"
+    )]
+    Wrong,
+    /// Said only to somebody who has the phone in hand.
+    #[error("another account holds this phone number")]
+    HeldByAnother,
+    #[error("the account is no more")]
+    Gone,
+}
+
+impl crate::Refusal for Refusal {
+    fn into_http(self) -> HttpError {
+        match self {
+            Self::Wrong | Self::Gone => HttpError::unauthorized(self.to_string()),
+            Self::HeldByAnother => HttpError::conflict(self.to_string()),
+        }
+    }
+}
+
+/// The holder of the token that came along, if one did; a token that is not good is 401.
+pub(super) struct Perhaps(Option<Person>);
+
+impl FromRequestParts<App> for Perhaps {
+    type Rejection = access::Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, access::Refusal> {
+        if !parts.headers.contains_key(AUTHORIZATION) {
+            return Ok(Self(None));
+        }
+        let AccountToken(person) = AccountToken::from_request_parts(parts, app).await?;
+        Ok(Self(Some(person)))
+    }
+}
+
+pub(super) async fn verify_code(
+    Perhaps(person): Perhaps,
+    State(app): State<App>,
+    context: RequestContext,
+    address: ClientAddress,
+    idempotency_key: IdempotencyKey,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await?;
+    let verification = body::read_as(&bytes, Verification::parse)?;
+    let receipt = receipt(&app, &idempotency_key, person.as_ref(), &bytes);
+    let origin = Origin::of(&context).with_receipt(receipt);
+    if let Earlier::Repeat(repeated) = app.commands.earlier::<Refusal>(&origin).await? {
+        return again(&app, repeated).await;
+    }
+    let phone = &verification.phone;
+    let entered = app.accounts.throttles().enter(address.0, phone.as_str())?;
+    // Looked up before the code is used up: a code that signs in nobody stays good for a token.
+    let account = match &person {
+        Some(person) => load(&app.commands, person.account_id).await?,
+        None => whose(&app, phone).await?,
+    };
+    let (codes, of_use) = (&app.accounts.codes(), account.is_some());
+    let trial = codes.try_code(phone, &verification.code, of_use).await?;
+    let (Trial::Right, Some(account)) = (trial, account) else {
+        return Err(Refusal::Wrong.into_http());
+    };
+    entered.succeeded();
+    let attached = attach(&app.commands, &origin, account, phone).await?;
+    signed_in(&app, &attached.account, attached.position).await
+}
+
+fn receipt(
+    app: &App,
+    key: &IdempotencyKey,
+    person: Option<&Person>,
+    body: &[u8],
+) -> Option<Receipt> {
+    let log = app.commands.log();
+    match person {
+        Some(person) => key.receipt_of_person(log, person.account_id, body),
+        None => key.receipt_of_anybody(log, body),
+    }
+}
+
+async fn again(app: &App, repeated: Repeated) -> Result<Response, HttpError> {
+    let account = account_of(&app.commands, &repeated.holder).await?;
+    let account = account.ok_or_else(|| Refusal::Wrong.into_http())?;
+    signed_in(app, &account, Some(repeated.position)).await
+}
+
+async fn signed_in(
+    app: &App,
+    account: &Account,
+    position: Option<Position>,
+) -> Result<Response, HttpError> {
+    let session = Session::open(app, account).await?;
+    let session = session.ok_or_else(|| Refusal::Gone.into_http())?;
+    let position = position.map(position_header);
+    let answer = (NOT_KEPT, Json(session)).into_response();
+    Ok(match position {
+        Some(position) => (position, answer).into_response(),
+        None => answer,
+    })
+}
+
+/// Whom a number signs in: the account that holds it, or else the only one that was opened with it
+/// a short while ago. Where several were, none of them: each has to show a token, so that nobody
+/// comes into an account that somebody else has opened with their number.
+async fn whose(app: &App, phone: &Phone) -> Result<Option<Account>, LogError> {
+    let commands = &app.commands;
+    let held = Claim::of_phone(commands, phone).await?;
+    if let Some(holder) = held.holder() {
+        return load(commands, holder).await;
+    }
+    let claim_life = TimeDelta::from_std(app.accounts.settings().phone_claim);
+    let since = commands.now() - claim_life.unwrap_or(TimeDelta::MAX);
+    let mut only = None;
+    for naming in stored::namings(commands, phone).await? {
+        let named_by = stored::holder(&naming).filter(|_| naming.time > since);
+        let Some(account) = (match named_by {
+            Some(id) => load(commands, id).await?,
+            None => None,
+        }) else {
+            continue;
+        };
+        if only.replace(account).is_some() {
+            return Ok(None);
+        }
+    }
+    Ok(only)
+}
+
+/// An account that holds a number now.
+struct Attached {
+    account: Account,
+    /// Where that was written, if anything had to be.
+    position: Option<Position>,
+}
+
+/// Makes the account the number's holder, if it is not yet.
+async fn attach(
+    commands: &Commands,
+    origin: &Origin,
+    mut account: Account,
+    phone: &Phone,
+) -> Result<Attached, CommandError<Refusal>> {
+    for _ in 0..ATTEMPTS {
+        let slot = match commands.earlier(origin).await? {
+            Earlier::Repeat(repeated) => {
+                let position = Some(repeated.position);
+                return Ok(Attached { account, position });
+            }
+            Earlier::None(slot) => slot,
+        };
+        let held = Claim::of_phone(commands, phone).await?;
+        let mut writes = match held.holder() {
+            Some(holder) if holder == account.id => Vec::new(),
+            Some(_) => return Err(CommandError::Refused(Refusal::HeldByAnother)),
+            None => taking(commands, origin, &account, phone, &held).await?,
+        };
+        let holder = account.id.to_string();
+        writes.extend(commands.claiming(origin, slot, &holder, commands.now()));
+        if writes.is_empty() {
+            let position = None;
+            return Ok(Attached { account, position });
+        }
+        match commands.log().commit(Commit { writes }).await {
+            Err(AppendError::Conflict) => {
+                let now = load(commands, account.id).await?;
+                account = now.ok_or(CommandError::Refused(Refusal::Gone))?;
+            }
+            result => {
+                let position = Some(result?);
+                return Ok(Attached { account, position });
+            }
+        }
+    }
+    Err(AppendError::Conflict.into())
+}
+
+/// The writes by which an account takes a number, and gives back the one it held before.
+async fn taking(
+    commands: &Commands,
+    origin: &Origin,
+    account: &Account,
+    phone: &Phone,
+    free: &Claim,
+) -> Result<Vec<Write>, LogError> {
+    let vault = commands.log().vault();
+    let sealed = vault
+        .seal(&Owner::Account(account.id), phone.as_str())
+        .await?;
+    let verified = Event::AccountPhoneVerified(PhoneVerified {
+        account_id: account.id,
+        phone: sealed,
+    });
+    let stream = account_stream(account.id);
+    let expected = Expected::At(account.last_sequence);
+    let mut writes = vec![write(commands, origin, stream, expected, vec![verified])];
+    writes.extend(stored::phone_given_back(commands, origin, account).await?);
+    writes.push(free.taken_by(commands, origin, account.id));
+    Ok(writes)
+}
