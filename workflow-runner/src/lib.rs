@@ -155,9 +155,11 @@ impl Runner {
 
     fn webhooks(&self, shutdown: CancellationToken) -> impl Fn() -> Part<webhooks::Error> + use<> {
         let (dependencies, targets) = (self.dependencies.clone(), self.targets.clone());
+        let roll = self.live.roll();
         move || {
             let (dependencies, targets) = (dependencies.clone(), targets.clone());
-            Box::pin(deliver(dependencies, targets, shutdown.clone()))
+            let roll = roll.clone();
+            Box::pin(deliver(dependencies, targets, roll, shutdown.clone()))
         }
     }
 
@@ -187,6 +189,7 @@ impl Runner {
 async fn deliver(
     dependencies: Dependencies,
     targets: Targets,
+    roll: Roll,
     shutdown: CancellationToken,
 ) -> Result<(), webhooks::Error> {
     let Dependencies {
@@ -199,6 +202,7 @@ async fn deliver(
     let leases = Leases::start(&log, webhooks::LEASES, WEBHOOK_PARTITIONS, ttl).await?;
     let dependencies = webhooks::Dependencies {
         log,
+        roll,
         targets,
         leases,
         clock,

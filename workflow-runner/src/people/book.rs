@@ -11,6 +11,7 @@ pub struct Book {
     circles: Circles,
     names: HashMap<AccountId, Sealed>,
     accounts_through: u64,
+    webhooks_through: u64,
 }
 
 impl Book {
@@ -29,6 +30,11 @@ impl Book {
         self.accounts_through
     }
 
+    /// The sequence of the last event of a webhook endpoint since this began.
+    pub fn webhooks_through(&self) -> u64 {
+        self.webhooks_through
+    }
+
     /// Takes in an event; one that comes again changes nothing.
     pub(super) fn apply(&mut self, recorded: &Recorded) {
         match recorded.stream.aggregate {
@@ -36,6 +42,9 @@ impl Book {
                 self.accounts_through = self.accounts_through.max(recorded.sequence);
             }
             AggregateType::Circle => {}
+            AggregateType::Webhook => {
+                self.webhooks_through = self.webhooks_through.max(recorded.sequence);
+            }
             _ => return,
         }
         self.circles.apply(recorded);

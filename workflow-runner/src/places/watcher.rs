@@ -247,7 +247,10 @@ impl Watcher {
                 }
             }
         };
-        let found = streams.iter().cloned().zip(lasts.iter().map(presence_of));
+        let found = streams
+            .iter()
+            .cloned()
+            .zip(lasts.iter().map(|last| presence_of(last.as_ref())));
         lock(&self.presences).extend(found);
     }
 
@@ -257,8 +260,8 @@ impl Watcher {
     }
 }
 
-fn presence_of(last: &Option<Recorded>) -> Presence {
-    let last = last.as_ref()?;
+fn presence_of(last: Option<&Recorded>) -> Presence {
+    let last = last?;
     let (crossing, data) = match &last.event {
         Event::PlaceEntered(data) => (Crossing::Entered, data),
         Event::PlaceLeft(data) => (Crossing::Left, data),

@@ -58,9 +58,10 @@ impl Dispatcher {
             waiting += lane.waiting();
         }
         self.state.roster.crowded = retrying >= CROWD;
-        metrics::gauge!("waypost_webhook_retrying").set(retrying as f64);
-        metrics::gauge!("waypost_webhook_waiting").set(waiting as f64);
-        metrics::gauge!("waypost_webhook_sending").set(self.state.sending as f64);
+        let feed = self.courier.feed.name();
+        metrics::gauge!("waypost_webhook_retrying", "feed" => feed).set(retrying as f64);
+        metrics::gauge!("waypost_webhook_waiting", "feed" => feed).set(waiting as f64);
+        metrics::gauge!("waypost_webhook_sending", "feed" => feed).set(self.state.sending as f64);
     }
 
     /// Lets attempts under way end, and writes how far all has come.
@@ -84,6 +85,5 @@ impl Dispatcher {
         if timeout(LAST_CHECKPOINT, writing).await.is_err() {
             tracing::warn!("The last checkpoints of webhooks could not be written");
         }
-        self.leases.stop().await;
     }
 }

@@ -12,6 +12,8 @@ use futures::future::join_all;
 use schemas::WebhookId;
 use serde::{Deserialize, Serialize};
 
+use super::feed::Feed;
+
 /// The bucket that holds checkpoints.
 const BUCKET: &str = "WEBHOOK_CHECKPOINTS";
 
@@ -45,6 +47,7 @@ pub(super) struct LaneCheckpoint {
 /// Where checkpoints are kept.
 #[derive(Clone)]
 pub(super) struct Checkpoints {
+    feed: Feed,
     bucket: Store,
 }
 
@@ -60,15 +63,16 @@ pub(super) enum CheckpointError {
 }
 
 impl Checkpoints {
-    pub(super) async fn open(log: &EventLog) -> Result<Self, Error> {
+    pub(super) async fn open(log: &EventLog, feed: Feed) -> Result<Self, Error> {
         Ok(Self {
+            feed,
             bucket: log.bucket(BUCKET, None).await?,
         })
     }
 
     /// The partition's checkpoint; `None` before the first.
     pub(super) async fn read(&self, partition: u16) -> Result<Option<Checkpoint>, CheckpointError> {
-        let found = self.bucket.get(key(partition)).await;
+        let found = self.bucket.get(self.key(partition)).await;
         let found = found.map_err(|error| CheckpointError::Unavailable(error.to_string()))?;
         Ok(match found {
             Some(bytes) => Some(serde_json::from_slice(&bytes)?),
@@ -92,15 +96,18 @@ impl Checkpoints {
 
     async fn write(&self, partition: u16, checkpoint: &Checkpoint) -> Result<(), CheckpointError> {
         let bytes = serde_json::to_vec(checkpoint)?;
-        let written = self.bucket.put(key(partition), bytes.into()).await;
+        let written = self.bucket.put(self.key(partition), bytes.into()).await;
         written
             .map(|_| ())
             .map_err(|error| CheckpointError::Unavailable(error.to_string()))
     }
-}
 
-fn key(partition: u16) -> String {
-    format!("partition.{partition}")
+    fn key(&self, partition: u16) -> String {
+        match self.feed {
+            Feed::Events => format!("partition.{partition}"),
+            Feed::Locations => format!("locations.{partition}"),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -17,10 +17,12 @@ use uuid::Uuid;
 
 use super::attempt::{NoAnswer, Received, Reception, retry};
 use super::directory::Endpoint;
+use super::feed::{self, Feed};
 use super::lane::{Answer, Known, Retry, Work};
 use super::parcel::{Parcel, delivery_id};
 use super::schedule::{Schedule, retry_after};
 use super::signature::SigningKey;
+use crate::people::Roll;
 use crate::targets::{self, Targets};
 
 /// How much of an answer is read, so that its connection can be used again; less is kept.
@@ -36,6 +38,8 @@ const TOO_OLD: TimeDelta = TimeDelta::days(7);
 /// What every attempt needs.
 pub(super) struct Courier {
     pub(super) log: EventLog,
+    pub(super) feed: Feed,
+    pub(super) roll: Roll,
     pub(super) targets: Targets,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) schedule: Schedule,
@@ -80,7 +84,8 @@ impl Courier {
         };
         let Some(parcel) = self.parcel(&job).await else {
             if let Known::Attempted { recorded, .. } = job.work.known {
-                self.give_up(recorded, "the event was erased").await;
+                self.give_up(recorded, "the event may not be shown any more")
+                    .await;
             }
             return nothing_sent();
         };
@@ -127,26 +132,33 @@ impl Courier {
         });
     }
 
-    /// The event as it is sent; `None` where it was erased or cannot be read.
+    /// The event as it is sent; `None` where it was erased, cannot be read, or is not for the
+    /// organization any more.
     async fn parcel(&self, job: &Job) -> Option<Arc<Parcel>> {
         if let Some(parcel) = &job.parcel {
             return Some(parcel.clone());
         }
         let sequence = job.work.sequence;
         let found = insist(
-            || self.log.get(Log::Events, sequence),
+            || self.log.get(self.feed.log(), sequence),
             |error| matches!(error, ReadError::Unavailable(_)),
         );
-        match found.await {
-            Ok(recorded) => Parcel::pack(&self.log, &recorded?)
-                .inspect_err(|error| tracing::error!(sequence, %error, "An event cannot be sent"))
-                .ok()
-                .map(Arc::new),
-            Err(error) => {
-                tracing::error!(%error, "An event cannot be sent");
-                None
+        let recorded = found
+            .await
+            .inspect_err(|error| tracing::error!(%error, "An event cannot be sent"));
+        let recorded = recorded.ok()??;
+        if feed::is_of_persons(&recorded) {
+            self.roll.settle().await;
+            let now = self.clock.now();
+            if !feed::is_for(&recorded, &job.endpoint.org, &self.roll, now) {
+                return None;
             }
         }
+        let data = self.roll.reveal(&recorded).await;
+        Parcel::pack(&self.log, &recorded, data)
+            .inspect_err(|error| tracing::error!(sequence, %error, "An event cannot be sent"))
+            .ok()
+            .map(Arc::new)
     }
 
     async fn send(

@@ -22,7 +22,7 @@ pub(super) struct Endpoint {
     pub(super) key: Arc<OnceCell<SigningKey>>,
     /// When it was made, changed or disabled last.
     pub(super) changed_at: DateTime<Utc>,
-    /// What it wants, and behind which sequence; empty while it is disabled. Older wishes are
+    /// What it wants, and since when; empty while it is disabled. Older wishes are
     /// kept, so that an event is judged by what was wanted when it happened.
     wishes: Vec<Wish>,
 }
@@ -30,6 +30,7 @@ pub(super) struct Endpoint {
 #[derive(Clone, Debug)]
 struct Wish {
     since: u64,
+    at: DateTime<Utc>,
     patterns: Vec<String>,
 }
 
@@ -40,12 +41,24 @@ impl Endpoint {
     }
 
     /// Whether it wanted events of this type at this place in the log.
-    pub(super) fn wants(&self, sequence: u64, event_type: &str) -> bool {
-        let in_force = self.wishes.iter().rfind(|wish| wish.since < sequence);
+    pub(super) fn wants(&self, when: When, event_type: &str) -> bool {
+        let in_force = self.wishes.iter().rfind(|wish| match when {
+            When::Behind(sequence) => wish.since < sequence,
+            When::At(time) => wish.at <= time,
+        });
         in_force.is_some_and(|wish| {
             wish.patterns.is_empty() || wish.patterns.iter().any(|p| matches(p, event_type))
         })
     }
+}
+
+/// An event's place beside the endpoints' own events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum When {
+    /// It has this sequence in the same stream.
+    Behind(u64),
+    /// It was written to another stream at this time.
+    At(DateTime<Utc>),
 }
 
 /// What an event did to the directory.
@@ -86,6 +99,7 @@ impl Directory {
                     changed_at: time,
                     wishes: vec![Wish {
                         since: sequence,
+                        at: time,
                         patterns: created.events.clone(),
                     }],
                 };
@@ -103,6 +117,7 @@ impl Directory {
                 }
                 endpoint.wishes.push(Wish {
                     since: sequence,
+                    at: time,
                     patterns: updated.events.clone(),
                 });
                 Some(Change::Enabled(updated.id.clone()))
@@ -144,13 +159,13 @@ impl Directory {
     pub(super) fn interested<'d>(
         &'d self,
         org: &OrgId,
-        sequence: u64,
+        when: When,
         event_type: &'d str,
     ) -> impl Iterator<Item = &'d Arc<Endpoint>> {
         let ids = self.by_org.get(org).map(Vec::as_slice).unwrap_or_default();
         ids.iter()
             .filter_map(|id| self.endpoints.get(id))
-            .filter(move |endpoint| endpoint.wants(sequence, event_type))
+            .filter(move |endpoint| endpoint.wants(when, event_type))
     }
 }
 
@@ -207,7 +222,8 @@ mod tests {
 
     fn wanted(directory: &Directory, sequence: u64, event_type: &str) -> bool {
         let org = OrgId::from("o1");
-        directory.interested(&org, sequence, event_type).count() == 1
+        let when = When::Behind(sequence);
+        directory.interested(&org, when, event_type).count() == 1
     }
 
     #[test]
@@ -216,7 +232,20 @@ mod tests {
         assert!(!wanted(&directory, 5, TYPE));
         assert!(wanted(&directory, 6, TYPE));
         let other = OrgId::from("o2");
-        assert_eq!(directory.interested(&other, 6, TYPE).count(), 0);
+        assert_eq!(
+            directory.interested(&other, When::Behind(6), TYPE).count(),
+            0
+        );
+    }
+
+    #[test]
+    fn what_stands_in_another_stream_is_compared_by_the_clock() {
+        let directory = directory([(5, created(&["location.*"]))]);
+        let endpoint = directory.get(&"h1".into()).unwrap();
+        let before = DateTime::UNIX_EPOCH - chrono::TimeDelta::seconds(1);
+        assert!(!endpoint.wants(When::At(before), "location.updated"));
+        assert!(endpoint.wants(When::At(DateTime::UNIX_EPOCH), "location.updated"));
+        assert!(!endpoint.wants(When::At(DateTime::UNIX_EPOCH), TYPE));
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use event_log::{Batch, Item, Tail, TailError};
-use schemas::{Recorded, Visibility, WebhookId};
+use event_log::{Batch, Item, TailError};
+use schemas::{OrgId, Recorded, Visibility, WebhookId};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
@@ -15,18 +15,18 @@ use super::checkpoint::{Checkpoint, Checkpoints};
 use super::courier::{Courier, Job, Progress};
 use super::directory::{Change, Directory};
 use super::disable::{Why, disable};
+use super::feed::Feed;
 use super::lane::{Bounds, Lane};
 use super::parcel::{Parcel, Shelf};
 use super::refill;
 use super::roster::{LaneKey, Roster, Wish};
 use super::settings::WebhookSettings;
+use super::source::{News, Source};
 use super::takeover::{TakenOver, Waiting};
 use super::tasks::Tasks;
 use super::tenure::Tenures;
 use crate::leases::{Leases, Owned};
 
-/// Events taken from the tail at a time.
-const BATCH: usize = 256;
 /// Reports taken before lanes are looked at again.
 const REPORTS: usize = 256;
 /// How many deliveries of all endpoints may wait for a retry before failing ones are held sooner.
@@ -66,7 +66,7 @@ pub(super) struct Dispatcher {
     pub(super) owned: watch::Receiver<Owned>,
     pub(super) checkpoints: Checkpoints,
     pub(super) directory: Directory,
-    pub(super) tail: Tail,
+    pub(super) source: Source,
     /// The sequence up to which events were given to lanes.
     pub(super) cursor: u64,
     pub(super) reports: mpsc::UnboundedReceiver<Report>,
@@ -102,8 +102,8 @@ impl Dispatcher {
         let ended = loop {
             let until_wake = self.until_wake();
             tokio::select! {
-                batch = self.tail.next(BATCH) => match batch {
-                    Ok(batch) => self.take_batch(&batch),
+                news = self.source.next() => match news {
+                    Ok(news) => self.take_news(&news),
                     Err(error) => if let Err(error) = self.endure(error).await {
                         break Err(error);
                     },
@@ -140,17 +140,40 @@ impl Dispatcher {
         Ok(())
     }
 
+    fn take_news(&mut self, news: &News) {
+        self.state.tail_failures = 0;
+        match news {
+            News::Events(batch) => {
+                self.take_batch(batch);
+                self.cursor = batch.last_sequence;
+            }
+            News::Endpoints(batch) => self.take_batch(batch),
+            News::Positions(brought) => {
+                for (recorded, orgs) in &brought.positions {
+                    for org in orgs {
+                        self.offer(recorded, org);
+                    }
+                }
+                self.cursor = brought.last_sequence;
+            }
+        }
+    }
+
     /// Gives events to the lanes that want them.
     fn take_batch(&mut self, batch: &Batch) {
-        self.state.tail_failures = 0;
         for item in &batch.items {
             match item {
                 Item::Event(recorded) => {
                     if let Some(change) = self.directory.apply(recorded) {
-                        self.change_endpoint(change, recorded.sequence);
+                        let since = match self.courier.feed {
+                            Feed::Events => recorded.sequence,
+                            Feed::Locations => self.cursor,
+                        };
+                        self.change_endpoint(change, since);
                     }
-                    if recorded.event.visibility() == Visibility::Public {
-                        self.offer(recorded);
+                    let public = recorded.event.visibility() == Visibility::Public;
+                    if public && self.courier.feed == Feed::Events {
+                        self.offer(recorded, &recorded.stream.org);
                     }
                 }
                 Item::Undecodable {
@@ -160,26 +183,20 @@ impl Dispatcher {
                 }
             }
         }
-        self.cursor = batch.last_sequence;
     }
 
-    fn offer(&mut self, recorded: &Recorded) {
+    fn offer(&mut self, recorded: &Recorded, org: &OrgId) {
         let (sequence, name) = (recorded.sequence, recorded.event.name());
-        let interested = self
-            .directory
-            .interested(&recorded.stream.org, sequence, &name);
+        let when = self.courier.feed.when(recorded);
+        let interested = self.directory.interested(org, when, &name);
         let mut held = false;
         for endpoint in interested {
             if let Some(slot) = self.state.roster.touch(&endpoint.id) {
                 held |= slot.lane.offer(sequence);
             }
         }
-        if held {
-            match Parcel::pack(&self.courier.log, recorded) {
-                Ok(parcel) => self.state.shelf.put(Arc::new(parcel)),
-                // The attempt finds the same, and says so.
-                Err(error) => tracing::debug!(sequence, %error, "An event cannot be packed"),
-            }
+        if held && let Some(parcel) = Parcel::plain(&self.courier.log, recorded) {
+            self.state.shelf.put(parcel);
         }
     }
 
@@ -329,8 +346,13 @@ impl Dispatcher {
                 Wish::Refill(key, gap) => {
                     let endpoint = self.directory.get(&key.webhook).cloned();
                     if let Some(endpoint) = endpoint {
-                        let log = self.courier.log.clone();
-                        self.tasks.refill(log, key, endpoint, gap, self.cursor);
+                        let reader = refill::Reader {
+                            log: self.courier.log.clone(),
+                            roll: self.courier.roll.clone(),
+                            feed: self.courier.feed,
+                            now,
+                        };
+                        self.tasks.refill(reader, key, endpoint, gap, self.cursor);
                     }
                 }
                 Wish::Attempt(key, partition, work) => {

@@ -13,6 +13,10 @@
 //! **Ownership.** Endpoints are cut into partitions, each served by one process at a time; should
 //! two meet in a moment of handing over, the log's expected sequence lets one of them record.
 //!
+//! **Two streams.** Positions stand apart from all other facts, so a dispatcher of its own
+//! delivers them ([`feed`]), to the organizations with a circle that their person is in. What is
+//! personal is unsealed for each attempt, and only if the organization still may see it.
+//!
 //! **An endpoint's end.** Once it is disabled or deleted, deliveries that were tried before and
 //! wait to be tried again end as `FAILED`; events that were not tried yet are dropped.
 
@@ -23,6 +27,7 @@ mod courier;
 mod directory;
 mod disable;
 mod dispatcher;
+mod feed;
 mod lane;
 mod ownership;
 mod parcel;
@@ -31,24 +36,29 @@ mod roster;
 mod schedule;
 mod settings;
 mod signature;
+mod source;
 mod takeover;
 mod tasks;
 mod tenure;
 
 use std::sync::Arc;
 
-use event_log::{EventLog, Item, ReadError, TailError};
+use event_log::{EventLog, Item, ReadError, Tail, TailError};
 use schemas::{AggregateType, Log};
 use service::Clock;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::leases::Leases;
+use crate::people::Roll;
 use crate::targets::Targets;
 use checkpoint::Checkpoints;
 use courier::Courier;
 use directory::Directory;
 use dispatcher::{Dispatcher, State};
+use feed::Feed;
 use schedule::Schedule;
+use source::Source;
 use tasks::Tasks;
 
 pub use settings::WebhookSettings;
@@ -63,6 +73,8 @@ const BATCH: usize = 1_000;
 pub struct Dependencies {
     /// The event log.
     pub log: EventLog,
+    /// Whom what persons do may be shown to.
+    pub roll: Roll,
     /// Calls the receivers.
     pub targets: Targets,
     /// Which partitions of endpoints are ours.
@@ -87,40 +99,99 @@ pub enum Error {
     Tail(#[from] TailError),
 }
 
+/// Positions brought ahead of the dispatcher, in batches.
+const AHEAD: usize = 4;
+
 /// Delivers webhooks until `shutdown`, and gives the leases up at the end.
 pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Result<(), Error> {
+    let (log, leases) = (dependencies.log.clone(), dependencies.leases.clone());
+    let events = {
+        let cursor = log.end(Log::Events).await?.sequence();
+        let (directory, _) = read_directory(&log).await?;
+        let source = Source::Events(log.tail(Log::Events, cursor, &[]).await?);
+        dispatcher(&dependencies, Feed::Events, directory, source, cursor).await?
+    };
+    let cursor = log.end(Log::Locations).await?.sequence();
+    let tail = log.tail(Log::Locations, cursor, &[]).await?;
+    let (bring, positions) = mpsc::channel(AHEAD);
+    let locations = {
+        let (directory, endpoints) = read_directory(&log).await?;
+        let source = Source::Locations {
+            endpoints,
+            positions,
+            waiting: None,
+        };
+        dispatcher(&dependencies, Feed::Locations, directory, source, cursor).await?
+    };
+    let Dependencies { roll, clock, .. } = dependencies;
+    let stop = shutdown.child_token();
+    let bringing = async {
+        let bringing = source::bring(tail, roll, clock, bring);
+        let failed = stop.run_until_cancelled(bringing).await;
+        stop.cancel();
+        failed.map_or(Ok(()), Err)
+    };
+    let (events, locations, brought) = tokio::join!(
+        Box::pin(until_either_ends(events, &stop)),
+        Box::pin(until_either_ends(locations, &stop)),
+        Box::pin(bringing)
+    );
+    leases.stop().await;
+    events.and(locations).and(brought)?;
+    Ok(())
+}
+
+/// Runs a dispatcher, and stops the other when it fails.
+async fn until_either_ends(
+    dispatcher: Dispatcher,
+    stop: &CancellationToken,
+) -> Result<(), TailError> {
+    let ended = dispatcher.run(stop.clone()).await;
+    stop.cancel();
+    ended
+}
+
+async fn dispatcher(
+    dependencies: &Dependencies,
+    feed: Feed,
+    directory: Directory,
+    source: Source,
+    cursor: u64,
+) -> Result<Dispatcher, Error> {
     let Dependencies {
         log,
+        roll,
         targets,
         leases,
         clock,
         settings,
-    } = dependencies;
-    let cursor = log.end(Log::Events).await?.sequence();
+    } = dependencies.clone();
     let (tasks, reports) = Tasks::new();
-    let dispatcher = Dispatcher {
+    Ok(Dispatcher {
         owned: leases.owned(),
         leases,
-        checkpoints: Checkpoints::open(&log).await?,
-        directory: read_directory(&log).await?,
-        tail: log.tail(Log::Events, cursor, &[]).await?,
+        checkpoints: Checkpoints::open(&log, feed).await?,
+        directory,
+        source,
         cursor,
         reports,
         tasks,
         state: State::default(),
         courier: Arc::new(Courier {
             log,
+            feed,
+            roll,
             targets,
             clock,
             schedule: Schedule::new(settings.retries.clone()),
             timeout: settings.timeout,
         }),
         settings,
-    };
-    Ok(Box::pin(dispatcher.run(shutdown)).await?)
+    })
 }
 
-async fn read_directory(log: &EventLog) -> Result<Directory, Error> {
+/// Every endpoint as it stands; the tail goes on from there.
+async fn read_directory(log: &EventLog) -> Result<(Directory, Tail), Error> {
     let mut directory = Directory::default();
     let mut tail = log.tail(Log::Events, 0, &[AggregateType::Webhook]).await?;
     while !tail.caught_up() {
@@ -135,5 +206,5 @@ async fn read_directory(log: &EventLog) -> Result<Directory, Error> {
             }
         }
     }
-    Ok(directory)
+    Ok((directory, tail))
 }

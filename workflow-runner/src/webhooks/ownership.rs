@@ -6,6 +6,7 @@ use schemas::WebhookId;
 
 use super::checkpoint::Checkpoint;
 use super::dispatcher::Dispatcher;
+use super::feed::Feed;
 use super::lane::Lane;
 use super::takeover::{TakenOver, Waiting};
 
@@ -23,9 +24,13 @@ impl Dispatcher {
                 .retain(|_, of| of.partition != partition);
         }
         if !changed.gained.is_empty() {
-            let log = self.courier.log.clone();
-            self.tasks
-                .take_over(log, self.checkpoints.clone(), changed.round, changed.gained);
+            let from = (self.courier.log.clone(), self.courier.feed);
+            self.tasks.take_over(
+                from,
+                self.checkpoints.clone(),
+                changed.round,
+                changed.gained,
+            );
         }
     }
 
@@ -50,9 +55,12 @@ impl Dispatcher {
                 self.state.roster.insert(&webhook, partition, lane);
             }
         }
-        let (log, leases) = (self.courier.log.clone(), self.leases.clone());
+        let (from, leases) = (
+            (self.courier.log.clone(), self.courier.feed),
+            self.leases.clone(),
+        );
         self.tasks
-            .recall(log, leases, round, served, after..taken.attempts_end);
+            .recall(from, leases, round, served, after..taken.attempts_end);
     }
 
     fn lanes_of(
@@ -73,7 +81,11 @@ impl Dispatcher {
             .all()
             .filter(|endpoint| self.leases.partition_of(endpoint.id.as_str()) == partition);
         ours.filter_map(|endpoint| {
-            let since = endpoint.enabled_since()?;
+            let since = match self.courier.feed {
+                Feed::Events => endpoint.enabled_since()?,
+                // Which positions it wanted is told by the clock.
+                Feed::Locations => endpoint.enabled_since().map(|_| 0)?,
+            };
             Some((endpoint.id.clone(), lane_of(&endpoint.id, since)))
         })
         .collect()

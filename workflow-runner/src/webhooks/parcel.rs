@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use event_log::{EventLog, Keyring};
-use schemas::{Context, DeliveryId, EventId, Log, Recorded, WebhookId};
+use schemas::{Context, DeliveryId, EventId, Recorded, WebhookId};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -32,14 +32,32 @@ struct Body<'a> {
 }
 
 impl Parcel {
-    /// Packs an event.
-    pub(super) fn pack(log: &EventLog, recorded: &Recorded) -> Result<Self, serde_json::Error> {
+    /// Packs an event in which nothing is personal, to be kept at hand.
+    pub(super) fn plain(log: &EventLog, recorded: &Recorded) -> Option<Arc<Self>> {
+        if recorded.event.personal().is_some() {
+            // What is personal is unsealed only when it is sent.
+            return None;
+        }
+        let data = recorded.event.public_data();
+        // The attempt finds the same fault, and says so.
+        data.and_then(|data| Self::pack(log, recorded, data))
+            .ok()
+            .map(Arc::new)
+    }
+
+    /// Packs an event with the data that is shown of it.
+    pub(super) fn pack(
+        log: &EventLog,
+        recorded: &Recorded,
+        data: Value,
+    ) -> Result<Self, serde_json::Error> {
         let event_type = recorded.event.name().into_owned();
+        let of = recorded.stream.aggregate.log();
         let body = serde_json::to_vec(&Body {
             event_type: &event_type,
             timestamp: recorded.time,
-            data: recorded.event.public_data()?,
-            position: log.position(Log::Events, recorded.sequence).to_string(),
+            data,
+            position: log.position(of, recorded.sequence).to_string(),
         })?;
         Ok(Self {
             event_id: recorded.id,

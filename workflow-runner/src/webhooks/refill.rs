@@ -3,13 +3,16 @@
 
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use event_log::{EventLog, Item, ReadError};
-use schemas::{AggregateType, Event, Log, Recorded, StreamId, Visibility};
+use schemas::{AggregateType, Event, Recorded, StreamId, Visibility};
 
 use super::attempt;
 use super::directory::Endpoint;
+use super::feed::{self, Feed};
 use super::lane::{Gap, Refill, Retry};
 use super::parcel::{Parcel, delivery_id};
+use crate::people::Roll;
 
 /// Events read at a time.
 const PAGE: usize = 1_000;
@@ -30,22 +33,33 @@ enum Standing {
     Ended,
 }
 
+/// What is read, and by what it is judged.
+pub(super) struct Reader {
+    pub(super) log: EventLog,
+    pub(super) roll: Roll,
+    pub(super) feed: Feed,
+    pub(super) now: DateTime<Utc>,
+}
+
 /// The wanted events behind `gap.after`. `head_before` is how far the log is known.
 pub(super) async fn read(
-    log: &EventLog,
+    reader: &Reader,
     endpoint: &Endpoint,
     gap: Gap,
     head_before: u64,
 ) -> Result<Found, ReadError> {
+    let log = &reader.log;
     let (mut parcels, mut packed) = (Vec::new(), 0);
     let mut refill = Refill::empty(gap.after, head_before);
     for _ in 0..PAGES {
-        let page = log
-            .page(Log::Events, &endpoint.org, None, refill.through, PAGE)
+        let page = reader
+            .feed
+            .page(log, &endpoint.org, refill.through, PAGE)
             .await?;
+        reader.roll.settle().await;
         refill.through = page.through;
         refill.complete = page.complete;
-        let wanted: Vec<&Recorded> = wanted(endpoint, &page.items).collect();
+        let wanted: Vec<&Recorded> = wanted(reader, endpoint, &page.items).collect();
         let standings = standings(log, endpoint, gap, &wanted).await?;
         for (recorded, standing) in wanted.into_iter().zip(standings) {
             match standing {
@@ -54,8 +68,7 @@ pub(super) async fn read(
                 Standing::Ended => continue,
             }
             if packed < PACKED_BYTES {
-                // One that cannot be packed is reported when its turn comes.
-                let parcel = Parcel::pack(log, recorded).ok().map(Arc::new);
+                let parcel = Parcel::plain(log, recorded);
                 packed += parcel.as_ref().map_or(0, |parcel| parcel.body.len());
                 parcels.extend(parcel);
             }
@@ -67,12 +80,19 @@ pub(super) async fn read(
     Ok((refill, parcels))
 }
 
-fn wanted<'i>(endpoint: &Endpoint, items: &'i [Item]) -> impl Iterator<Item = &'i Recorded> {
+fn wanted<'i>(
+    reader: &Reader,
+    endpoint: &Endpoint,
+    items: &'i [Item],
+) -> impl Iterator<Item = &'i Recorded> {
     items.iter().filter_map(move |item| match item {
         Item::Event(recorded) => {
             let public = recorded.event.visibility() == Visibility::Public;
-            let wanted = public && endpoint.wants(recorded.sequence, &recorded.event.name());
-            wanted.then_some(recorded)
+            let when = reader.feed.when(recorded);
+            let wanted = public && endpoint.wants(when, &recorded.event.name());
+            let (roll, now) = (&reader.roll, reader.now);
+            let may = wanted && feed::is_for(recorded, &endpoint.org, roll, now);
+            may.then_some(recorded)
         }
         Item::Undecodable { .. } => None,
     })

@@ -1,18 +1,19 @@
 //! Taking partitions over: from another process, or from before a restart.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use event_log::{EventLog, Item, ReadError, TailError};
 use futures::future::join_all;
+use schemas::delivery::Message;
 use schemas::{DeliveryId, Event, Log, Recorded, WebhookId};
 use tokio::time::sleep;
 
 use super::attempt;
 use super::checkpoint::{Checkpoint, CheckpointError, Checkpoints};
 use super::courier::insist;
+use super::feed::Feed;
 use super::lane::Retry;
-use crate::leases::Leases;
 
 const BATCH: usize = 1_000;
 const AGAIN: Duration = Duration::from_secs(1);
@@ -39,6 +40,7 @@ pub(super) struct Waiting {
 /// Reads how far the partitions have come.
 pub(super) async fn take_over(
     log: &EventLog,
+    feed: Feed,
     checkpoints: &Checkpoints,
     partitions: Vec<u16>,
 ) -> TakenOver {
@@ -55,7 +57,7 @@ pub(super) async fn take_over(
     let partitions = join_all(read).await;
     TakenOver {
         partitions,
-        events_end: end(log, Log::Events).await,
+        events_end: end(log, feed.log()).await,
         attempts_end: end(log, Log::Deliveries).await,
     }
 }
@@ -72,13 +74,13 @@ async fn end(log: &EventLog, of: Log) -> u64 {
 /// and up to `end` tell.
 pub(super) async fn recall(
     log: &EventLog,
-    leases: &Leases,
-    partitions: &BTreeSet<u16>,
+    feed: Feed,
+    is_ours: impl Fn(&WebhookId) -> bool,
     after: u64,
     end: u64,
 ) -> Vec<Waiting> {
     loop {
-        match read_waiting(log, leases, partitions, after, end).await {
+        match read_waiting(log, feed, &is_ours, after, end).await {
             Ok(waiting) => return waiting,
             Err(error) => {
                 tracing::error!(%error, "Deliveries to be tried again cannot be read");
@@ -98,8 +100,8 @@ enum RecallError {
 
 async fn read_waiting(
     log: &EventLog,
-    leases: &Leases,
-    partitions: &BTreeSet<u16>,
+    feed: Feed,
+    is_ours: &impl Fn(&WebhookId) -> bool,
     after: u64,
     end: u64,
 ) -> Result<Vec<Waiting>, RecallError> {
@@ -108,8 +110,8 @@ async fn read_waiting(
     while tail.last_sequence() < end && !tail.caught_up() {
         for item in tail.next(BATCH).await?.items {
             if let Item::Event(recorded) = item {
-                note(&mut waiting, &recorded, |webhook| {
-                    partitions.contains(&leases.partition_of(webhook.as_str()))
+                note(&mut waiting, &recorded, |message| {
+                    Feed::of(&message.event_type) == feed && is_ours(&message.webhook_id)
                 });
             }
         }
@@ -121,13 +123,13 @@ async fn read_waiting(
 fn note(
     waiting: &mut HashMap<DeliveryId, Waiting>,
     recorded: &Recorded,
-    concerns_us: impl Fn(&WebhookId) -> bool,
+    concerns_us: impl Fn(&Message) -> bool,
 ) {
     let Event::DeliveryAttempted(attempted) = &recorded.event else {
         return;
     };
     let message = &attempted.message;
-    if !concerns_us(&message.webhook_id) {
+    if !concerns_us(message) {
         return;
     }
     match attempt::retry(attempted, recorded.sequence) {

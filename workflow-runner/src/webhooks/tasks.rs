@@ -9,6 +9,7 @@ use std::time::Duration;
 use event_log::EventLog;
 use futures::StreamExt as _;
 use futures::stream;
+use schemas::WebhookId;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +19,7 @@ use super::checkpoint::{Checkpoint, Checkpoints};
 use super::courier::{Courier, Job};
 use super::directory::Endpoint;
 use super::dispatcher::Report;
+use super::feed::Feed;
 use super::lane::Gap;
 use super::roster::LaneKey;
 use super::{refill, takeover};
@@ -93,7 +95,7 @@ impl Tasks {
 
     pub(super) fn refill(
         &self,
-        log: EventLog,
+        reader: refill::Reader,
         key: LaneKey,
         endpoint: Arc<Endpoint>,
         gap: Gap,
@@ -102,7 +104,7 @@ impl Tasks {
         let (tell, turns) = (self.tell.clone(), self.refills.clone());
         self.spawn(async move {
             let turn = turns.acquire().await;
-            let found = refill::read(&log, &endpoint, gap, head_before).await;
+            let found = refill::read(&reader, &endpoint, gap, head_before).await;
             drop(turn);
             if let Err(error) = &found {
                 tracing::warn!(webhook = %endpoint.id, %error, "A webhook's backlog waits for the log");
@@ -114,14 +116,14 @@ impl Tasks {
 
     pub(super) fn take_over(
         &self,
-        log: EventLog,
+        (log, feed): (EventLog, Feed),
         checkpoints: Checkpoints,
         round: u64,
         partitions: Vec<u16>,
     ) {
         let tell = self.tell.clone();
         self.spawn(async move {
-            let taken = takeover::take_over(&log, &checkpoints, partitions).await;
+            let taken = takeover::take_over(&log, feed, &checkpoints, partitions).await;
             report(&tell, Report::TakenOver(round, taken));
         });
     }
@@ -129,7 +131,7 @@ impl Tasks {
     /// Reads which deliveries of these partitions wait to be tried again.
     pub(super) fn recall(
         &self,
-        log: EventLog,
+        (log, feed): (EventLog, Feed),
         leases: Leases,
         round: u64,
         partitions: BTreeSet<u16>,
@@ -138,7 +140,9 @@ impl Tasks {
         let tell = self.tell.clone();
         self.spawn(async move {
             let (after, end) = (attempts.start, attempts.end);
-            let waiting = takeover::recall(&log, &leases, &partitions, after, end).await;
+            let is_ours =
+                |webhook: &WebhookId| partitions.contains(&leases.partition_of(webhook.as_str()));
+            let waiting = takeover::recall(&log, feed, is_ours, after, end).await;
             report(&tell, Report::Recalled(round, waiting));
         });
     }

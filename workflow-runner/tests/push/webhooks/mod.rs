@@ -3,6 +3,7 @@
 mod delivery;
 mod endpoint;
 mod failure;
+mod persons;
 mod restart;
 
 use std::collections::HashSet;
@@ -22,6 +23,7 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use workflow_runner::leases::Leases;
+use workflow_runner::people::Roll;
 use workflow_runner::targets::{TargetSettings, Targets};
 use workflow_runner::webhooks::{self, Dependencies, WebhookSettings};
 
@@ -54,15 +56,23 @@ impl Runner {
     async fn reaching(world: &World, settings: WebhookSettings, allow_private: bool) -> Self {
         let ttl = Duration::from_secs(2);
         let leases = Leases::start(&world.log, webhooks::LEASES, 8, ttl);
+        let (roll, tail) = Roll::start(&world.log).await.unwrap();
         let dependencies = Dependencies {
             log: world.log.clone(),
+            roll: roll.clone(),
             targets: Targets::new(TargetSettings { allow_private }).unwrap(),
             leases: leases.await.unwrap(),
             clock: world.clock.clone(),
             settings,
         };
         let shutdown = CancellationToken::new();
-        let task = tokio::spawn(webhooks::run(dependencies, shutdown.clone()));
+        let delivering = webhooks::run(dependencies, shutdown.clone());
+        let task = tokio::spawn(async move {
+            tokio::select! {
+                ended = delivering => ended,
+                error = roll.follow(tail) => panic!("{error}"),
+            }
+        });
         Self { shutdown, task }
     }
 

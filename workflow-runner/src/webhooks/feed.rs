@@ -1,0 +1,93 @@
+//! The two streams of the log whose events are delivered, and whom their events are for.
+//!
+//! Each is delivered by a dispatcher of its own, with lanes and checkpoints of its own: places in
+//! the one mean nothing in the other. Deliveries of both stand in one log, where the event's type
+//! tells them apart.
+
+use chrono::{DateTime, Utc};
+use domain::circles::Viewer;
+use event_log::{EventLog, Page, ReadError};
+use schemas::{AggregateType, Event, Log, OrgId, Recorded};
+
+use super::directory::When;
+use crate::people::Roll;
+
+/// A stream whose events are delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Feed {
+    /// Every fact but positions: each is for the organization in whose part of the log it stands.
+    Events,
+    /// Positions: for the organizations with a circle that the person is in.
+    Locations,
+}
+
+impl Feed {
+    /// The stream that an event of this type stands in.
+    pub(super) fn of(event_type: &str) -> Self {
+        if event_type == "location.updated" {
+            Self::Locations
+        } else {
+            Self::Events
+        }
+    }
+
+    pub(super) fn log(self) -> Log {
+        match self {
+            Self::Events => Log::Events,
+            Self::Locations => Log::Locations,
+        }
+    }
+
+    /// Its name in metrics and checkpoints.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Events => "events",
+            Self::Locations => "locations",
+        }
+    }
+
+    /// By what an endpoint's wishes are compared with an event: endpoints stand in the same
+    /// stream as all other facts, and only by the clock beside positions.
+    pub(super) fn when(self, recorded: &Recorded) -> When {
+        match self {
+            Self::Events => When::Behind(recorded.sequence),
+            Self::Locations => When::At(recorded.time),
+        }
+    }
+
+    /// The events behind `after` among which those for an organization are.
+    pub(super) async fn page(
+        self,
+        log: &EventLog,
+        org: &OrgId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Page, ReadError> {
+        match self {
+            Self::Events => log.page(Log::Events, org, None, after, limit).await,
+            Self::Locations => log.page_of_kind(AggregateType::Track, after, limit).await,
+        }
+    }
+}
+
+/// Whether an event may be sent to an organization now, by what is known of persons.
+pub(super) fn is_for(recorded: &Recorded, org: &OrgId, roll: &Roll, now: DateTime<Utc>) -> bool {
+    let viewer = Viewer::Organization(org.clone());
+    match &recorded.event {
+        Event::LocationUpdated(fix) => roll.read(|book| {
+            let circles = book.circles();
+            circles.may_see(&viewer, fix.user_id, fix.recorded_at, now)
+        }),
+        Event::PlaceEntered(crossing) | Event::PlaceLeft(crossing) => roll.read(|book| {
+            let circles = book.circles();
+            circles.are_connected(&viewer, crossing.user_id)
+                && !circles.hides(crossing.user_id, now)
+        }),
+        _ => true,
+    }
+}
+
+/// Whether it takes a look at persons to know whom an event is for.
+pub(super) fn is_of_persons(recorded: &Recorded) -> bool {
+    recorded.event.personal().is_some()
+}

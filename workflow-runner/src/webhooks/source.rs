@@ -1,0 +1,129 @@
+//! Where a dispatcher's events come from.
+
+use chrono::{DateTime, Utc};
+use event_log::{Batch, Item, Tail, TailError};
+use schemas::{Event, OrgId, Recorded};
+use service::Clock;
+use tokio::sync::mpsc;
+
+use super::feed;
+use crate::people::Roll;
+
+/// Events taken from a tail at a time.
+const BATCH: usize = 256;
+
+/// Positions, with the organizations that each is for.
+#[derive(Debug)]
+pub(super) struct Brought {
+    pub(super) positions: Vec<(Recorded, Vec<OrgId>)>,
+    /// The sequence of the last position, for whomever it is.
+    pub(super) last_sequence: u64,
+    /// Up to where endpoints' events must be known to judge who wants them.
+    endpoints_through: u64,
+}
+
+/// Something new for a dispatcher.
+pub(super) enum News {
+    /// Events, those of endpoints among them.
+    Events(Batch),
+    /// Only events of endpoints.
+    Endpoints(Batch),
+    /// Positions.
+    Positions(Brought),
+}
+
+/// Where a dispatcher's events come from.
+pub(super) enum Source {
+    /// From the stream of all facts.
+    Events(Tail),
+    /// From the stream of positions, beside which endpoints are followed.
+    Locations {
+        endpoints: Tail,
+        positions: mpsc::Receiver<Brought>,
+        waiting: Option<Brought>,
+    },
+}
+
+impl Source {
+    /// Waits for something new. Cancelling the wait loses nothing.
+    pub(super) async fn next(&mut self) -> Result<News, TailError> {
+        let (endpoints, positions, waiting) = match self {
+            Self::Events(tail) => return tail.next(BATCH).await.map(News::Events),
+            Self::Locations {
+                endpoints,
+                positions,
+                waiting,
+            } => (endpoints, positions, waiting),
+        };
+        loop {
+            let known = endpoints.last_sequence();
+            if let Some(ready) = waiting.take_if(|brought| brought.endpoints_through <= known) {
+                return Ok(News::Positions(ready));
+            }
+            tokio::select! {
+                batch = endpoints.next(BATCH) => return batch.map(News::Endpoints),
+                Some(brought) = positions.recv(), if waiting.is_none() => {
+                    *waiting = Some(brought);
+                }
+            }
+        }
+    }
+}
+
+/// Brings positions to the dispatcher, once it is known whom they are for.
+pub(super) async fn bring(
+    mut tail: Tail,
+    roll: Roll,
+    clock: std::sync::Arc<dyn Clock>,
+    to: mpsc::Sender<Brought>,
+) -> TailError {
+    loop {
+        let batch = match tail.next(BATCH).await {
+            Ok(batch) => batch,
+            Err(error) => return error,
+        };
+        roll.settle().await;
+        let last_sequence = batch.last_sequence;
+        let brought = Brought {
+            positions: addressed(batch, &roll, clock.now()),
+            last_sequence,
+            endpoints_through: roll.read(crate::people::Book::webhooks_through),
+        };
+        if to.send(brought).await.is_err() {
+            // The dispatcher is at its end.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+fn addressed(batch: Batch, roll: &Roll, now: DateTime<Utc>) -> Vec<(Recorded, Vec<OrgId>)> {
+    let mut positions = Vec::new();
+    for item in batch.items {
+        let recorded = match item {
+            Item::Event(recorded) => recorded,
+            Item::Undecodable {
+                sequence, reason, ..
+            } => {
+                tracing::error!(
+                    sequence,
+                    reason,
+                    "Webhooks do not get an unreadable position"
+                );
+                continue;
+            }
+        };
+        let Event::LocationUpdated(fix) = &recorded.event else {
+            continue;
+        };
+        let orgs: Vec<OrgId> = roll.read(|book| {
+            let orgs = book.circles().current_orgs_of(fix.user_id);
+            orgs.into_iter().cloned().collect()
+        });
+        let may = |org: &OrgId| feed::is_for(&recorded, org, roll, now);
+        let orgs: Vec<OrgId> = orgs.into_iter().filter(may).collect();
+        if !orgs.is_empty() {
+            positions.push((recorded, orgs));
+        }
+    }
+    positions
+}
