@@ -261,11 +261,12 @@ async fn lines_of_every_kind_are_answered() {
 async fn a_repeated_key_makes_one_record_of_any_kind() {
     let org = system().await.organization().await;
     for kind in kinds() {
-        let first = org.admin.post_once(&kind.path(), "once", &kind.least).await;
-        let again = org.admin.post_once(&kind.path(), "once", &kind.least).await;
+        let (path, key) = (kind.path(), kind.name);
+        let first = org.admin.post_once(&path, key, &kind.least).await;
+        let again = org.admin.post_once(&path, key, &kind.least).await;
         assert_eq!(again.ok(201), first.ok(201));
         assert_eq!(again.position(), first.position());
-        let other = org.admin.post_once(&kind.path(), "once", &kind.whole).await;
+        let other = org.admin.post_once(&path, key, &kind.whole).await;
         other.error(409);
     }
 }
