@@ -1,0 +1,170 @@
+//! An account as its events have made it.
+
+use chrono::{DateTime, Utc};
+use schemas::account::TierSet;
+use schemas::{AccountId, Event, Recorded, Sealed};
+
+/// An account that is there.
+#[derive(Clone, Debug)]
+pub struct Account {
+    /// Its id.
+    pub id: AccountId,
+    /// The person's name.
+    pub name: Sealed,
+    /// The person's e-mail address.
+    pub email: Sealed,
+    /// The hash of the password that the account was opened with.
+    pub first_password_hash: Sealed,
+    /// The hash of the password.
+    pub password_hash: Sealed,
+    /// How often the password was changed.
+    pub passwords: u32,
+    /// The number named at registration.
+    pub named: Option<Named>,
+    /// The number that the person has shown to hold.
+    pub phone: Option<Sealed>,
+    /// The tier, where the operator has set one.
+    pub tier: Option<TierSet>,
+    /// Whether the person was forgotten: nothing of the above can be read any more.
+    pub forgotten: bool,
+    /// The sequence of its last event.
+    pub last_sequence: u64,
+}
+
+/// A phone number that somebody said to be theirs.
+#[derive(Clone, Debug)]
+pub struct Named {
+    /// The number.
+    pub phone: Sealed,
+    /// When it was said.
+    pub at: DateTime<Utc>,
+}
+
+impl Account {
+    /// Folds an account's events; without a registration there is no account.
+    pub fn fold(events: &[Recorded]) -> Option<Self> {
+        let (first, later) = events.split_first()?;
+        let Event::AccountRegistered(registered) = &first.event else {
+            return None;
+        };
+        let account = Self {
+            id: registered.account_id,
+            name: registered.name.clone(),
+            email: registered.email.clone(),
+            first_password_hash: registered.password_hash.clone(),
+            password_hash: registered.password_hash.clone(),
+            passwords: 0,
+            named: None,
+            phone: None,
+            tier: None,
+            forgotten: false,
+            last_sequence: first.sequence,
+        };
+        Some(later.iter().fold(account, Self::after))
+    }
+
+    fn after(mut self, recorded: &Recorded) -> Self {
+        self.last_sequence = recorded.sequence;
+        match &recorded.event {
+            Event::AccountPhoneNamed(named) => {
+                self.named = Some(Named {
+                    phone: named.phone.clone(),
+                    at: recorded.time,
+                });
+            }
+            Event::AccountPhoneVerified(verified) => self.phone = Some(verified.phone.clone()),
+            Event::AccountPasswordChanged(changed) => {
+                self.password_hash = changed.password_hash.clone();
+                self.passwords += 1;
+            }
+            Event::AccountTierSet(set) => self.tier = Some(set.clone()),
+            Event::AccountForgotten(_) => self.forgotten = true,
+            _ => (),
+        }
+        self
+    }
+
+    /// Whether somebody can sign in to it.
+    pub const fn is_open(&self) -> bool {
+        !self.forgotten
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schemas::account::{Forgotten, PasswordChanged, PhoneNamed, PhoneVerified, Registered};
+    use schemas::{AggregateType, Context, EventId, OrgId, StreamId};
+
+    use super::*;
+
+    const ID: AccountId = AccountId(7);
+
+    fn sealed(text: &str) -> Sealed {
+        Sealed::from_ciphertext(text.to_owned())
+    }
+
+    fn recorded(events: Vec<Event>) -> Vec<Recorded> {
+        let stream = StreamId::new(&OrgId::from("_"), AggregateType::Account, "7");
+        let recorded = events
+            .into_iter()
+            .zip(1..)
+            .map(|(event, sequence)| Recorded {
+                sequence,
+                stream: stream.clone(),
+                id: EventId(uuid::Uuid::nil()),
+                time: DateTime::from_timestamp(i64::try_from(sequence).unwrap(), 0).unwrap(),
+                event,
+                context: Context::default(),
+                receipt: None,
+            });
+        recorded.collect()
+    }
+
+    fn registered() -> Event {
+        Event::AccountRegistered(Registered {
+            account_id: ID,
+            name: sealed("name"),
+            email: sealed("email"),
+            password_hash: sealed("first"),
+        })
+    }
+
+    #[test]
+    fn without_a_registration_there_is_no_account() {
+        assert!(Account::fold(&[]).is_none());
+        let forgotten = Event::AccountForgotten(Forgotten { account_id: ID });
+        assert!(Account::fold(&recorded(vec![forgotten])).is_none());
+    }
+
+    #[test]
+    fn the_last_password_counts_and_the_first_is_known() {
+        let changed = |hash| {
+            Event::AccountPasswordChanged(PasswordChanged {
+                account_id: ID,
+                password_hash: sealed(hash),
+            })
+        };
+        let events = recorded(vec![registered(), changed("second"), changed("third")]);
+        let account = Account::fold(&events).unwrap();
+        assert_eq!(account.password_hash, sealed("third"));
+        assert_eq!(account.first_password_hash, sealed("first"));
+        assert_eq!((account.passwords, account.last_sequence), (2, 3));
+    }
+
+    #[test]
+    fn a_number_is_named_then_held_and_the_forgotten_are_not_open() {
+        let (account_id, phone) = (ID, sealed("number"));
+        let named = Event::AccountPhoneNamed(PhoneNamed {
+            account_id,
+            phone: phone.clone(),
+        });
+        let verified = Event::AccountPhoneVerified(PhoneVerified { account_id, phone });
+        let forgotten = Event::AccountForgotten(Forgotten { account_id });
+        let mut events = vec![registered(), named, verified];
+        let account = Account::fold(&recorded(events.clone())).unwrap();
+        assert_eq!(account.named.unwrap().at.timestamp(), 2);
+        assert_eq!(account.phone, Some(sealed("number")));
+        events.push(forgotten);
+        assert!(!Account::fold(&recorded(events)).unwrap().is_open());
+    }
+}
