@@ -71,7 +71,7 @@ macro_rules! record {
 
 record! {
     /// `GET /api/v1/records/companies/{id}`
-    company answers Company from "companies" in Companies {
+    company answers CompanyRecord from "companies" in Companies {
         name: String = "name",
         domain: Option<String> = "domain",
         industry: Option<String> = "industry",
@@ -88,7 +88,7 @@ record! {
 
 record! {
     /// `GET /api/v1/records/deals/{id}`
-    deal answers Deal from "deals" in Deals {
+    deal answers DealRecord from "deals" in Deals {
         title: String = "title",
         stage: Option<String> = "stage",
         amount: Option<i64> = "amount",
@@ -105,7 +105,7 @@ record! {
 
 record! {
     /// `GET /api/v1/records/contacts/{id}`
-    contact answers Contact from "contacts" in Contacts {
+    contact answers ContactRecord from "contacts" in Contacts {
         first_name: Option<String> = "first_name",
         last_name: Option<String> = "last_name",
         email: Option<String> = "email",
@@ -121,7 +121,7 @@ record! {
 
 record! {
     /// `GET /api/v1/records/orders/{id}`
-    order answers Order from "orders" in Orders {
+    order answers OrderRecord from "orders" in Orders {
         order_number: String = "order_number",
         status: String = "status",
         amount: i64 = "amount",
@@ -138,7 +138,7 @@ record! {
 
 record! {
     /// `GET /api/v1/records/leads/{id}`
-    lead answers Lead from "leads" in Leads {
+    lead answers LeadRecord from "leads" in Leads {
         name: String = "name",
         phone: Option<String> = "phone",
         email: Option<String> = "email",
@@ -151,7 +151,7 @@ record! {
 
 record! {
     /// `GET /api/v1/records/clients/{id}`
-    client answers Client from "clients" in Clients {
+    client answers ClientRecord from "clients" in Clients {
         name: String = "name",
         email: Option<String> = "email",
         phone: Option<String> = "phone",
