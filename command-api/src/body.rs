@@ -32,5 +32,5 @@ pub(crate) fn read_as<T>(
     bytes: &Bytes,
     parse: impl FnOnce(Value) -> Result<T, Invalid>,
 ) -> Result<T, HttpError> {
-    parse(self::parse(bytes)?).map_err(|error| HttpError::bad_request(error.to_string()))
+    parse(service::body::parse(bytes)?).map_err(|error| HttpError::bad_request(error.to_string()))
 }

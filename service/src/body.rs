@@ -117,10 +117,14 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, HttpError> {
 }
 
 fn describe(error: &serde_path_to_error::Error<serde_json::Error>) -> HttpError {
+    let place = error.path().to_string();
+    // The form of JSON, but no number that there is.
+    if place != "." && error.inner().to_string().starts_with("number out of range") {
+        return HttpError::bad_request(format!("{place}: must be a finite number"));
+    }
     if !error.inner().is_data() {
         return not_json(error.inner());
     }
-    let place = error.path().to_string();
     if place == "." {
         HttpError::bad_request(error.inner().to_string())
     } else {

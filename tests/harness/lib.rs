@@ -8,6 +8,7 @@
 
 mod client;
 mod organization;
+mod person;
 mod processes;
 mod proxy;
 mod reaper;
@@ -19,6 +20,7 @@ mod wait;
 
 pub use client::{Answer, Client};
 pub use organization::Organization;
+pub use person::{PASSWORD, Person};
 pub use processes::{Program, programs};
 pub use reaper::Group;
 pub use receiver::{Received, Receiver};

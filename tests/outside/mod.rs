@@ -2,6 +2,7 @@
 use serde_json::{Value, json};
 
 mod checks;
+mod circles;
 mod crash;
 mod deliveries;
 mod documents;
@@ -15,6 +16,7 @@ mod keys;
 mod limits;
 mod lists;
 mod live;
+mod locations;
 mod ndjson;
 mod operations;
 mod outages;
@@ -22,6 +24,7 @@ mod records;
 mod records_all;
 mod runs;
 mod secrecy;
+mod sos;
 mod targets;
 mod trigger;
 mod webhooks;
