@@ -73,8 +73,8 @@ async fn takes_over(stop: impl FnOnce(&Process)) -> (World, Process, Process, u6
         .await;
     world.caught_up(Log::Events, end.sequence()).await;
     let second = Process::start(&world);
-    eventually("both logs have an active projector", async || {
-        active(&world).await == 2
+    eventually("every log has an active projector", async || {
+        active(&world).await == 3
     })
     .await;
     // A batch is under way when the first falls silent.
