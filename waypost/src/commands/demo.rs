@@ -21,12 +21,21 @@ pub(crate) struct Demo {
     pub(crate) url: String,
     pub(crate) org_id: String,
     pub(crate) api_key: String,
-    pub(crate) email: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) password: Option<String>,
+    /// The sign-in of the organization's owner.
+    #[serde(flatten)]
+    pub(crate) owner: SignIn,
+    /// All who share a circle and move; the owner is the first of them.
+    pub(crate) family: Vec<SignIn>,
     pub(crate) workflows: Vec<String>,
     pub(crate) webhook_url: String,
     pub(crate) webhook_secret: String,
+}
+
+/// What a person signs in with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct SignIn {
+    pub(crate) email: String,
+    pub(crate) password: String,
 }
 
 impl Demo {

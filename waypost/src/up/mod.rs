@@ -78,7 +78,10 @@ impl Up {
         let serving = tokio::spawn(serving);
         let greeting = async {
             if self.demo {
-                tell_demo(&demo(common, &services, &url).await?);
+                let demo = demo(common, &services, &url).await?;
+                tell_demo(&demo);
+                let shutdown = shutdown.clone();
+                tokio::spawn(async move { demo::live(&demo, shutdown).await });
             }
             println!("Waypost is ready: {url}");
             Ok::<_, Failure>(())
@@ -125,11 +128,7 @@ fn tell_demo(demo: &Demo) {
     println!("WebSocket    {}/ws", demo.url.replacen("http", "ws", 1));
     println!("Metrics      {}/metrics", demo.url);
     println!("Demo key     {}", demo.api_key);
-    println!(
-        "Demo sign-in {} {}",
-        demo.email,
-        demo.password.as_deref().unwrap_or("(known)")
-    );
+    println!("Demo sign-in {} {}", demo.owner.email, demo.owner.password);
     println!("Workflows    {}", demo.workflows.join(", "));
     println!(
         "Webhook      {} (run `waypost listen` to see it)",

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use command_api::records::Row;
 use domain::record::{Columns, Draft, Kind, parse_object};
-use futures::Stream;
+use futures::{Stream, StreamExt as _, stream};
 use tokio::sync::mpsc;
 
 use super::Format;
@@ -15,6 +15,8 @@ use crate::Failure;
 
 /// Rows read ahead of their writing.
 const AHEAD: usize = 4_000;
+/// Rows handed over at a time.
+const AT_ONCE: usize = 1_000;
 
 /// Rows on their way from a file.
 pub(super) struct Rows(mpsc::Receiver<Row>);
@@ -55,7 +57,14 @@ impl Rows {
     }
 
     pub(super) fn stream(self) -> impl Stream<Item = Row> {
-        futures::stream::unfold(self.0, async |mut rows| Some((rows.recv().await?, rows)))
+        let some = stream::unfold(self.0, async |mut rows| {
+            let mut some = Vec::new();
+            // One by one, the runtime would interrupt after every hundred or so, and the import
+            // would write small batches.
+            let count = rows.recv_many(&mut some, AT_ONCE).await;
+            (count > 0).then_some((stream::iter(some), rows))
+        });
+        some.flatten()
     }
 }
 
