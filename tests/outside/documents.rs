@@ -70,7 +70,7 @@ async fn an_empty_workbook_has_its_header() {
 }
 
 /// The texts of a PDF as another program reads them, where that is installed.
-fn text_of(pdf: &[u8]) -> Option<String> {
+pub(super) fn text_of(pdf: &[u8]) -> Option<String> {
     let folder = local_servers::TemporaryHome::new().expect("a folder");
     let file = folder.path().join("export.pdf");
     std::fs::write(&file, pdf).unwrap();

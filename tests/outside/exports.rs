@@ -10,20 +10,33 @@ const EXPORT: &str = "/api/export/contacts";
 const HEADER: &str = "id,firstName,lastName,email,phone,jobTitle,companyId,companyName,city,country,\
                       owner,createdAt,updatedAt";
 
-/// Writes records and gives the position at which reads see them.
+/// Writes contacts and gives the position at which reads see them.
 pub(super) async fn write(org: &Organization<'_>, records: &[Value]) -> String {
+    write_of("contacts", org, records).await
+}
+
+/// Writes records of a kind and gives the position at which reads see them.
+pub(super) async fn write_of(kind: &str, org: &Organization<'_>, records: &[Value]) -> String {
     let lines = ndjson(records.iter().cloned());
-    let path = "/api/v1/records/contacts";
-    let answer = org.admin.post_bytes(path, "application/x-ndjson", lines);
+    let path = format!("/api/v1/records/{kind}");
+    let answer = org.admin.post_bytes(&path, "application/x-ndjson", lines);
     let answer = answer.await;
     assert_eq!(answer.status, 200);
     assert!(!answer.text().contains("\"error\""), "{}", answer.text());
-    let marker = json!({"id": "marker", "email": "m@m.m"});
-    org.admin.post(path, &marker).await.ok(201);
-    org.admin
-        .delete("/api/v1/records/contacts/marker")
-        .await
-        .position()
+    position_of(kind, org).await
+}
+
+/// A position after all that was written to a kind.
+pub(super) async fn position_of(kind: &str, org: &Organization<'_>) -> String {
+    let least = match kind {
+        "deals" => json!({"title": "marker"}),
+        "contacts" => json!({"email": "m@m.m"}),
+        "orders" => json!({"orderNumber": "marker", "status": "CANCELLED", "amount": 0}),
+        _ => json!({"name": "marker"}),
+    };
+    let path = format!("/api/v1/records/{kind}/marker");
+    org.admin.put(&path, &least).await.ok(201);
+    org.admin.delete(&path).await.position()
 }
 
 #[track_caller]

@@ -1,12 +1,15 @@
 //! The tests, a module per capability.
 use serde_json::{Value, json};
 
+mod analytics;
+mod business;
 mod checks;
 mod circles;
 mod crash;
 mod deliveries;
 mod documents;
 mod events;
+mod export_kinds;
 mod exports;
 mod http_step;
 mod idempotency;
@@ -24,6 +27,7 @@ mod records;
 mod records_all;
 mod runs;
 mod secrecy;
+mod settings;
 mod sos;
 mod targets;
 mod trigger;

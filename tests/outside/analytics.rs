@@ -1,0 +1,213 @@
+//! `GET /api/v1/analytics` and the lists' totals against what they must add up to.
+
+use std::collections::BTreeMap;
+
+use chrono::{
+    DateTime, Datelike as _, Duration, Months, NaiveDate, SecondsFormat, TimeZone as _, Utc,
+};
+use harness::Organization;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::TestRunner;
+use serde_json::{Value, json};
+
+use super::exports::{position_of, write_of};
+use crate::system;
+
+const STATUSES: [&str; 4] = ["PAYMENT_PENDING", "ACTIVE", "COMPLETED", "CANCELLED"];
+
+/// What is done to an order or a lead.
+#[derive(Clone, Debug)]
+enum Step {
+    Order {
+        id: u8,
+        status: usize,
+        amount: i64,
+        at: DateTime<Utc>,
+    },
+    NoOrder(u8),
+    Lead(u8),
+    NoLead(u8),
+}
+
+/// Moments of the last fourteen months, borders of months most of all.
+fn moment() -> impl Strategy<Value = DateTime<Utc>> {
+    let month = (0..14_u32).prop_map(|back| {
+        let first = Utc::now().date_naive().with_day(1).unwrap() - Months::new(back);
+        Utc.from_utc_datetime(&first.and_hms_opt(0, 0, 0).unwrap())
+    });
+    let off = prop_oneof![
+        Just(Duration::zero()),
+        Just(Duration::microseconds(-1)),
+        Just(Duration::seconds(1)),
+        (0..27_i64).prop_map(Duration::days),
+    ];
+    (month, off).prop_map(|(month, off)| month + off)
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let amount = prop_oneof![0..100_000_i64, Just(0), Just(9_000_000_000_000_000)];
+    let order = (0..40_u8, 0..4_usize, amount, moment());
+    prop_oneof![
+        6 => order.prop_map(|(id, status, amount, at)| Step::Order { id, status, amount, at }),
+        2 => (0..40_u8).prop_map(Step::NoOrder),
+        3 => (0..40_u8).prop_map(Step::Lead),
+        1 => (0..40_u8).prop_map(Step::NoLead),
+    ]
+}
+
+/// Orders and leads as they must stand.
+#[derive(Default)]
+struct Model {
+    orders: BTreeMap<u8, (usize, i64, DateTime<Utc>)>,
+    leads: BTreeMap<u8, ()>,
+}
+
+impl Model {
+    fn apply(&mut self, step: &Step) {
+        match *step {
+            Step::Order {
+                id,
+                status,
+                amount,
+                at,
+            } => {
+                self.orders.insert(id, (status, amount, at));
+            }
+            Step::NoOrder(id) => _ = self.orders.remove(&id),
+            Step::Lead(id) => _ = self.leads.insert(id, ()),
+            Step::NoLead(id) => _ = self.leads.remove(&id),
+        }
+    }
+
+    fn revenue(&self, month: Option<NaiveDate>) -> i64 {
+        let earned = self.orders.values().filter(|(status, _, at)| {
+            let on = at.date_naive().with_day(1);
+            matches!(STATUSES[*status], "ACTIVE" | "COMPLETED")
+                && month.is_none_or(|m| on == Some(m))
+        });
+        earned.map(|(_, amount, _)| amount).sum()
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+    fn summary(&self, today: NaiveDate) -> Value {
+        let (orders, leads) = (self.orders.len(), self.leads.len());
+        let rate = match leads {
+            0 => 0.0,
+            _ => (orders as f64 * 10_000.0 / leads as f64).round() / 100.0,
+        };
+        let months = (0..12_u32).rev().map(|back| {
+            let month = today.with_day(1).unwrap() - Months::new(back);
+            let revenue = self.revenue(Some(month));
+            json!({"month": month.format("%Y-%m").to_string(), "revenue": revenue})
+        });
+        json!({"totalRevenue": self.revenue(None), "totalOrders": orders, "totalLeads": leads,
+            "conversionRate": rate, "monthlyRevenue": months.collect::<Vec<_>>()})
+    }
+}
+
+async fn carry_out(org: &Organization<'_>, step: &Step) {
+    let answer = match step {
+        Step::Order {
+            id,
+            status,
+            amount,
+            at,
+        } => {
+            let at = at.to_rfc3339_opts(SecondsFormat::Micros, true);
+            let order = json!({"orderNumber": "n", "status": STATUSES[*status], "amount": amount,
+                "createdAt": at});
+            org.admin
+                .put(&format!("/api/v1/records/orders/o{id}"), &order)
+                .await
+        }
+        Step::NoOrder(id) => {
+            org.admin
+                .delete(&format!("/api/v1/records/orders/o{id}"))
+                .await
+        }
+        Step::Lead(id) => {
+            let path = format!("/api/v1/records/leads/l{id}");
+            org.admin.put(&path, &json!({"name": "n"})).await
+        }
+        Step::NoLead(id) => {
+            org.admin
+                .delete(&format!("/api/v1/records/leads/l{id}"))
+                .await
+        }
+    };
+    assert!(
+        answer.status.is_success() || answer.status == 404,
+        "{}",
+        answer.text()
+    );
+}
+
+async fn compare(org: &Organization<'_>, model: &Model) {
+    position_of("orders", org).await;
+    let position = position_of("leads", org).await;
+    let client = org
+        .client(&["read:orders", "read:leads", "read:analytics"])
+        .await;
+    let before = Utc::now().date_naive();
+    let summary = client.get_at("/api/v1/analytics", &position).await.ok(200);
+    let after = Utc::now().date_naive();
+    let expected = [model.summary(before), model.summary(after)];
+    assert!(
+        expected.contains(&summary),
+        "{summary} is not {}",
+        expected[0]
+    );
+    for (nth, status) in STATUSES.iter().enumerate() {
+        let path = format!("/api/v1/orders?limit=100&status={status}");
+        let list = client.get_at(&path, &position).await.ok(200);
+        let count = model.orders.values().filter(|order| order.0 == nth).count();
+        let listed = list["data"].as_array().unwrap().len();
+        assert_eq!((&list["total"], listed), (&json!(count), count), "{status}");
+    }
+    for (list, count) in [("orders", model.orders.len()), ("leads", model.leads.len())] {
+        let list = client
+            .get_at(&format!("/api/v1/{list}?limit=1"), &position)
+            .await
+            .ok(200);
+        assert_eq!(list["total"], count);
+    }
+}
+
+#[tokio::test]
+async fn totals_and_trend_add_up_whatever_is_done() {
+    let mut runner = TestRunner::default();
+    let strategy = prop::collection::vec(step(), 60..90);
+    for _ in 0..4 {
+        let org = system().await.organization().await;
+        let steps = strategy.new_tree(&mut runner).expect("steps").current();
+        let mut model = Model::default();
+        for (nth, step) in steps.iter().enumerate() {
+            carry_out(&org, step).await;
+            model.apply(step);
+            if nth == steps.len() / 2 {
+                compare(&org, &model).await;
+            }
+        }
+        compare(&org, &model).await;
+    }
+}
+
+#[tokio::test]
+async fn without_records_all_is_nothing() {
+    let org = system().await.organization().await;
+    let client = org.client(&["read:analytics"]).await;
+    let before = Utc::now().date_naive();
+    let summary = client.get("/api/v1/analytics").await.ok(200);
+    let expected = [before, Utc::now().date_naive()].map(|day| Model::default().summary(day));
+    assert!(expected.contains(&summary), "{summary}");
+    // Orders without leads convert nothing.
+    let order = json!({"id": "o", "orderNumber": "n", "status": "ACTIVE", "amount": 5,
+        "createdAt": "2000-01-01T00:00:00Z"});
+    let position = write_of("orders", &org, &[order]).await;
+    let summary = client.get_at("/api/v1/analytics", &position).await.ok(200);
+    assert_eq!(summary["totalRevenue"], 5);
+    assert_eq!(summary["conversionRate"].as_f64(), Some(0.0));
+    let trend = summary["monthlyRevenue"].as_array().unwrap();
+    assert!(trend.iter().all(|month| month["revenue"] == 0), "long ago");
+}

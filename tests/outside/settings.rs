@@ -1,0 +1,53 @@
+//! Settings that stand in files.
+
+use harness::System;
+use local_servers::TemporaryHome;
+use serde_json::json;
+
+use crate::SHAPE;
+
+#[tokio::test]
+async fn what_a_variable_would_hold_may_stand_in_a_file() {
+    let folder = TemporaryHome::new().expect("a folder");
+    let file = |name: &str, content: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let requests = file("requests", "7\n");
+    let key = file("key", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n");
+    let system = System::start(
+        SHAPE,
+        &[
+            ("WAYPOST_LIMIT_MINUTE_REQUESTS_FILE", requests.as_str()),
+            ("WAYPOST_MASTER_KEY_FILE", key.as_str()),
+            ("WAYPOST_TOKEN_KEY_FILE", key.as_str()),
+        ],
+    )
+    .await;
+    let org = system.organization().await;
+    let terms = json!({"name": "n", "scopes": ["read:orders"]});
+    let (client, _) = org.unused_key(&terms).await;
+    let answer = client.get("/api/v1/orders").await;
+    answer.ok(200);
+    let policy = answer.header("ratelimit-policy");
+    assert_eq!(policy, Some("\"minute\";q=7;w=60"));
+    // A key that is given is not made.
+    assert!(!system.home().join("secrets").join("master.key").exists());
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_there_ends_the_program_with_its_name() {
+    let system = crate::system().await;
+    let home = TemporaryHome::new().expect("a folder");
+    let started = tokio::process::Command::new(harness::programs().join("waypost"))
+        .args(["org", "create", "--name", "Never made"])
+        .env("NATS_URL", system.setting("NATS_URL").unwrap())
+        .env("WAYPOST_HOME", home.path())
+        .env("WAYPOST_MASTER_KEY_FILE", "/no/such/key")
+        .output();
+    let output = started.await.expect("waypost ends");
+    assert!(!output.status.success());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("/no/such/key"), "{said}");
+}
