@@ -296,6 +296,34 @@ async fn organizations_with_the_same_ids_keep_their_own_records() {
     }
 }
 
+#[tokio::test]
+async fn records_are_for_keys_that_may_write_them() {
+    let system = system().await;
+    let org = system.organization().await;
+    let reader = org.client(&["read:orders", "events:read"]).await;
+    for kind in kinds() {
+        let (all, one) = (kind.path(), kind.path_of("r"));
+        let answers = async |client: &Client| {
+            [
+                client.post(&all, &kind.least).await,
+                client.put(&one, &kind.least).await,
+                client.get(&one).await,
+                client.delete(&one).await,
+            ]
+        };
+        for answer in answers(&reader).await {
+            let message = answer.error(403);
+            assert!(message.contains("records:write"), "{message}");
+        }
+        for answer in answers(&system.client()).await {
+            answer.error(401);
+        }
+        org.admin.get(&all).await.error(405);
+        let writer = org.client(&["records:write"]).await;
+        writer.put(&one, &kind.least).await.ok(201);
+    }
+}
+
 /// A record's fields as a file names them, with their cells.
 fn cells(record: &Value) -> Vec<(String, String)> {
     let mut cells = Vec::new();
