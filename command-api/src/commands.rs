@@ -162,7 +162,7 @@ impl Commands {
 
     /// The time, cut to the microseconds that the log keeps, so that a first answer and its repeat
     /// say the same.
-    pub(crate) fn now(&self) -> DateTime<Utc> {
+    pub fn now(&self) -> DateTime<Utc> {
         let now = self.clock.now();
         DateTime::from_timestamp_micros(now.timestamp_micros()).unwrap_or(now)
     }

@@ -11,6 +11,7 @@ mod connect;
 mod dead_letters;
 mod error;
 mod feed;
+mod forgetting;
 mod leadership;
 mod list;
 mod projection;
@@ -38,6 +39,7 @@ use crate::status::Status;
 pub use checkpoint::{CHANNEL, log_name};
 pub use dead_letters::{DeadLetter, dead_letters};
 pub use error::Error;
+pub use forgetting::{drop_dead_letters, rows_about, rows_of_record};
 pub use list::{ListError, ProjectionPosition, list};
 pub use settings::ProjectorSettings;
 

@@ -1,10 +1,12 @@
 //! The tests, a module per capability.
 use serde_json::{Value, json};
 
+mod accounts;
 mod analytics;
 mod business;
 mod checks;
 mod circles;
+mod codes;
 mod crash;
 mod deliveries;
 mod documents;
@@ -19,6 +21,7 @@ mod keys;
 mod limits;
 mod lists;
 mod live;
+mod live_locations;
 mod locations;
 mod ndjson;
 mod operations;
@@ -30,6 +33,7 @@ mod secrecy;
 mod settings;
 mod sos;
 mod targets;
+mod tenants;
 mod trigger;
 mod webhooks;
 mod websocket;

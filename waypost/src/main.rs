@@ -45,6 +45,9 @@ enum Command {
     /// API keys.
     #[command(subcommand)]
     Key(commands::key::Key),
+    /// Persons' accounts.
+    #[command(subcommand)]
+    Account(commands::account::Account),
     /// Workflows.
     #[command(subcommand)]
     Workflow(commands::workflow::Workflow),
@@ -55,6 +58,8 @@ enum Command {
     Import(commands::import::Import),
     /// Print events as they stand in the log, one JSON object a line.
     Events(Box<commands::events::Events>),
+    /// Forget a person, or erase a business record.
+    Forget(commands::forget::Forget),
     /// Read models.
     #[command(
         subcommand,
@@ -89,6 +94,8 @@ async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Up(up) => Box::pin(up.run(common)).await,
         Command::Org(org) => org.run(&common).await,
         Command::Key(key) => key.run(&common).await,
+        Command::Account(account) => account.run(&common).await,
+        Command::Forget(forget) => forget.run(&common).await,
         Command::Workflow(workflow) => workflow.run(&common).await,
         Command::Secret(secret) => secret.run(&common).await,
         Command::Import(import) => import.run(&common).await,

@@ -27,6 +27,11 @@ pub struct Forgotten {
     pub events: u64,
 }
 
+/// The account that an address belongs to.
+pub async fn holder(commands: &Commands, email: &Email) -> Result<Option<AccountId>, LogError> {
+    Ok(Claim::of_email(commands, email).await?.holder())
+}
+
 /// Forgets the person with this address: tokens end, the key of all that was sealed for them is
 /// destroyed, their positions are erased, and what they held can be taken by others. Read models
 /// follow the event.

@@ -29,7 +29,7 @@ use sqlx::PgPool;
 
 use crate::App;
 
-pub use forget::{ForgetError, Forgotten, forget};
+pub use forget::{ForgetError, Forgotten, forget, holder};
 pub use password::Passwords;
 pub use register::{OpenError, open};
 pub use sender::SendError;

@@ -1,7 +1,9 @@
 //! The commands, a file each.
 
+pub(crate) mod account;
 pub(crate) mod demo;
 pub(crate) mod events;
+pub(crate) mod forget;
 pub(crate) mod import;
 pub(crate) mod key;
 pub(crate) mod listen;

@@ -1,0 +1,113 @@
+//! `waypost forget`: forgets a person, or erases a business record.
+
+use std::time::Duration;
+
+use command_api::{Commands, Origin, accounts, records};
+use domain::account::Email;
+use domain::record::Kind;
+use event_log::SYSTEM_ORG;
+use schemas::{AggregateType, OrgId, RecordId, StreamId};
+use serde_json::{Value, json};
+use service::database;
+use service::settings::{CommonSettings, DatabaseSettings};
+use sqlx::PgPool;
+
+use super::print;
+use crate::Failure;
+use crate::system::{self, LogAccess, organization};
+
+/// How long the read models may take to follow.
+const PATIENCE: Duration = Duration::from_mins(1);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// By then whoever follows the log has seen that a record was deleted.
+const SETTLING: Duration = Duration::from_secs(1);
+
+/// Forget a person, or erase a business record. Neither can be undone.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  waypost forget ada@example.com\n  waypost forget --org ORG contacts c-17"
+)]
+pub(crate) struct Forget {
+    /// The person's e-mail address; or the record's kind and id.
+    #[arg(required = true, num_args = 1..=2, value_name = "EMAIL | KIND ID")]
+    whom: Vec<String>,
+    /// The record's organization.
+    #[arg(long)]
+    org: Option<String>,
+    #[command(flatten)]
+    log: LogAccess,
+    #[command(flatten)]
+    database: DatabaseSettings,
+}
+
+impl Forget {
+    pub(crate) async fn run(self, common: &CommonSettings) -> Result<(), Failure> {
+        let settings = system::database(self.database, common)?;
+        let pool = database::connect(&settings)?;
+        let commands = Commands::new(self.log.open(common).await?);
+        let done = match (self.org, self.whom.as_slice()) {
+            (None, [email]) => person(&commands, &pool, email).await?,
+            (Some(org), [kind, id]) => {
+                let org = organization(commands.log(), org).await?;
+                record(&commands, &pool, &org, kind, id).await?
+            }
+            _ => return Err("name a person by EMAIL, or a record by --org ORG KIND ID".into()),
+        };
+        print(&done)
+    }
+}
+
+async fn person(commands: &Commands, pool: &PgPool, email: &str) -> Result<Value, Failure> {
+    let (origin, email) = (Origin::default(), Email::parse(email)?);
+    let id = accounts::holder(commands, &email).await?;
+    let id = id.ok_or("there is no account with this e-mail address")?;
+    let rows = projector::rows_about(pool, id).await?;
+    let forgotten = accounts::forget(commands, &origin, &email).await?;
+    let system = OrgId::from(SYSTEM_ORG);
+    for kind in [AggregateType::Account, AggregateType::Track] {
+        let stream = StreamId::new(&system, kind, id.to_string());
+        projector::drop_dead_letters(pool, &stream).await?;
+    }
+    until_gone(async || projector::rows_about(pool, id).await).await?;
+    Ok(json!({ "forgotten": id, "events": forgotten.events, "rows": rows }))
+}
+
+async fn record(
+    commands: &Commands,
+    pool: &PgPool,
+    org: &OrgId,
+    kind: &str,
+    id: &str,
+) -> Result<Value, Failure> {
+    let known = || format!("there are no records of the kind {kind}");
+    let kind = Kind::parse(kind).ok_or_else(known)?;
+    let stream = StreamId::new(org, kind.aggregate(), id);
+    let rows_left = async || projector::rows_of_record(pool, kind.name(), &stream).await;
+    let rows = rows_left().await?;
+    let last = commands.log().last(&stream).await?;
+    let last = last.ok_or("there is no such record")?;
+    if kind.stands(Some(&last.event)) {
+        let id = RecordId::from(id);
+        records::delete(commands, &Origin::default(), org, kind, &id).await?;
+    }
+    // Its totals and sums follow the deletion, so that has to be read before it is erased.
+    until_gone(rows_left).await?;
+    tokio::time::sleep(SETTLING).await;
+    projector::drop_dead_letters(pool, &stream).await?;
+    let events = commands.log().erase(&stream).await?;
+    Ok(json!({ "forgotten": id, "events": events, "rows": rows }))
+}
+
+async fn until_gone(
+    mut left: impl AsyncFnMut() -> Result<i64, sqlx::Error>,
+) -> Result<(), Failure> {
+    let gone = async {
+        while left().await? > 0 {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        Ok::<_, sqlx::Error>(())
+    };
+    let waited = tokio::time::timeout(PATIENCE, gone).await;
+    waited.map_err(|_| "the read models did not follow in time: is the projector running?")??;
+    Ok(())
+}
