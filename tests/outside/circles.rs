@@ -1,6 +1,7 @@
 //! Circles: who is in, who sees whom, which places they watch; organizations' circles.
 
-use harness::{Answer, Person};
+use chrono::{DateTime, Utc};
+use harness::{Answer, Person, System, eventually};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -54,7 +55,7 @@ async fn a_circle_is_made_listed_and_joined() {
         .ok(201);
     assert_eq!(fields(&invite), ["code", "expires_at"]);
     let expires = invite["expires_at"].as_str().unwrap();
-    assert!(expires.parse::<chrono::DateTime<chrono::Utc>>().unwrap() > chrono::Utc::now());
+    assert!(expires.parse::<DateTime<Utc>>().unwrap() > Utc::now());
     // Joining twice is the same as once.
     for _ in 0..2 {
         let body = json!({"code": invite["code"]});
@@ -88,6 +89,27 @@ async fn what_cannot_be_joined_is_not() {
             .error(400);
         assert!(message.starts_with("name"), "{message}");
     }
+}
+
+#[tokio::test]
+async fn an_invite_works_only_for_a_while() {
+    let shape = system().await.shape();
+    let system = System::start(shape, &[("WAYPOST_INVITE_SECONDS", "0.5")]).await;
+    let (ada, bob) = (system.person("Ada").await, system.person("Bob").await);
+    let circle = ada.makes_circle().await;
+    let invite = format!("/circles/{circle}/invites");
+    let invite = ada.client.post_nothing(&invite).await.ok(201);
+    let body = json!({"code": invite["code"]});
+    let expires = invite["expires_at"].as_str().unwrap();
+    let expires: DateTime<Utc> = expires.parse().unwrap();
+    eventually("the invite's end", async || {
+        (Utc::now() > expires).then_some(())
+    })
+    .await;
+    bob.client.post("/circles/join", &body).await.error(410);
+    assert_eq!(bob.client.get("/circles").await.ok(200)["data"], json!([]));
+    // A member who repeats joining is told that they are in.
+    ada.client.post("/circles/join", &body).await.ok(200);
 }
 
 #[tokio::test]

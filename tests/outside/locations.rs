@@ -195,6 +195,32 @@ async fn a_fix_is_one_however_often_it_is_sent() {
     assert!(answers.iter().all(|answer| *answer == answers[0]));
 }
 
+/// A process that knows nothing of a person looks into the log, and of two at once one is first.
+#[tokio::test]
+async fn a_fix_is_one_over_all_processes() {
+    let system = system().await;
+    let ada = system.person("Ada").await;
+    let (second, _program) = system.another("command-api").await;
+    let second = ada.client.at(&second);
+    let old = json!({"lat": 1, "lng": 2, "recorded_at": "2020-01-01T00:00:00Z"});
+    let first = ada.client.post(UPDATE, &old).await.ok(202);
+    assert_eq!(second.post(UPDATE, &old).await.ok(202), first);
+    let keyed = json!({"lat": 1, "lng": 2});
+    let first = ada.client.post_once(UPDATE, "k", &keyed).await.ok(202);
+    assert_eq!(second.post_once(UPDATE, "k", &keyed).await.ok(202), first);
+    let mut last = String::new();
+    for minute in 0..6 {
+        let time = format!("2026-01-01T00:0{minute}:00Z");
+        let fix = json!({"lat": minute, "lng": 2, "recorded_at": time});
+        let here = ada.client.post(UPDATE, &fix);
+        let there = second.post(UPDATE, &fix);
+        let (here, there) = tokio::join!(here, there);
+        last = here.position();
+        assert_eq!(here.ok(202), there.ok(202));
+    }
+    assert_eq!(history(&ada, &last, "").await.len(), 8);
+}
+
 #[tokio::test]
 async fn an_idempotency_key_holds_for_fixes_without_a_time() {
     let ada = system().await.person("Ada").await;

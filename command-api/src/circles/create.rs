@@ -46,10 +46,12 @@ async fn create(
         })
     });
     let (id, position) = match made.await? {
-        Outcome::First(done) => (id, done.position),
+        Outcome::First(done) => {
+            app.circles.learn(done.position, origin).await;
+            (id, done.position)
+        }
         Outcome::Repeat(repeated) => (CircleId::new(repeated.holder), repeated.position),
     };
-    app.circles.learn(position).await;
     let name = request.name;
     let answer = NewCircle { id, name };
     Ok(Done { answer, position })

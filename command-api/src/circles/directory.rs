@@ -10,6 +10,8 @@ use schemas::{AggregateType, CircleId, Log, OrgId};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::Origin;
+
 const BATCH: usize = 1_000;
 const BACKOFF: Duration = Duration::from_secs(1);
 /// How long whoever changed something waits until it is known here.
@@ -107,9 +109,13 @@ impl Directory {
 
     /// Waits a moment until what was written at a position is known here, so that whoever wrote it
     /// meets it with the next request.
-    pub(crate) async fn learn(&self, position: Position) {
+    pub(crate) async fn learn(&self, position: Position, origin: &Origin) {
+        // The claim of an `Idempotency-Key` stands last in its commit, right behind what is
+        // followed here.
+        let claims = u64::from(origin.receipt.is_some());
+        let sequence = position.sequence().saturating_sub(claims);
         let mut reached = self.reached.clone();
-        let known = reached.wait_for(|reached| *reached >= position.sequence());
+        let known = reached.wait_for(|reached| *reached >= sequence);
         if tokio::time::timeout(LEARNING, known).await.is_err() {
             tracing::warn!("A change of a circle is not known here yet");
         }

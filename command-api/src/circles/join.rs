@@ -60,10 +60,12 @@ async fn join(
         Ok(Decision::new((), event))
     });
     let position = match joined.await? {
-        Outcome::First(done) => done.position,
+        Outcome::First(done) => {
+            app.circles.learn(done.position, origin).await;
+            done.position
+        }
         Outcome::Repeat(repeated) => repeated.position,
     };
-    app.circles.learn(position).await;
     let answer = Joined { circle_id };
     Ok(Done { answer, position })
 }

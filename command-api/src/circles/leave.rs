@@ -29,6 +29,6 @@ pub(super) async fn leave_circle(
         });
     let left: Result<Done<()>, CommandError<NotMember>> = left.await;
     let done = left?;
-    app.circles.learn(done.position).await;
+    app.circles.learn(done.position, &origin).await;
     Ok(answer::no_content(&done))
 }

@@ -21,16 +21,18 @@ fn stream(account: AccountId) -> StreamId {
     StreamId::new(&org, AggregateType::Account, account.to_string())
 }
 
-/// From the answer on, nobody sees what this process sends.
-async fn settle(app: &App, outcome: Outcome<()>) -> Response {
+/// From the answer on, this process knows.
+async fn settle(app: &App, origin: &Origin, outcome: Outcome<()>) -> Response {
     let done = match outcome {
-        Outcome::First(done) => done,
+        Outcome::First(done) => {
+            app.circles.learn(done.position, origin).await;
+            done
+        }
         Outcome::Repeat(repeated) => Done {
             answer: (),
             position: repeated.position,
         },
     };
-    app.circles.learn(done.position).await;
     answer::no_content(&done)
 }
 
@@ -53,7 +55,7 @@ pub(super) async fn pause_sharing(
         Ok(Decision::new((), event))
     });
     let paused: Result<_, CommandError<FieldError>> = paused.await;
-    Ok(settle(&app, paused?).await)
+    Ok(settle(&app, &origin, paused?).await)
 }
 
 pub(super) async fn resume_sharing(
@@ -74,5 +76,5 @@ pub(super) async fn resume_sharing(
         Ok(Decision::new((), event))
     });
     let resumed: Result<_, CommandError<Infallible>> = resumed.await;
-    Ok(settle(&app, resumed?).await)
+    Ok(settle(&app, &origin, resumed?).await)
 }

@@ -6,6 +6,7 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod circles;
 mod contacts;
 mod faults;
 mod lists;
