@@ -1,6 +1,6 @@
 //! `GET /api/v1/analytics` and the lists' totals against what they must add up to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{
     DateTime, Datelike as _, Duration, Months, NaiveDate, SecondsFormat, TimeZone as _, Utc,
@@ -60,7 +60,7 @@ fn step() -> impl Strategy<Value = Step> {
 #[derive(Default)]
 struct Model {
     orders: BTreeMap<u8, (usize, i64, DateTime<Utc>)>,
-    leads: BTreeMap<u8, ()>,
+    leads: BTreeSet<u8>,
 }
 
 impl Model {
@@ -75,7 +75,7 @@ impl Model {
                 self.orders.insert(id, (status, amount, at));
             }
             Step::NoOrder(id) => _ = self.orders.remove(&id),
-            Step::Lead(id) => _ = self.leads.insert(id, ()),
+            Step::Lead(id) => _ = self.leads.insert(id),
             Step::NoLead(id) => _ = self.leads.remove(&id),
         }
     }
