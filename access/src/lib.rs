@@ -86,7 +86,7 @@ impl Access {
         let mut tail = log.tail(Log::Events, 0, &kinds).await?;
         let access = Self(Arc::new(Inner {
             keys: KeyDirectory::default(),
-            persons: Persons::new(log.keyring(), settings.persons.clone()),
+            persons: Persons::new(log, settings.persons.clone()),
             limiter: Limiter::start(pool, &settings, shutdown.clone()),
             settings,
             clock,
@@ -197,7 +197,7 @@ impl Access {
                     self.0.keys.apply(&recorded, &self.0.limiter);
                     if recorded.stream.aggregate == AggregateType::Account {
                         let now = self.0.clock.now();
-                        self.0.persons.directory.apply(&recorded, now);
+                        self.0.persons.apply(&recorded, now);
                     }
                 }
                 Item::Undecodable {

@@ -13,6 +13,7 @@ mod documents;
 mod events;
 mod export_kinds;
 mod exports;
+mod forgetting;
 mod http_step;
 mod idempotency;
 mod import;

@@ -10,9 +10,9 @@ mod standing;
 mod token;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use event_log::Keyring;
+use event_log::{EventLog, Owner, Vault};
 use schemas::account::Tier;
-use schemas::{AccountId, TokenId};
+use schemas::{AccountId, Event, Recorded, TokenId};
 use service::RequestContext;
 
 use crate::limit::Policy;
@@ -22,8 +22,7 @@ pub use extract::{AccountToken, UncountedToken};
 pub use settings::PersonSettings;
 
 use meters::Meters;
-pub(crate) use standing::AccountDirectory;
-use standing::Allowance;
+use standing::{AccountDirectory, Allowance};
 use token::{Claims, Signing};
 
 /// Who is asking: the holder of an access token in force.
@@ -65,20 +64,30 @@ impl std::fmt::Debug for NewToken {
 
 /// All that is known of persons.
 pub(crate) struct Persons {
-    pub(crate) directory: AccountDirectory,
+    directory: AccountDirectory,
+    vault: Vault,
     meters: Meters,
     signing: Signing,
     settings: PersonSettings,
 }
 
 impl Persons {
-    pub(crate) fn new(keyring: &Keyring, settings: PersonSettings) -> Self {
+    pub(crate) fn new(log: &EventLog, settings: PersonSettings) -> Self {
         Self {
             directory: AccountDirectory::default(),
+            vault: log.vault().clone(),
             meters: Meters::default(),
-            signing: Signing::new(keyring.token_key()),
+            signing: Signing::new(log.keyring().token_key()),
             settings,
         }
+    }
+
+    /// Takes up an event of an account.
+    pub(crate) fn apply(&self, recorded: &Recorded, now: DateTime<Utc>) {
+        if let Event::AccountForgotten(forgotten) = &recorded.event {
+            self.vault.let_go(&Owner::Account(forgotten.account_id));
+        }
+        self.directory.apply(recorded, now);
     }
 
     fn allowances(&self, allowance: Allowance) -> Allowances {

@@ -12,7 +12,7 @@ const FIRST_SWEEP: usize = 1_024;
 
 /// What is known of all accounts.
 #[derive(Default)]
-pub(crate) struct AccountDirectory(RwLock<Accounts>);
+pub(super) struct AccountDirectory(RwLock<Accounts>);
 
 #[derive(Default)]
 struct Accounts {
@@ -61,7 +61,7 @@ impl AccountDirectory {
     }
 
     /// Takes up an event of an account; the same event twice is the same as once.
-    pub(crate) fn apply(&self, recorded: &Recorded, now: DateTime<Utc>) {
+    pub(super) fn apply(&self, recorded: &Recorded, now: DateTime<Utc>) {
         let mut accounts = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if recorded.sequence > accounts.last_sequence {
             accounts.last_sequence = recorded.sequence;

@@ -1,6 +1,6 @@
 //! Owners' keys: each made at its first use, kept wrapped in a bucket, held in memory for a while.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -92,6 +92,9 @@ impl Keys {
     }
 
     async fn make(&self, owner: &Owner) -> Result<Arc<Key>, VaultError> {
+        if self.read_cache(|cache| cache.let_go.contains(owner)) {
+            return Err(VaultError::Forgotten);
+        }
         let (name, bytes) = (self.name(owner), cipher::random()?);
         let wrapped = cipher::encrypt(&self.shared.wrapping, &name, &bytes)?;
         match self.shared.bucket.create(&name, wrapped.into()).await {
@@ -126,6 +129,13 @@ impl Keys {
         }
         self.write_cache(|cache| cache.remove(owner));
         Ok(())
+    }
+
+    pub(super) fn let_go(&self, owner: &Owner) {
+        self.write_cache(|cache| {
+            cache.remove(owner);
+            cache.let_go.insert(owner.clone());
+        });
     }
 
     fn remember(&self, owner: &Owner, key: Key) -> Arc<Key> {
@@ -170,6 +180,8 @@ fn unavailable(error: impl std::fmt::Display) -> VaultError {
 /// Keys held in memory.
 struct Cache {
     keys: HashMap<Owner, (Arc<Key>, Instant)>,
+    /// Owners whose key is not held any more, nor made.
+    let_go: HashSet<Owner>,
     /// How long one is held: a key that was destroyed elsewhere works here no longer.
     held: Duration,
     swept: Instant,
@@ -179,6 +191,7 @@ impl Cache {
     fn new(held: Duration) -> Self {
         Self {
             keys: HashMap::new(),
+            let_go: HashSet::new(),
             held,
             swept: Instant::now(),
         }
@@ -190,6 +203,9 @@ impl Cache {
     }
 
     fn insert(&mut self, owner: &Owner, key: Arc<Key>) {
+        if self.let_go.contains(owner) {
+            return;
+        }
         if self.swept.elapsed() > self.held {
             let held = self.held;
             self.keys.retain(|_, (_, since)| since.elapsed() < held);

@@ -75,8 +75,15 @@ impl Vault {
         String::from_utf8(plain).map_err(|_| VaultError::Broken)
     }
 
+    /// Takes note that an owner is being forgotten: from now on this process holds no key of theirs
+    /// in memory and makes none.
+    pub fn let_go(&self, owner: &Owner) {
+        self.keys.let_go(owner);
+    }
+
     /// Destroys the owner's key: what was sealed under it is unreadable for ever, in other
-    /// processes as soon as they no longer hold the key in memory (`WAYPOST_VAULT_CACHE_MS`).
+    /// processes as soon as they no longer hold the key in memory (`WAYPOST_VAULT_CACHE_MS`, or at
+    /// once after [`Vault::let_go`]).
     /// May be repeated.
     pub async fn forget(&self, owner: &Owner) -> Result<(), VaultError> {
         self.keys.destroy(owner).await

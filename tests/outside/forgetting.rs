@@ -1,0 +1,208 @@
+//! `waypost forget`: nothing of a person or a record is left to be read.
+
+use std::path::Path;
+
+use harness::{Client, System};
+use serde_json::{Value, json};
+use sqlx::{AssertSqlSafe, PgConnection};
+
+use super::accounts::{PASSWORD, email, phone};
+use crate::{SHAPE, system};
+
+const NAME: &str = "Ottilie Unvergessen";
+const PLACE: &str = "Hinterzimmer Unvergessen";
+
+async fn register(client: &Client, email: &str, phone: &str) -> Value {
+    let body = json!({"name": NAME, "email": email, "password": PASSWORD, "phone": phone});
+    client.post("/auth/register", &body).await.ok(201)
+}
+
+/// How many rows of any table hold a text.
+async fn rows_with(connection: &mut PgConnection, text: &str) -> i64 {
+    let tables: Vec<(String,)> = sqlx::query_as(
+        "SELECT format('%I.%I', table_schema, table_name) FROM information_schema.tables
+         WHERE table_type = 'BASE TABLE'
+           AND table_schema NOT IN ('pg_catalog', 'information_schema')",
+    )
+    .fetch_all(&mut *connection)
+    .await
+    .unwrap();
+    let mut rows = 0;
+    for (table,) in tables {
+        let count = format!("SELECT count(*) FROM {table} AS t WHERE strpos(t::text, $1) > 0");
+        let (found,): (i64,) = sqlx::query_as(AssertSqlSafe(count))
+            .bind(text)
+            .fetch_one(&mut *connection)
+            .await
+            .unwrap();
+        rows += found;
+    }
+    rows
+}
+
+/// Whether any file below a folder holds a text.
+fn stands_below(folder: &Path, text: &str) -> bool {
+    std::fs::read_dir(folder).unwrap().any(|entry| {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            return stands_below(&path, text);
+        }
+        let bytes = std::fs::read(&path).unwrap_or_default();
+        bytes
+            .windows(text.len())
+            .any(|some| some == text.as_bytes())
+    })
+}
+
+#[tokio::test]
+async fn a_forgotten_person_is_nowhere_to_be_read() {
+    let system = System::start_alone(SHAPE, &[]).await;
+    let client = system.client();
+    let org = system.organization().await;
+    let (email, phone) = (email(), phone());
+    let session = register(&client, &email, &phone).await;
+    let person = client.with_key(session["access_token"].as_str().unwrap());
+    let circle = org
+        .admin
+        .post("/api/v1/circles", &json!({"name": "Field"}))
+        .await
+        .ok(201);
+    let invites = format!("/api/v1/circles/{}/invites", circle["id"].as_str().unwrap());
+    let invite = org.admin.post(&invites, &json!({})).await.ok(201);
+    person
+        .post("/circles/join", &json!({"code": invite["code"]}))
+        .await
+        .ok(200);
+    let fixes: Vec<Value> = (0..10)
+        .map(|nth| {
+            json!({"lat": 12.345_678, "lng": 23.456_789, "place_name": PLACE,
+                          "recorded_at": format!("2026-01-02T03:04:{nth:02}Z")})
+        })
+        .collect();
+    let answer = person.post("/location/update", &json!(fixes)).await;
+    answer.ok(202);
+    let latest = person.get_at("/location/latest", &answer.position()).await;
+    assert_eq!(latest.ok(200)["data"][0]["place_name"], PLACE);
+    let mut database = system.database().await;
+    assert!(rows_with(&mut database, PLACE).await >= 10);
+    assert!(rows_with(&mut database, NAME).await >= 1);
+
+    let told = system.waypost(&["forget", &email]).await;
+    assert_eq!(told["forgotten"], session["user"]["id"]);
+    assert_eq!(told["events"], 10);
+    assert!(told["rows"].as_i64().unwrap() >= 11, "{told}");
+    person.get("/location/latest").await.error(401);
+    let sign_in = json!({"email": email, "password": PASSWORD});
+    client.post("/auth/login", &sign_in).await.error(401);
+    for text in [NAME, PLACE, &email, &phone] {
+        assert_eq!(
+            rows_with(&mut database, text).await,
+            0,
+            "{text} stands in a table"
+        );
+        let log = system.home().join("nats").join("data");
+        assert!(!stands_below(&log, text), "{text} stands in the log");
+    }
+    for feed in ["/api/v1/events", "/api/v1/locations"] {
+        let read = org.admin.get(feed).await;
+        assert_eq!(read.status, 200, "{}", read.text());
+        let text = read.text();
+        assert!(
+            ![NAME, PLACE, "12.345678"]
+                .iter()
+                .any(|some| text.contains(some)),
+            "{text}"
+        );
+    }
+    // What the person held can be taken by others.
+    let other = register(&client, &email, &phone).await;
+    assert_ne!(other["user"]["id"], session["user"]["id"]);
+    let output = system
+        .waypost_output(&["forget", &self::email()], b"")
+        .await;
+    assert!(!output.status.success());
+}
+
+#[tokio::test]
+async fn a_verified_number_is_given_back() {
+    let system = system().await;
+    let client = system.client();
+    let (first, phone) = (email(), phone());
+    let verified = async |session: &Value| {
+        client
+            .post("/auth/otp/send", &json!({"phone": phone}))
+            .await
+            .ok(202);
+        let outbox = std::fs::read_to_string(system.home().join("outbox/sms.ndjson")).unwrap();
+        let lines = outbox
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let line = lines.filter(|line| line["phone"] == phone).last().unwrap();
+        let person = client.with_key(session["access_token"].as_str().unwrap());
+        let body = json!({"phone": phone, "code": line["code"]});
+        person.post("/auth/otp/verify", &body).await
+    };
+    let ada = register(&client, &first, &phone).await;
+    verified(&ada).await.ok(200);
+    let bob = register(&client, &email(), &phone).await;
+    verified(&bob).await.error(409);
+    system.waypost(&["forget", &first]).await;
+    verified(&bob).await.ok(200);
+}
+
+#[tokio::test]
+async fn a_forgotten_record_is_nowhere_to_be_read() {
+    let system = System::start_alone(SHAPE, &[]).await;
+    let org = system.organization().await;
+    let secret = "very-private@contact.example";
+    let records = "/api/v1/records/contacts";
+    org.admin
+        .post(records, &json!({"id": "c1", "email": secret}))
+        .await
+        .ok(201);
+    let path = format!("{records}/c1");
+    org.admin
+        .put(&path, &json!({"email": secret, "firstName": "Ida"}))
+        .await
+        .ok(200);
+    let kept = org
+        .admin
+        .post(
+            records,
+            &json!({"id": "c2", "email": "kept@contact.example"}),
+        )
+        .await;
+    org.admin.get_at(&path, &kept.position()).await.ok(200);
+    let told = system
+        .waypost(&["forget", "--org", &org.id, "contacts", "c1"])
+        .await;
+    assert_eq!(told, json!({"forgotten": "c1", "events": 3, "rows": 1}));
+    org.admin.get(&path).await.error(404);
+    assert_eq!(rows_with(&mut system.database().await, secret).await, 0);
+    assert!(!stands_below(
+        &system.home().join("nats").join("data"),
+        secret
+    ));
+    let feed = org.admin.get("/api/v1/events").await.text();
+    assert!(
+        !feed.contains(secret) && feed.contains("kept@contact.example"),
+        "{feed}"
+    );
+    // The log goes on, and so does all that follows it.
+    let next = org
+        .admin
+        .post(
+            records,
+            &json!({"id": "c3", "email": "next@contact.example"}),
+        )
+        .await;
+    org.admin
+        .get_at(&format!("{records}/c3"), &next.position())
+        .await
+        .ok(200);
+    for wrong in [["contacts", "c1"], ["nothing", "c2"]] {
+        let arguments = [&["forget", "--org", &org.id][..], &wrong].concat();
+        let output = system.waypost_output(&arguments, b"").await;
+        assert!(!output.status.success(), "{wrong:?}");
+    }
+}
