@@ -82,24 +82,32 @@ CREATE TABLE positions (
 -- pages finds them at next to no cost.
 CREATE INDEX positions_received ON positions USING brin (received_at) WITH (autosummarize = on);
 
--- Whether a person may see a fix of another, now: both are in a circle now, both were in one when
--- the fix was made, and its person hid neither then nor hides now.
-CREATE FUNCTION may_see_fix(viewer bigint, subject bigint, fix_at timestamptz, now_at timestamptz)
-RETURNS boolean LANGUAGE sql STABLE AS $$
-    SELECT viewer = subject OR (
-        EXISTS (
+-- The times whose fixes of a person another may see, now: both are in a circle now, both were in
+-- one when the fix was made, and its person hid neither then nor hides now. Disjoint ranges and
+-- not a test of each fix, so that reads look at no fix that they do not show.
+CREATE FUNCTION visible_times(viewer bigint, subject bigint, now_at timestamptz)
+RETURNS tstzmultirange LANGUAGE sql STABLE AS $$
+    SELECT CASE
+        WHEN viewer = subject THEN '{(,)}'::tstzmultirange
+        WHEN NOT EXISTS (
             SELECT FROM circle_members AS mine JOIN circle_members AS theirs USING (circle_id)
             WHERE mine.account_id = viewer AND theirs.account_id = subject
               AND mine.left_at IS NULL AND theirs.left_at IS NULL
-        ) AND EXISTS (
-            SELECT FROM circle_members AS mine JOIN circle_members AS theirs USING (circle_id)
+        ) THEN '{}'
+        WHEN EXISTS (
+            SELECT FROM sharing_pauses WHERE account_id = subject AND now_at < until_at
+        ) THEN '{}'
+        ELSE coalesce((
+            -- least() passes over null: a membership that lasts.
+            SELECT range_agg(tstzrange(greatest(mine.joined_at, theirs.joined_at),
+                                       least(mine.left_at, theirs.left_at)))
+            FROM circle_members AS mine JOIN circle_members AS theirs USING (circle_id)
             WHERE mine.account_id = viewer AND theirs.account_id = subject
-              AND mine.joined_at <= fix_at AND (mine.left_at IS NULL OR fix_at < mine.left_at)
-              AND theirs.joined_at <= fix_at AND (theirs.left_at IS NULL OR fix_at < theirs.left_at)
-        ) AND NOT EXISTS (
-            SELECT FROM sharing_pauses AS pause
-            WHERE pause.account_id = subject
-              AND (now_at < pause.until_at OR (pause.from_at <= fix_at AND fix_at < pause.until_at))
-        )
-    )
+              AND greatest(mine.joined_at, theirs.joined_at)
+                  < coalesce(least(mine.left_at, theirs.left_at), 'infinity')
+        ), '{}') - coalesce((
+            SELECT range_agg(tstzrange(from_at, until_at)) FROM sharing_pauses
+            WHERE account_id = subject AND from_at < until_at
+        ), '{}')
+    END
 $$;

@@ -46,7 +46,7 @@ impl<'w> Writer<'w> {
     }
 }
 
-fn nobodys(aggregate: AggregateType, id: impl ToString) -> StreamId {
+fn nobodys(aggregate: AggregateType, id: &dyn std::fmt::Display) -> StreamId {
     StreamId::new(&OrgId::from(SYSTEM_ORG), aggregate, id.to_string())
 }
 
@@ -109,11 +109,13 @@ fn stream_of(event: &Event) -> StreamId {
     match event {
         Event::CircleMemberJoined(joined) => nobodys(AggregateType::Circle, &joined.circle_id),
         Event::CircleMemberLeft(left) => nobodys(AggregateType::Circle, &left.circle_id),
-        Event::AccountSharingPaused(paused) => nobodys(AggregateType::Account, paused.account_id),
+        Event::AccountSharingPaused(paused) => nobodys(AggregateType::Account, &paused.account_id),
         Event::AccountSharingResumed(resumed) => {
-            nobodys(AggregateType::Account, resumed.account_id)
+            nobodys(AggregateType::Account, &resumed.account_id)
         }
-        Event::AccountForgotten(forgotten) => nobodys(AggregateType::Account, forgotten.account_id),
+        Event::AccountForgotten(forgotten) => {
+            nobodys(AggregateType::Account, &forgotten.account_id)
+        }
         _ => unreachable!("not one of these"),
     }
 }
@@ -129,7 +131,7 @@ async fn seen_in_sql(
          FROM generate_series(1::bigint, 4) AS viewer, generate_series(1::bigint, 4) AS subject,
               generate_series(0::bigint, 79) AS at
          WHERE viewer <> subject
-           AND may_see_fix(viewer, subject, $1 + make_interval(mins => at::int), $2)
+           AND visible_times(viewer, subject, $2) @> ($1 + make_interval(mins => at::int))
          ORDER BY 1, 2, 3",
     )
     .bind(start)
@@ -178,7 +180,7 @@ async fn sql_and_fold_agree_on_who_sees_whom() {
         let name = seal(&world.log, ADA, "Family").await;
         let owner = CircleOwner::Account(ADA);
         for event in create(circle_id(circle), owner, name) {
-            let stream = nobodys(AggregateType::Circle, circle);
+            let stream = nobodys(AggregateType::Circle, &circle);
             writer.append(stream, start, event).await;
         }
     }
@@ -217,10 +219,10 @@ async fn a_forgotten_person_leaves_no_row_and_comes_back_by_no_late_event() {
     let mut last = 0;
     for (account, name) in [(ADA, "Ada"), (BOB, "Bob")] {
         let event = registered(log, account, name).await;
-        let stream = nobodys(AggregateType::Account, account);
+        let stream = nobodys(AggregateType::Account, &account);
         last = writer.append(stream, now(), event).await;
     }
-    let circle = nobodys(AggregateType::Circle, "c");
+    let circle = nobodys(AggregateType::Circle, &"c");
     let name = seal(log, ADA, "Family").await;
     for event in create(CircleId::from("c"), CircleOwner::Account(ADA), name) {
         writer.append(circle.clone(), now(), event).await;
@@ -233,7 +235,7 @@ async fn a_forgotten_person_leaves_no_row_and_comes_back_by_no_late_event() {
         place: seal(log, ADA, &place).await,
     });
     last = last.max(writer.append(circle.clone(), now(), place).await);
-    let track = nobodys(AggregateType::Track, ADA);
+    let track = nobodys(AggregateType::Track, &ADA);
     let event = fix(log, ADA, now(), 1.0).await;
     let late = fix(log, ADA, now() - TimeDelta::hours(1), 2.0).await;
     let at = writer.append(track.clone(), now(), event).await;
@@ -250,7 +252,7 @@ async fn a_forgotten_person_leaves_no_row_and_comes_back_by_no_late_event() {
         .unwrap();
     other.vault().forget(&Owner::Account(ADA)).await.unwrap();
     let event = Event::AccountForgotten(Forgotten { account_id: ADA });
-    let stream = nobodys(AggregateType::Account, ADA);
+    let stream = nobodys(AggregateType::Account, &ADA);
     last = writer.append(stream, now(), event).await;
     world.caught_up(Log::Events, last).await;
     let at = writer.append(track, now(), late).await;
@@ -278,7 +280,7 @@ const ROWS: &[&str] = &[
 async fn a_position_lives_as_long_as_its_event() {
     let world = World::new().await;
     let mut writer = Writer::new(&world);
-    let track = nobodys(AggregateType::Track, ADA);
+    let track = nobodys(AggregateType::Track, &ADA);
     let (old, new) = (now() - TimeDelta::days(91), now() - TimeDelta::days(89));
     let event = fix(&world.log, ADA, old, 1.0).await;
     writer.append(track.clone(), old, event).await;

@@ -108,13 +108,21 @@ async fn find_history(
 ) -> Result<Vec<Position>, sqlx::Error> {
     sqlx::query_as!(
         Position,
-        r#"SELECT person.account_id AS user_id, person.name, fix.lat, fix.lng, fix.accuracy,
-                  fix.speed, fix.place_name, fix.battery, fix.recorded_at
-           FROM positions AS fix JOIN accounts AS person USING (account_id)
-           WHERE fix.account_id = $2
-             AND fix.recorded_at >= coalesce($3::timestamptz, '-infinity')
-             AND fix.recorded_at <= coalesce($4::timestamptz, 'infinity')
-             AND may_see_fix($1, $2, fix.recorded_at, $5)
+        r#"SELECT person.account_id AS "user_id!", person.name AS "name!", fix.lat AS "lat!",
+                  fix.lng AS "lng!", fix.accuracy, fix.speed, fix.place_name, fix.battery,
+                  fix.recorded_at AS "recorded_at!"
+           FROM accounts AS person
+           CROSS JOIN LATERAL unnest(visible_times($1, $2, $5)) AS visible
+           CROSS JOIN LATERAL (
+               SELECT * FROM positions AS p
+               WHERE p.account_id = person.account_id
+                 AND p.recorded_at >= coalesce(lower(visible), '-infinity')
+                 AND p.recorded_at < coalesce(upper(visible), 'infinity')
+                 AND p.recorded_at >= coalesce($3::timestamptz, '-infinity')
+                 AND p.recorded_at <= coalesce($4::timestamptz, 'infinity')
+               ORDER BY p.recorded_at DESC LIMIT $6
+           ) AS fix
+           WHERE person.account_id = $2
            ORDER BY fix.recorded_at DESC LIMIT $6"#,
         bigint(viewer),
         bigint(subject),

@@ -39,10 +39,16 @@ async fn find_latest(
            ) AS near
            JOIN accounts AS person USING (account_id)
            CROSS JOIN LATERAL (
-               SELECT * FROM positions AS p
-               WHERE p.account_id = person.account_id
-                 AND may_see_fix($1, p.account_id, p.recorded_at, $2)
-               ORDER BY p.recorded_at DESC LIMIT 1
+               SELECT newest.*
+               FROM unnest(visible_times($1, person.account_id, $2)) AS visible
+               CROSS JOIN LATERAL (
+                   SELECT * FROM positions AS p
+                   WHERE p.account_id = person.account_id
+                     AND p.recorded_at >= coalesce(lower(visible), '-infinity')
+                     AND p.recorded_at < coalesce(upper(visible), 'infinity')
+                   ORDER BY p.recorded_at DESC LIMIT 1
+               ) AS newest
+               ORDER BY newest.recorded_at DESC LIMIT 1
            ) AS fix
            ORDER BY fix.recorded_at DESC, person.account_id"#,
         bigint(viewer),
