@@ -208,7 +208,7 @@ async fn deliver(
         clock,
         settings: settings.webhooks,
     };
-    webhooks::run(dependencies, shutdown).await
+    Box::pin(webhooks::run(dependencies, shutdown)).await
 }
 
 async fn watch_places(

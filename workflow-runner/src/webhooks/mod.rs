@@ -146,7 +146,7 @@ async fn until_either_ends(
     dispatcher: Dispatcher,
     stop: &CancellationToken,
 ) -> Result<(), TailError> {
-    let ended = dispatcher.run(stop.clone()).await;
+    let ended = Box::pin(dispatcher.run(stop.clone())).await;
     stop.cancel();
     ended
 }

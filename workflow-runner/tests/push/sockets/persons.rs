@@ -87,12 +87,12 @@ async fn whoever_leaves_is_seen_no_more_at_once() {
     bens.locations().await;
     for _ in 0..25 {
         world.fix(&anna, 1.0, "seen").await;
+        let (_, of, data) = bens.event().await;
+        assert_eq!((of, &data["place_name"]), (anna.id.0, &json!("seen")));
         world.leave(&circle, &anna).await;
         world.fix(&anna, 2.0, "not seen").await;
         world.join(&circle, &anna).await;
         world.fix(&ben, 3.0, "own").await;
-        let (_, of, data) = bens.event().await;
-        assert_eq!((of, &data["place_name"]), (anna.id.0, &json!("seen")));
         assert_eq!(bens.event().await.1, ben.id.0);
     }
 }

@@ -134,7 +134,7 @@ async fn a_private_address_is_not_called_unless_allowed() {
     let world = World::new().await;
     let receiver = Receiver::start().await;
     let no_retries = webhooks_without_retries();
-    let runner = Runner::reaching(&world, no_retries, false).await;
+    let runner = Box::pin(Runner::reaching(&world, no_retries, false)).await;
     world.webhook(&receiver.url("/"), &["run.started"]).await;
     let mut log = Attempts::follow(&world).await;
     world.run().await;

@@ -50,7 +50,7 @@ impl Runner {
     }
 
     pub(crate) async fn with(world: &World, settings: WebhookSettings) -> Self {
-        Self::reaching(world, settings, true).await
+        Box::pin(Self::reaching(world, settings, true)).await
     }
 
     async fn reaching(world: &World, settings: WebhookSettings, allow_private: bool) -> Self {
@@ -66,7 +66,7 @@ impl Runner {
             settings,
         };
         let shutdown = CancellationToken::new();
-        let delivering = webhooks::run(dependencies, shutdown.clone());
+        let delivering = Box::pin(webhooks::run(dependencies, shutdown.clone()));
         let task = tokio::spawn(async move {
             tokio::select! {
                 ended = delivering => ended,
