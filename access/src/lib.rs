@@ -34,7 +34,9 @@ use tokio_util::sync::CancellationToken;
 pub use authorized::Authorized;
 pub use directory::Caller;
 pub use key::{ApiKey, KeyHash, NoRandomness};
-pub use person::{AccountToken, Allowances, NewToken, Person, PersonSettings, UncountedToken};
+pub use person::{
+    AccountToken, Allowances, EndingToken, NewToken, Person, PersonSettings, UncountedToken,
+};
 pub use refusal::Refusal;
 pub use scopes::{Api, Scope, ScopeMarker, ScopeSet, UnknownScope, scope};
 pub use settings::LimitSettings;

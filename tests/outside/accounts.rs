@@ -315,6 +315,45 @@ async fn another_password_ends_all_other_tokens() {
 }
 
 #[tokio::test]
+async fn what_ends_a_token_may_be_sent_again_under_its_key() {
+    let client = system().await.client();
+    let session = register(&client, &registration(&email())).await.ok(201);
+    let email = session["user"]["email"].as_str().unwrap();
+    let person = client.with_key(&token(&session));
+    let key = uuid::Uuid::new_v4().to_string();
+    let change = json!({"old": PASSWORD, "new": "a new password"});
+    let path = "/auth/password";
+    let first = person.post_once(path, &key, &change).await.ok(200);
+    let again = person.post_once(path, &key, &change).await.ok(200);
+    assert_eq!(first["user"], again["user"]);
+    assert_eq!(status_with(&client, &token(&again)).await, 200);
+    let other = json!({"old": PASSWORD, "new": "quite another"});
+    person.post_once(path, &key, &other).await.error(409);
+    person
+        .post_once(path, "another key", &change)
+        .await
+        .error(401);
+    person.post(path, &change).await.error(401);
+    login(&client, email, "a new password").await.ok(200);
+
+    let person = client.with_key(&token(&again));
+    let leave = async |key: &str| {
+        let request = person.request(Method::POST, "/auth/logout");
+        Answer::to(request.header("idempotency-key", key)).await
+    };
+    for _ in 0..2 {
+        assert_eq!(
+            leave(&key).await.status,
+            409,
+            "a key is good for one request"
+        );
+        assert_eq!(leave("leave").await.status, 204);
+    }
+    leave("leave once more").await.error(401);
+    person.get("/circles").await.error(401);
+}
+
+#[tokio::test]
 async fn a_token_that_is_not_ours_is_401() {
     use base64::Engine as _;
     let part = |json: &str| base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(json);

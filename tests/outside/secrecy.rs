@@ -171,3 +171,82 @@ async fn secrets_stand_nowhere_in_plain() {
         assert!(!said.contains(secret), "{what} stands in a log line");
     }
 }
+
+#[tokio::test]
+async fn what_persons_entrust_stands_nowhere_in_plain() {
+    let system = System::start_alone(SHAPE, &[("WAYPOST_LOG", "debug")]).await;
+    let client = system.client();
+    let (email, phone) = ("grete@entrusted.example", "+4915799912345");
+    let body = json!({"name": "Grete Anvertraut", "email": email, "phone": phone,
+                      "password": "entrusted pass phrase"});
+    let registered = client.post_once("/auth/register", "entrusted-key", &body);
+    let session = registered.await.ok(201);
+    let token = session["access_token"].as_str().unwrap();
+    let person = client.with_key(token);
+    let wrong = json!({"email": email, "password": "mistyped pass phrase"});
+    client.post("/auth/login", &wrong).await.error(401);
+    client
+        .post("/auth/otp/send", &json!({"phone": phone}))
+        .await
+        .ok(202);
+    let outbox = std::fs::read_to_string(system.home().join("outbox/sms.ndjson")).unwrap();
+    let sent: serde_json::Value = serde_json::from_str(outbox.lines().last().unwrap()).unwrap();
+    let code = sent["code"].as_str().unwrap();
+    let kept: Vec<(String,)> = sqlx::query_as("SELECT t::text FROM one_time_codes AS t")
+        .fetch_all(&mut system.database().await)
+        .await
+        .unwrap();
+    assert_eq!(kept.len(), 1);
+    assert!(
+        !kept[0].0.split([',', '(', ')']).any(|field| field == code),
+        "{kept:?}"
+    );
+    let tried = json!({"phone": phone, "code": code});
+    client.post("/auth/otp/verify", &tried).await.ok(200);
+    let change = json!({"old": "entrusted pass phrase", "new": "another pass phrase"});
+    let changed = person.post("/auth/password", &change).await.ok(200);
+    let person = client.with_key(changed["access_token"].as_str().unwrap());
+    let fix = json!({"lat": 51.234_567, "lng": 11.765_432, "place_name": "Entrusted place"});
+    let updated = person.post("/location/update", &fix).await;
+    person
+        .get_at("/location/latest", &updated.position())
+        .await
+        .ok(200);
+    let sos = json!({"message": "Entrusted message", "lat": 51.234_567, "lng": 11.765_432});
+    person.post("/sos/trigger", &sos).await.ok(202);
+    assert_eq!(person.post_nothing("/auth/logout").await.status, 204);
+
+    let log = bytes_below(&system.home().join("nats").join("data"));
+    let rows = all_rows(&mut system.database().await).await;
+    let said = system.said();
+    assert!(
+        contains(&log, "account.registered"),
+        "the log can be searched"
+    );
+    for secret in [
+        "entrusted pass phrase",
+        "mistyped pass phrase",
+        "another pass phrase",
+        "$argon2id$",
+        token,
+        token.rsplit('.').next().unwrap(),
+        changed["access_token"].as_str().unwrap(),
+        email,
+        phone,
+        "entrusted-key",
+        "Entrusted message",
+    ] {
+        assert!(!contains(&log, secret), "{secret} stands in the log");
+        assert!(!rows.contains(secret), "{secret} stands in a table");
+        assert!(!said.contains(secret), "{secret} stands in a log line");
+    }
+    // The read models show these to those who may see them.
+    for shown in ["Grete Anvertraut", "Entrusted place", "51.234567"] {
+        assert!(
+            rows.contains(shown),
+            "the tables can be searched for {shown}"
+        );
+        assert!(!contains(&log, shown), "{shown} stands in the log");
+        assert!(!said.contains(shown), "{shown} stands in a log line");
+    }
+}

@@ -23,6 +23,17 @@ pub struct AccountToken(pub Person);
 #[derive(Clone, Debug)]
 pub struct UncountedToken(pub Person);
 
+/// The token of a request that ends it. Where such a request comes again under its
+/// `Idempotency-Key`, because its answer was lost, the token has ended already: it passes, and is
+/// good for nothing but that answer.
+#[derive(Clone, Debug)]
+pub struct EndingToken {
+    /// Whose token it is.
+    pub person: Person,
+    /// Whether it is in force.
+    pub in_force: bool,
+}
+
 impl Deref for AccountToken {
     type Target = Person;
 
@@ -64,6 +75,27 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, Refusal> {
         authenticate(&Access::from_ref(state), parts).map(Self)
+    }
+}
+
+impl<State> FromRequestParts<State> for EndingToken
+where
+    State: Send + Sync,
+    Access: FromRef<State>,
+{
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, Refusal> {
+        let access = Access::from_ref(state);
+        let Ok(request) = RequestContext::from_request_parts(parts, state).await;
+        let presented = presented_key(&parts.headers, Api::Waypost).ok_or(Refusal::NoToken)?;
+        let person = access.recognize_person(presented)?;
+        let in_force = access.person_is_good(&person);
+        if !in_force && !parts.headers.contains_key("idempotency-key") {
+            return Err(Refusal::InvalidToken);
+        }
+        access.count_request(&person, &request).await?;
+        Ok(Self { person, in_force })
     }
 }
 

@@ -18,7 +18,7 @@ use service::RequestContext;
 use crate::limit::Policy;
 use crate::{Access, Refusal};
 
-pub use extract::{AccountToken, UncountedToken};
+pub use extract::{AccountToken, EndingToken, UncountedToken};
 pub use settings::PersonSettings;
 
 use meters::Meters;
@@ -135,6 +135,17 @@ impl Access {
 
     /// Whose token this is, if it is in force, without counting anything.
     pub fn authenticate_person(&self, presented: &str) -> Result<Person, Refusal> {
+        let person = self.recognize_person(presented)?;
+        if self.person_is_good(&person) {
+            Ok(person)
+        } else {
+            Err(Refusal::InvalidToken)
+        }
+    }
+
+    /// Whose token this is, if it was made here, is not past its time and its account was not
+    /// forgotten; it may have been ended all the same.
+    fn recognize_person(&self, presented: &str) -> Result<Person, Refusal> {
         let claims = self.persons().signing.verify(presented);
         let person = claims.and_then(|claims| {
             Some(Person {
@@ -144,9 +155,11 @@ impl Access {
                 passwords: claims.passwords(),
             })
         });
-        person
-            .filter(|person| self.person_is_good(person))
-            .ok_or(Refusal::InvalidToken)
+        let is_known = |person: &Person| {
+            let standing = self.persons().directory.standing(person.account_id);
+            person.expires_at > self.clock().now() && !standing.forgotten
+        };
+        person.filter(is_known).ok_or(Refusal::InvalidToken)
     }
 
     /// Whether the token is still in force: not past its time, not signed out, of the present

@@ -29,8 +29,8 @@ impl FromRequestParts<App> for ClientAddress {
 
 /// Walks back from the connection through the proxies that are trusted: the first address that is
 /// none of theirs is the client's, whatever that client itself has written before it.
-fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
-    let is_trusted = |address: IpAddr| trusted.iter().any(|network| network.contains(address));
+fn client(peer: IpAddr, headers: &HeaderMap, trusted: &Networks) -> IpAddr {
+    let is_trusted = |address: IpAddr| trusted.0.iter().any(|network| network.contains(address));
     let mut client = peer.to_canonical();
     let named = headers.get_all(FORWARDED_FOR).iter();
     let named = named.filter_map(|value| value.to_str().ok());
@@ -47,9 +47,23 @@ fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
     client
 }
 
+/// Ranges of addresses with commas between; nothing at all is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Networks(Vec<Network>);
+
+impl FromStr for Networks {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let ranges = text.split(',').map(str::trim);
+        let ranges = ranges.filter(|range| !range.is_empty());
+        ranges.map(str::parse).collect::<Result<_, _>>().map(Self)
+    }
+}
+
 /// A range of addresses, such as `10.0.0.0/8`; an address alone is a range of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
+struct Network {
     base: u128,
     bits: u32,
 }
@@ -100,7 +114,7 @@ mod tests {
         for value in named {
             headers.append(FORWARDED_FOR, HeaderValue::from_str(value).unwrap());
         }
-        let trusted: Vec<Network> = trusted.iter().map(|text| text.parse().unwrap()).collect();
+        let trusted: Networks = trusted.join(", ").parse().unwrap();
         client(peer.parse().unwrap(), &headers, &trusted).to_string()
     }
 

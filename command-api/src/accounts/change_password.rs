@@ -1,22 +1,25 @@
 //! `POST /auth/password`: another password. All tokens end but the one that it answers with.
 
-use access::{AccountToken, Person};
+use access::{EndingToken, Person};
 use axum::Json;
 use axum::extract::{Request, State};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use domain::account::{Account, PasswordChange, may_be_password};
-use event_log::Owner;
+use event_log::{Owner, Position};
 use schemas::Event;
 use schemas::account::PasswordChanged;
 use service::{HttpError, RequestContext};
 
 use super::address::ClientAddress;
+use super::logout::is_repeat;
 use super::session::{NOT_KEPT, Session};
 use super::stored::{account_stream, load, unseal};
 use super::until_ended;
 use crate::answer::position_header;
-use crate::commands::{Decision, Past};
-use crate::{App, Done, LogError, Origin, body};
+use crate::commands::{Decision, Outcome, Past};
+use crate::idempotency::IdempotencyKey;
+use crate::{App, CommandError, LogError, Origin, body};
 
 /// Why the password stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,40 +37,74 @@ impl crate::Refusal for Refusal {
 }
 
 pub(super) async fn change_password(
-    AccountToken(person): AccountToken,
+    EndingToken { person, in_force }: EndingToken,
     State(app): State<App>,
     context: RequestContext,
     address: ClientAddress,
+    idempotency_key: IdempotencyKey,
     request: Request,
 ) -> Result<Response, HttpError> {
     let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await?;
     let change = body::read_as(&bytes, PasswordChange::parse)?;
+    // A receipt says nothing of passwords, so that none can be guessed from it.
+    let receipt = idempotency_key.receipt_of_person(app.commands.log(), person.account_id, b"");
+    let origin = Origin::of(&context).with_receipt(receipt);
     let entered = app
         .accounts
         .throttles()
         .enter(address.0, person.account_id)?;
+    if is_repeat(&app, &origin).await? {
+        let answer = again(&app, &person, change.new).await?;
+        entered.succeeded();
+        return Ok(answer);
+    }
+    if !in_force {
+        entered.succeeded();
+        return Err(access::Refusal::InvalidToken.into());
+    }
     let account = check(&app, &person, change.old).await?;
     entered.succeeded();
-    let done = set(&app, &Origin::of(&context), &account, change.new).await?;
-    let session = Session::open(&app, &done.answer).await?;
-    let session = session.ok_or_else(|| crate::Refusal::into_http(Refusal::Gone))?;
+    let done = match set(&app, &origin, &account, change.new.clone()).await? {
+        Outcome::First(done) => done,
+        Outcome::Repeat(_) => return again(&app, &person, change.new).await,
+    };
     until_ended(&app.access, &person).await;
-    let position = position_header(done.position);
-    Ok((position, NOT_KEPT, Json(session)).into_response())
+    signed_in(&app, &done.answer, Some(done.position)).await
+}
+
+/// The answer to a repeat, which shows that it has the password that the first one set.
+async fn again(app: &App, person: &Person, new: String) -> Result<Response, HttpError> {
+    match check(app, person, new).await {
+        Ok(account) => signed_in(app, &account, None).await,
+        Err(error) if error.status == StatusCode::UNAUTHORIZED => {
+            Err(CommandError::<Refusal>::OtherRequest.into())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn signed_in(
+    app: &App,
+    account: &Account,
+    position: Option<Position>,
+) -> Result<Response, HttpError> {
+    let session = Session::open(app, account).await?;
+    let session = session.ok_or_else(|| crate::Refusal::into_http(Refusal::Gone))?;
+    Ok((position.map(position_header), NOT_KEPT, Json(session)).into_response())
 }
 
 /// The account, if this is its password.
-async fn check(app: &App, person: &Person, old: String) -> Result<Account, HttpError> {
+async fn check(app: &App, person: &Person, password: String) -> Result<Account, HttpError> {
     let commands = &app.commands;
     let account = load(commands, person.account_id).await?;
     let account = account.ok_or_else(|| crate::Refusal::into_http(Refusal::Gone))?;
     let hash = unseal(commands, account.id, &account.password_hash).await?;
-    let old = if may_be_password(&old) {
-        old
+    let password = if may_be_password(&password) {
+        password
     } else {
         String::new()
     };
-    let right = commands.passwords.verify(old, hash).await;
+    let right = commands.passwords.verify(password, hash).await;
     if right.map_err(LogError::from)? {
         Ok(account)
     } else {
@@ -81,7 +118,7 @@ async fn set(
     origin: &Origin,
     shown: &Account,
     new: String,
-) -> Result<Done<Account>, HttpError> {
+) -> Result<Outcome<Account>, HttpError> {
     let commands = &app.commands;
     let hash = commands.passwords.hash(&commands.random, new).await;
     let hash = hash.map_err(LogError::from)?;
@@ -91,8 +128,8 @@ async fn set(
         .seal(&Owner::Account(shown.id), &hash)
         .await
         .map_err(LogError::from)?;
-    let stream = account_stream(shown.id);
-    let changed = commands.execute(origin, &stream, Past::Whole, |events, _| {
+    let (stream, holder) = (account_stream(shown.id), shown.id.to_string());
+    let changed = commands.execute_once(origin, &stream, Past::Whole, &holder, |events, _| {
         let account = Account::fold(events).filter(Account::is_open);
         let account = account.ok_or(Refusal::Gone)?;
         // Somebody else was quicker: what was shown is the old one by now.

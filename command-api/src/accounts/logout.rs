@@ -1,6 +1,8 @@
 //! `POST /auth/logout`: ends the token that it comes with.
 
-use access::AccountToken;
+use std::convert::Infallible;
+
+use access::EndingToken;
 use axum::extract::State;
 use axum::response::Response;
 use schemas::Event;
@@ -9,17 +11,27 @@ use service::{HttpError, RequestContext};
 
 use super::stored::account_stream;
 use super::until_ended;
-use crate::commands::{Decision, Past};
+use crate::commands::{Decision, Earlier, Outcome, Past};
+use crate::idempotency::IdempotencyKey;
 use crate::{App, CommandError, Done, Origin, answer};
 
 pub(super) async fn sign_out(
-    AccountToken(person): AccountToken,
+    EndingToken { person, in_force }: EndingToken,
     State(app): State<App>,
     context: RequestContext,
+    idempotency_key: IdempotencyKey,
 ) -> Result<Response, HttpError> {
-    let (origin, stream) = (Origin::of(&context), account_stream(person.account_id));
     let commands = &app.commands;
-    let signing_out = commands.execute(&origin, &stream, Past::Last, |_, _| {
+    let receipt = idempotency_key.receipt_of_person(commands.log(), person.account_id, b"");
+    let origin = Origin::of(&context).with_receipt(receipt);
+    if !in_force && !is_repeat(&app, &origin).await? {
+        return Err(access::Refusal::InvalidToken.into());
+    }
+    let (stream, holder) = (
+        account_stream(person.account_id),
+        person.account_id.to_string(),
+    );
+    let signing_out = commands.execute_once(&origin, &stream, Past::Last, &holder, |_, _| {
         let event = Event::AccountSignedOut(SignedOut {
             account_id: person.account_id,
             token_id: person.token_id.clone(),
@@ -27,8 +39,17 @@ pub(super) async fn sign_out(
         });
         Ok(Decision::new((), Some(event)))
     });
-    let done: Result<Done<()>, CommandError<std::convert::Infallible>> = signing_out.await;
-    let done = done?;
+    let outcome: Result<Outcome<()>, CommandError<Infallible>> = signing_out.await;
+    let (answer, position) = match outcome? {
+        Outcome::First(done) => (done.answer, done.position),
+        Outcome::Repeat(repeated) => ((), repeated.position),
+    };
     until_ended(&app.access, &person).await;
-    Ok(answer::no_content(&done))
+    Ok(answer::no_content(&Done { answer, position }))
+}
+
+/// Whether the request was carried out before.
+pub(super) async fn is_repeat(app: &App, origin: &Origin) -> Result<bool, HttpError> {
+    let earlier: Result<Earlier, CommandError<Infallible>> = app.commands.earlier(origin).await;
+    Ok(matches!(earlier?, Earlier::Repeat(_)))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use service::settings::{Secret, seconds};
 
-use super::address::Network;
+use super::address::Networks;
 use super::password::Passwords;
 
 /// How persons sign in.
@@ -59,8 +59,8 @@ pub struct AccountSettings {
     pub password_waiting: usize,
     /// Proxies whose `X-Forwarded-For` is believed, addresses or ranges with commas between:
     /// `WAYPOST_TRUSTED_PROXIES`, none.
-    #[arg(long, env = "WAYPOST_TRUSTED_PROXIES", value_delimiter = ',')]
-    pub trusted_proxies: Vec<Network>,
+    #[arg(long, env = "WAYPOST_TRUSTED_PROXIES", default_value = "")]
+    pub trusted_proxies: Networks,
     /// How codes are sent.
     #[command(flatten)]
     pub sms: SmsSettings,
@@ -134,7 +134,7 @@ impl Default for AccountSettings {
             failures_within: Duration::from_mins(15),
             password_hashes: None,
             password_waiting: 200,
-            trusted_proxies: Vec::new(),
+            trusted_proxies: Networks::default(),
             sms: SmsSettings::default(),
         }
     }

@@ -94,8 +94,8 @@ impl<'c> Founding<'c> {
         let hash = hashing.hash(&self.commands.random, password.clone());
         let opening = Opening {
             id,
-            // Nobody has told the name.
-            name: email.as_str(),
+            // Nobody has told the name, and others will see what stands here.
+            name: "Owner",
             email,
             password_hash: &hash.await?,
             phone: None,
