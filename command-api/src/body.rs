@@ -13,12 +13,17 @@ pub(crate) const MAX_OBJECT_BYTES: usize = service::body::MAX_JSON_BYTES;
 /// Reads a body that must be JSON: 415 for another type, 413 for a larger one.
 pub(crate) async fn read_json(request: Request, limit: usize) -> Result<Bytes, HttpError> {
     if !service::body::is_json(request.headers()) {
-        return Err(HttpError::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "the body must have Content-Type: application/json",
-        ));
+        return Err(not_json());
     }
     service::body::read(request, limit).await
+}
+
+/// 415: a body that is not JSON.
+pub(crate) fn not_json() -> HttpError {
+    HttpError::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "the body must have Content-Type: application/json",
+    )
 }
 
 /// Reads JSON of any shape; whoever needs a shape names the place of what is wrong with it.

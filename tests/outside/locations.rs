@@ -114,6 +114,8 @@ async fn what_is_wrong_is_named() {
         .post_bytes(UPDATE, "application/json", "{")
         .await
         .error(400);
+    let message = ada.client.post_nothing(UPDATE).await.error(400);
+    assert!(message.contains("lat"), "{message}");
     ada.client
         .post_bytes(UPDATE, "text/plain", good.to_string())
         .await

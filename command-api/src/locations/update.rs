@@ -41,9 +41,10 @@ pub(super) async fn update_location(
     idempotency_key: IdempotencyKey,
     request: HttpRequest,
 ) -> Result<Response, HttpError> {
-    let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await;
+    let json = service::body::is_json(request.headers());
+    let bytes = service::body::read(request, body::MAX_OBJECT_BYTES).await;
     let value = match &bytes {
-        Ok(bytes) => read(bytes),
+        Ok(bytes) => read(bytes, json),
         Err(error) => Err(error.clone()),
     };
     if let Some(refused) = count(&app, &caller.0, value.as_ref().ok(), &context).await? {
@@ -67,9 +68,12 @@ pub(super) async fn update_location(
 }
 
 /// Reads JSON; a number beyond all bounds is named by its field.
-fn read(bytes: &Bytes) -> Result<Value, HttpError> {
+fn read(bytes: &Bytes, json: bool) -> Result<Value, HttpError> {
     if bytes.trim_ascii().is_empty() {
         return Err(HttpError::bad_request("lat: is required; lng: is required"));
+    }
+    if !json {
+        return Err(body::not_json());
     }
     service::body::parse(bytes)
 }

@@ -41,10 +41,7 @@ fn read(bytes: &Bytes, json: bool) -> Result<Request, HttpError> {
         return Ok(Request::default());
     }
     if !json {
-        return Err(HttpError::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "a body must have Content-Type: application/json",
-        ));
+        return Err(body::not_json());
     }
     let value: Value = service::body::parse(bytes)?;
     Request::parse(value).map_err(|error| HttpError::bad_request(error.to_string()))
