@@ -1,26 +1,23 @@
-//! `/ws` for persons, and for organizations with circles: who sees whom, from when and until when.
-
-use std::collections::BTreeMap;
+//! `/ws` for persons: who sees whom, from when and until when.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use futures::future::join_all;
-use harness::{Client, Organization, Receiver, Socket, System};
+use harness::{Client, Socket, System};
 use serde_json::{Value, json};
 
 use crate::system;
 
 /// Somebody with an account, and a client that speaks with its token.
-struct Person {
-    client: Client,
+pub(super) struct Person {
+    pub(super) client: Client,
     token: String,
-    id: u64,
+    pub(super) id: u64,
     email: String,
 }
 
 const PASSWORD: &str = "a long password";
 
 impl Person {
-    async fn register(system: &System, name: &str) -> Self {
+    pub(super) async fn register(system: &System, name: &str) -> Self {
         let email = format!("{}@example.org", uuid::Uuid::new_v4().simple());
         let request = json!({"name": name, "email": email, "password": PASSWORD});
         let answer = system.client().post("/auth/register", &request).await;
@@ -45,7 +42,7 @@ impl Person {
     }
 
     /// May send as many positions as a test needs.
-    async fn without_limits(system: &System, name: &str) -> Self {
+    pub(super) async fn without_limits(system: &System, name: &str) -> Self {
         let person = Self::register(system, name).await;
         let limits = ["--requests", "1000000", "--locations", "1000000"];
         let tier = ["account", "tier", &person.email, "enterprise"];
@@ -53,51 +50,51 @@ impl Person {
         person
     }
 
-    async fn circle(&self) -> String {
+    pub(super) async fn circle(&self) -> String {
         let name = json!({"name": "Family"});
         let made = self.client.post("/circles", &name).await.ok(201);
         made["id"].as_str().unwrap().to_owned()
     }
 
-    async fn invite(&self, circle: &str) -> String {
+    pub(super) async fn invite(&self, circle: &str) -> String {
         let path = format!("/circles/{circle}/invites");
         let invited = self.client.post_nothing(&path).await.ok(201);
         invited["code"].as_str().unwrap().to_owned()
     }
 
-    async fn join(&self, code: &str) {
+    pub(super) async fn join(&self, code: &str) {
         let code = json!({"code": code});
         self.client.post("/circles/join", &code).await.ok(200);
     }
 
-    async fn leave(&self, circle: &str) {
+    pub(super) async fn leave(&self, circle: &str) {
         let path = format!("/circles/{circle}/members/me");
         self.client.delete(&path).await.ok(204);
     }
 
-    async fn place(&self, circle: &str, lat: f64) {
+    pub(super) async fn place(&self, circle: &str, lat: f64) {
         let path = format!("/circles/{circle}/places");
         let place = json!({"name": "School", "lat": lat, "lng": 13.4, "radius_m": 100});
         self.client.post(&path, &place).await.ok(201);
     }
 
     /// Is somewhere now; gives the fix's id.
-    async fn is_at(&self, lat: f64, place_name: &str) -> Value {
+    pub(super) async fn is_at(&self, lat: f64, place_name: &str) -> Value {
         self.sends(&json!({"lat": lat, "lng": 13.4, "place_name": place_name}))
             .await
     }
 
-    async fn sends(&self, update: &Value) -> Value {
+    pub(super) async fn sends(&self, update: &Value) -> Value {
         self.client.post("/location/update", update).await.ok(202)
     }
 
-    async fn socket(&self, system: &System) -> Socket {
+    pub(super) async fn socket(&self, system: &System) -> Socket {
         Socket::open(system, &self.token).await
     }
 }
 
 /// Two persons in one circle.
-async fn couple(system: &System) -> (Person, Person, String) {
+pub(super) async fn couple(system: &System) -> (Person, Person, String) {
     let (anna, ben) = tokio::join!(
         Person::register(system, "Anna"),
         Person::register(system, "Ben")
@@ -108,7 +105,7 @@ async fn couple(system: &System) -> (Person, Person, String) {
 }
 
 /// Subscribes to positions and gives the snapshot.
-async fn snapshot(socket: &mut Socket) -> Vec<Value> {
+pub(super) async fn snapshot(socket: &mut Socket) -> Vec<Value> {
     let subscribe = json!({"type": "subscribe", "id": "l", "channel": "locations"});
     socket.send(&subscribe).await;
     assert_eq!(socket.next().await["type"], "subscribed");
@@ -118,7 +115,7 @@ async fn snapshot(socket: &mut Socket) -> Vec<Value> {
 }
 
 /// The next event: its type, whom it is of and its data.
-async fn event(socket: &mut Socket) -> (String, u64, Value) {
+pub(super) async fn event(socket: &mut Socket) -> (String, u64, Value) {
     let frame = socket.next().await;
     assert_eq!(frame["type"], "event", "{frame}");
     let (kind, data) = (&frame["event"]["type"], &frame["event"]["data"]);
@@ -329,203 +326,4 @@ async fn a_position_that_means_nothing_starts_afresh() {
     let runs = json!({"type": "subscribe", "id": "r", "channel": "runs"});
     bens.send(&runs).await;
     assert_eq!(bens.next().await["type"], "error");
-}
-
-/// An organization's circle, and somebody in it.
-async fn member_of(org: &Organization<'_>, person: &Person) -> String {
-    let name = json!({"name": "Drivers"});
-    let made = org.admin.post("/api/v1/circles", &name).await.ok(201);
-    let circle = made["id"].as_str().unwrap().to_owned();
-    let path = format!("/api/v1/circles/{circle}/invites");
-    let invited = org.admin.post_nothing(&path).await.ok(201);
-    person.join(invited["code"].as_str().unwrap()).await;
-    circle
-}
-
-#[tokio::test]
-async fn an_organization_gets_what_members_of_its_circles_do() {
-    let org = system().await.organization().await;
-    let (anna, other) = tokio::join!(
-        Person::register(org.system, "Anna"),
-        Person::register(org.system, "Ben")
-    );
-    let receiver = Receiver::start().await;
-    let webhook = json!({
-        "url": receiver.url("/"),
-        "events": ["location.*", "place.*", "sos.*", "circle.*"],
-    });
-    org.admin.post("/api/v1/webhooks", &webhook).await.ok(201);
-    let circle = member_of(&org, &anna).await;
-    anna.place(&circle, 10.0).await;
-    let mut socket = Socket::open(org.system, &org.key).await;
-    assert!(snapshot(&mut socket).await.is_empty());
-    for channel in ["places", "sos"] {
-        socket.subscribe(channel, channel, None).await;
-    }
-    other.is_at(10.0, "no member").await;
-    anna.is_at(10.0, "school").await;
-    let help = json!({"lat": 10, "lng": 13.4, "message": "help"});
-    anna.client.post("/sos/trigger", &help).await.ok(202);
-    let mut heard = BTreeMap::new();
-    for _ in 0..3 {
-        let (kind, of, data) = event(&mut socket).await;
-        assert_eq!(of, anna.id);
-        heard.insert(kind, data);
-    }
-    assert_eq!(heard["location.updated"]["place_name"], "school");
-    assert_eq!(heard["place.entered"]["name"], "School");
-    assert_eq!(heard["place.entered"]["circle_id"], circle);
-    assert_eq!(heard["sos.triggered"]["message"], "help");
-    let received = receiver.wait_for(4, |_| true).await;
-    let mut posted = BTreeMap::new();
-    for received in &received {
-        let body = received.json();
-        posted.insert(
-            body["type"].as_str().unwrap().to_owned(),
-            body["data"].clone(),
-        );
-    }
-    assert_eq!(
-        posted.remove("circle.member_joined").unwrap()["user_id"],
-        anna.id
-    );
-    assert_eq!(posted, heard);
-
-    anna.leave(&circle).await;
-    anna.is_at(20.0, "not for them").await;
-    let left = |received: &harness::Received| received.json()["type"] == "circle.member_left";
-    receiver.wait_for(1, left).await;
-    member_of(&org, &anna).await;
-    anna.is_at(30.0, "again for them").await;
-    assert_eq!(event(&mut socket).await.2["place_name"], "again for them");
-    let again = |received: &harness::Received| received.json()["data"]["lat"] == 30.0;
-    receiver.wait_for(1, again).await;
-    let all = receiver.received();
-    assert!(
-        all.iter()
-            .all(|received| received.json()["data"]["lat"] != 20.0)
-    );
-}
-
-#[tokio::test]
-async fn each_crossing_is_told_once() {
-    let system = system().await;
-    let (anna, ben, circle) = couple(system).await;
-    anna.place(&circle, 10.0).await;
-    let mut bens = ben.socket(system).await;
-    let start = bens.subscribe("p", "places", None).await;
-    let metre = 1.0 / 111_195.0;
-    // Outside, in, jitter at the edge, a fix too inexact to tell, out.
-    for (metres, accuracy) in [(500, 5), (20, 5), (110, 5), (90, 5), (300, 250), (400, 5)] {
-        let lat = 10.0 + f64::from(metres) * metre;
-        anna.sends(&json!({"lat": lat, "lng": 13.4, "accuracy": accuracy}))
-            .await;
-    }
-    let mut told = Vec::new();
-    for _ in 0..2 {
-        let (kind, of, data) = event(&mut bens).await;
-        assert_eq!((of, &data["name"]), (anna.id, &json!("School")));
-        assert!(data["place_id"].is_string() && data["recorded_at"].is_string());
-        told.push(kind);
-    }
-    assert_eq!(told, ["place.entered", "place.left"]);
-    // Read again from the log, there is nothing else between these and what follows.
-    ben.is_at(10.0, "school").await;
-    assert_eq!(event(&mut bens).await.1, ben.id);
-    bens.subscribe("again", "places", Some(&start)).await;
-    for of in [anna.id, anna.id, ben.id] {
-        assert_eq!(event(&mut bens).await.1, of);
-    }
-}
-
-#[tokio::test]
-async fn a_call_for_help_reaches_all_who_share_a_circle() {
-    let system = system().await;
-    let (anna, ben, _) = couple(system).await;
-    let carl = Person::register(system, "Carl").await;
-    let circle = carl.circle().await;
-    anna.join(&carl.invite(&circle).await).await;
-    let stranger = Person::register(system, "Dora").await;
-    let mut sockets = Vec::new();
-    for person in [&anna, &ben, &carl, &stranger] {
-        let mut socket = person.socket(system).await;
-        socket.subscribe("s", "sos", None).await;
-        sockets.push(socket);
-    }
-    let long_ago = Utc::now() - TimeDelta::hours(2);
-    let help = json!({"lat": 1.5, "lng": 2.5, "message": "help", "recorded_at": long_ago});
-    let called = anna.client.post("/sos/trigger", &help).await.ok(202);
-    let sos_id = called["sos_id"].as_str().unwrap();
-    for action in ["acknowledge", "resolve"] {
-        let path = format!("/sos/{sos_id}/{action}");
-        ben.client.post_nothing(&path).await.ok(200);
-    }
-    for socket in &mut sockets[..3] {
-        for expected in ["sos.triggered", "sos.acknowledged", "sos.resolved"] {
-            let (kind, of, data) = event(socket).await;
-            assert_eq!((kind.as_str(), of), (expected, anna.id));
-            assert_eq!(data["sos_id"], sos_id);
-            assert_eq!(
-                (&data["message"], &data["late"]),
-                (&json!("help"), &json!(true))
-            );
-            assert!(data.get("audience").is_none());
-        }
-    }
-    stranger
-        .client
-        .post("/sos/trigger", &json!({}))
-        .await
-        .ok(202);
-    assert_eq!(event(&mut sockets[3]).await.1, stranger.id);
-}
-
-#[tokio::test]
-async fn a_slow_reader_gets_the_newest_of_each_person() {
-    const WALKERS: usize = 8;
-    const ARRAYS: i64 = 20;
-    let system = system().await;
-    let ben = Person::register(system, "Ben").await;
-    let circle = ben.circle().await;
-    let code = ben.invite(&circle).await;
-    let mut bens = ben.socket(system).await;
-    snapshot(&mut bens).await;
-    bens.subscribe("s", "sos", None).await;
-    let walk = async || {
-        let walker = Person::without_limits(system, "Walker").await;
-        walker.join(&code).await;
-        let start = Utc::now();
-        for some in 0..ARRAYS {
-            let fixes = (some * 100..some * 100 + 100).map(|nth| {
-                let at = start + TimeDelta::milliseconds(nth);
-                let place_name = "ä".repeat(200);
-                json!({"lat": 1, "lng": 1, "place_name": place_name, "recorded_at": at})
-            });
-            walker.sends(&fixes.collect()).await;
-        }
-        walker
-    };
-    let walkers = join_all((0..WALKERS).map(|_| walk())).await;
-    walkers[0].is_at(9.0, "the end").await;
-    let help = walkers[0].client.post("/sos/trigger", &json!({})).await;
-    help.ok(202);
-    let (mut conflated, mut seen, mut helped, mut ended) = (0, 0, false, false);
-    while !(helped && ended) {
-        let frame = bens.next().await;
-        match frame["type"].as_str().unwrap() {
-            "conflated" => {
-                assert_eq!(frame["id"], "l");
-                assert!(frame["from"].is_string() && frame["to"].is_string());
-                conflated += 1;
-            }
-            "event" if frame["id"] == "s" => helped = true,
-            "event" => {
-                seen += 1;
-                ended |= frame["event"]["data"]["place_name"] == "the end";
-            }
-            other => panic!("{other}: {frame}"),
-        }
-    }
-    assert!(conflated > 0, "all {seen} were taken");
-    assert!(seen < WALKERS * 2_000, "{seen} were taken");
 }

@@ -13,6 +13,7 @@ use event_log::{Batch, EventLog, Item};
 use futures::future::join_all;
 use schemas::{AccountId, Event, Log, Recorded};
 use service::Clock;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use super::channel::Channel;
@@ -39,6 +40,8 @@ struct Inner {
     access: Access,
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
+    /// The sequence up to which positions have been handed out.
+    locations: watch::Sender<u64>,
 }
 
 /// What changes with every event.
@@ -87,6 +90,7 @@ impl Lookout {
             roll,
             access,
             clock,
+            locations: watch::Sender::new(heads.locations),
             state: Mutex::new(state),
         }))
     }
@@ -105,6 +109,18 @@ impl Lookout {
     pub(super) async fn settle(&self) {
         self.0.roll.settle().await;
         self.accounts_known(self.0.roll.accounts_through()).await;
+    }
+
+    /// Waits until every position is known that stands in the log now, so that whoever was
+    /// answered that theirs is taken finds it.
+    pub(super) async fn settle_positions(&self) {
+        let Ok(end) = self.0.log.end(Log::Locations).await else {
+            // The positions that follow will come either way.
+            return;
+        };
+        let mut head = self.0.locations.subscribe();
+        // The sender lives as long as this lookout.
+        let _ = head.wait_for(|head| *head >= end.sequence()).await;
     }
 
     /// Waits until it is in force what the log says of accounts up to this sequence.
@@ -141,6 +157,7 @@ impl Lookout {
                 if lacking.is_empty() {
                     self.hand_out(&mut state, &facts, &wanted, &encoded, settled);
                     *state.heads.of(log) = batch.last_sequence;
+                    self.0.locations.send_replace(state.heads.locations);
                     return;
                 }
                 lacking

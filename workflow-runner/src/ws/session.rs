@@ -309,6 +309,7 @@ impl Session {
         if channel != Channel::Locations {
             return (self.seat.open(number, channel), Vec::new());
         }
+        self.seat.lookout().settle_positions().await;
         let (since, candidates) = self.seat.open_with_latest(number);
         let (lookout, viewer) = (self.seat.lookout(), self.seat.viewer());
         (since, snapshot::show(lookout, viewer, candidates).await)

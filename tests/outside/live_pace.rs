@@ -1,0 +1,114 @@
+//! How soon positions are seen, and what a reader gets who is too slow for them.
+
+use std::time::{Duration, Instant};
+
+use chrono::{TimeDelta, Utc};
+use futures::future::join_all;
+use harness::Socket;
+use serde_json::json;
+
+use super::live_locations::{Person, event, snapshot};
+use crate::system;
+
+#[tokio::test]
+async fn a_slow_reader_gets_the_newest_of_each_person() {
+    const WALKERS: usize = 8;
+    const ARRAYS: i64 = 20;
+    let system = system().await;
+    let ben = Person::register(system, "Ben").await;
+    let circle = ben.circle().await;
+    let code = ben.invite(&circle).await;
+    let mut bens = ben.socket(system).await;
+    snapshot(&mut bens).await;
+    bens.subscribe("s", "sos", None).await;
+    let walk = async || {
+        let walker = Person::without_limits(system, "Walker").await;
+        walker.join(&code).await;
+        let start = Utc::now();
+        for some in 0..ARRAYS {
+            let fixes = (some * 100..some * 100 + 100).map(|nth| {
+                let at = start + TimeDelta::milliseconds(nth);
+                let place_name = "ä".repeat(200);
+                json!({"lat": 1, "lng": 1, "place_name": place_name, "recorded_at": at})
+            });
+            walker.sends(&fixes.collect()).await;
+        }
+        walker
+    };
+    let walkers = join_all((0..WALKERS).map(|_| walk())).await;
+    walkers[0].is_at(9.0, "the end").await;
+    let help = walkers[0].client.post("/sos/trigger", &json!({})).await;
+    help.ok(202);
+    let (mut conflated, mut seen, mut helped, mut ended) = (0, 0, false, false);
+    while !(helped && ended) {
+        let frame = bens.next().await;
+        match frame["type"].as_str().unwrap() {
+            "conflated" => {
+                assert_eq!(frame["id"], "l");
+                assert!(frame["from"].is_string() && frame["to"].is_string());
+                conflated += 1;
+            }
+            "event" if frame["id"] == "s" => helped = true,
+            "event" => {
+                seen += 1;
+                ended |= frame["event"]["data"]["place_name"] == "the end";
+            }
+            other => panic!("{other}: {frame}"),
+        }
+    }
+    assert!(conflated > 0, "all {seen} were taken");
+    assert!(seen < WALKERS * 2_000, "{seen} were taken");
+}
+
+/// Sends so many positions, one every 10 ms, and gives how long each took to the other's socket,
+/// shortest first.
+async fn delays(sender: &Person, receiver: &mut Socket, count: usize) -> Vec<Duration> {
+    let mut due = tokio::time::interval(Duration::from_millis(10));
+    let (sent, arrived) = tokio::join!(
+        async {
+            let mut sent = Vec::with_capacity(count);
+            for step in 0..count {
+                due.tick().await;
+                sent.push(Instant::now());
+                sender.is_at(0.0, &step.to_string()).await;
+            }
+            sent
+        },
+        async {
+            let mut arrived = Vec::with_capacity(count);
+            while arrived.len() < count {
+                let (_, _, data) = event(receiver).await;
+                assert_eq!(data["place_name"], arrived.len().to_string());
+                arrived.push(Instant::now());
+            }
+            arrived
+        }
+    );
+    let both = arrived.into_iter().zip(sent);
+    let mut delays: Vec<Duration> = both.map(|(arrived, sent)| arrived - sent).collect();
+    delays.sort();
+    delays
+}
+
+/// A machine that builds and tests at once has its pauses, so one quick round is enough: whoever
+/// waits for a clock and not for the log is slow in each.
+#[tokio::test]
+async fn a_position_is_seen_as_soon_as_it_is_taken() {
+    const ROUNDS: usize = 20;
+    let system = system().await;
+    let anna = Person::without_limits(system, "Anna").await;
+    let ben = Person::register(system, "Ben").await;
+    let circle = anna.circle().await;
+    ben.join(&anna.invite(&circle).await).await;
+    let mut bens = ben.socket(system).await;
+    snapshot(&mut bens).await;
+    let mut medians = Vec::new();
+    for _ in 0..ROUNDS {
+        let delays = delays(&anna, &mut bens, 50).await;
+        if delays[25] < Duration::from_millis(50) {
+            return;
+        }
+        medians.push(delays[25]);
+    }
+    panic!("{medians:?}");
+}
