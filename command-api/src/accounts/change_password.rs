@@ -54,16 +54,21 @@ pub(super) async fn change_password(
         .throttles()
         .enter(address.0, person.account_id)?;
     if is_repeat(&app, &origin).await? {
-        let answer = again(&app, &person, change.new).await?;
-        entered.succeeded();
-        return Ok(answer);
+        let answer = again(&app, &person, change.new).await;
+        if answer.is_ok() {
+            entered.succeeded();
+        }
+        return answer;
     }
     if !in_force {
         entered.succeeded();
         return Err(access::Refusal::InvalidToken.into());
     }
-    let account = check(&app, &person, change.old).await?;
-    entered.succeeded();
+    let account = check(&app, &person, change.old).await;
+    if !is_wrong(&account) {
+        entered.succeeded();
+    }
+    let account = account?;
     let done = match set(&app, &origin, &account, change.new.clone()).await? {
         Outcome::First(done) => done,
         Outcome::Repeat(_) => return again(&app, &person, change.new).await,
@@ -74,13 +79,16 @@ pub(super) async fn change_password(
 
 /// The answer to a repeat, which shows that it has the password that the first one set.
 async fn again(app: &App, person: &Person, new: String) -> Result<Response, HttpError> {
-    match check(app, person, new).await {
-        Ok(account) => signed_in(app, &account, None).await,
-        Err(error) if error.status == StatusCode::UNAUTHORIZED => {
-            Err(CommandError::<Refusal>::OtherRequest.into())
-        }
-        Err(error) => Err(error),
+    let account = check(app, person, new).await;
+    if is_wrong(&account) {
+        return Err(CommandError::<Refusal>::OtherRequest.into());
     }
+    signed_in(app, &account?, None).await
+}
+
+fn is_wrong(checked: &Result<Account, HttpError>) -> bool {
+    let error = checked.as_ref().err();
+    error.is_some_and(|error| error.status == StatusCode::UNAUTHORIZED)
 }
 
 async fn signed_in(

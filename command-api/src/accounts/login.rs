@@ -25,20 +25,31 @@ pub(super) async fn sign_in(
     let email = Email::parse(&email).ok();
     let named = email.as_ref().map(Email::as_str);
     let entered = app.accounts.throttles().enter(address.0, named)?;
-    let (account, hash) = find(&app.commands, email.as_ref()).await?;
+    let session = attempt(&app, email.as_ref(), password).await;
+    // What failed for reasons of ours is nobody's guess.
+    if !matches!(session, Ok(None)) {
+        entered.succeeded();
+    }
+    let session = session?.ok_or_else(wrong)?;
+    Ok((NOT_KEPT, Json(session)).into_response())
+}
+
+async fn attempt(
+    app: &App,
+    email: Option<&Email>,
+    password: String,
+) -> Result<Option<Session>, LogError> {
+    let (account, hash) = find(&app.commands, email).await?;
     let password = if may_be_password(&password) {
         password
     } else {
         String::new()
     };
-    let right = app.commands.passwords.verify(password, hash).await;
-    let session = match account {
-        Some(account) if right.map_err(LogError::from)? => Session::open(&app, &account).await?,
-        _ => None,
-    };
-    let session = session.ok_or_else(wrong)?;
-    entered.succeeded();
-    Ok((NOT_KEPT, Json(session)).into_response())
+    let right = app.commands.passwords.verify(password, hash).await?;
+    match account {
+        Some(account) if right => Session::open(app, &account).await,
+        _ => Ok(None),
+    }
 }
 
 /// The one answer to an unknown address and a wrong password.

@@ -21,7 +21,7 @@ pub struct Passwords(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    turns: Semaphore,
+    turns: Arc<Semaphore>,
     waiting: AtomicUsize,
     most_waiting: usize,
     /// Nobody's password: what is hashed against where there is no account, so that it takes as
@@ -60,7 +60,7 @@ impl Passwords {
     /// So many hashes at once, and so many more that may wait.
     pub fn new(at_once: usize, most_waiting: usize) -> Self {
         Self(Arc::new(Inner {
-            turns: Semaphore::new(at_once.max(1)),
+            turns: Arc::new(Semaphore::new(at_once.max(1))),
             waiting: AtomicUsize::new(0),
             most_waiting,
             nobodys: OnceLock::new(),
@@ -104,13 +104,17 @@ impl Passwords {
         work: impl FnOnce(&Inner) -> T + Send + 'static,
     ) -> Result<T, HashError> {
         let inner = self.0.clone();
-        let waiting = Waiting::enter(&inner)?;
-        let turn = inner.turns.acquire().await;
+        let waiting = Waiting::enter(inner.clone())?;
+        let turn = inner.turns.clone().acquire_owned().await;
         let turn = turn.map_err(|error| HashError::Broken(error.to_string()))?;
         drop(waiting);
-        let working = inner.clone();
-        let done = tokio::task::spawn_blocking(move || work(&working)).await;
-        drop(turn);
+        let done = tokio::task::spawn_blocking(move || {
+            let done = work(&inner);
+            // Not before: whoever asked may go away, and the work goes on.
+            drop(turn);
+            done
+        });
+        let done = done.await;
         done.map_err(|error| HashError::Broken(error.to_string()))
     }
 }
@@ -126,20 +130,20 @@ impl Inner {
 }
 
 /// A place in the queue, given back when its holder goes away too.
-struct Waiting<'i>(&'i Inner);
+struct Waiting(Arc<Inner>);
 
-impl<'i> Waiting<'i> {
-    fn enter(inner: &'i Inner) -> Result<Self, HashError> {
-        let entered = Self(inner);
+impl Waiting {
+    fn enter(inner: Arc<Inner>) -> Result<Self, HashError> {
         let before = inner.waiting.fetch_add(1, Ordering::Relaxed);
-        if before > inner.most_waiting {
+        let entered = Self(inner);
+        if before > entered.0.most_waiting {
             return Err(HashError::TooMany);
         }
         Ok(entered)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Waiting {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }

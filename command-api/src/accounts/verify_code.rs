@@ -81,19 +81,30 @@ pub(super) async fn verify_code(
     }
     let phone = &verification.phone;
     let entered = app.accounts.throttles().enter(address.0, phone.as_str())?;
-    // Looked up before the code is used up: a code that signs in nobody stays good for a token.
-    let account = match &person {
-        Some(person) => load(&app.commands, person.account_id).await?,
-        None => whose(&app, phone).await?,
-    };
-    let (codes, of_use) = (&app.accounts.codes(), account.is_some());
-    let trial = codes.try_code(phone, &verification.code, of_use).await?;
-    let (Trial::Right, Some(account)) = (trial, account) else {
-        return Err(Refusal::Wrong.into_http());
-    };
-    entered.succeeded();
+    let account = attempt(&app, person.as_ref(), &verification).await;
+    // What failed for reasons of ours is nobody's guess.
+    if !matches!(account, Ok(None)) {
+        entered.succeeded();
+    }
+    let account = account?.ok_or_else(|| Refusal::Wrong.into_http())?;
     let attached = attach(&app.commands, &origin, account, phone).await?;
     signed_in(&app, &attached.account, attached.position).await
+}
+
+/// The account that a right code signs in.
+async fn attempt(
+    app: &App,
+    person: Option<&Person>,
+    Verification { phone, code }: &Verification,
+) -> Result<Option<Account>, HttpError> {
+    // Looked up before the code is used up: a code that signs in nobody stays good for a token.
+    let account = match person {
+        Some(person) => load(&app.commands, person.account_id).await?,
+        None => whose(app, phone).await?,
+    };
+    let of_use = account.is_some();
+    let trial = app.accounts.codes().try_code(phone, code, of_use).await?;
+    Ok(account.filter(|_| trial == Trial::Right))
 }
 
 fn receipt(
