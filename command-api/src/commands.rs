@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use event_log::{AppendError, Commit, EventLog, Expected, Position, ReadError, Write};
 use schemas::{Context, Event, NewEvent, Receipt, Recorded, StreamId, claim::Claimed};
 use service::{Clock, RequestContext};
@@ -175,6 +175,13 @@ impl Commands {
             context: origin.context.clone(),
             receipt: origin.receipt.clone(),
         }
+    }
+
+    /// Since when receipts are still good.
+    pub(crate) fn receipts_since(&self, now: DateTime<Utc>) -> DateTime<Utc> {
+        let last = TimeDelta::from_std(self.receipts_last).ok();
+        let since = last.and_then(|last| now.checked_sub_signed(last));
+        since.unwrap_or(DateTime::UNIX_EPOCH)
     }
 
     /// Whether a receipt of that time is still good.

@@ -343,3 +343,26 @@ async fn nobody_gets_in_without_a_token() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_forgotten_member_is_gone_from_every_answer() {
+    let (ada, bob, circle) = two_in_a_circle().await;
+    let places = format!("/circles/{circle}/places");
+    let home = json!({"name": "Bob's", "lat": 1, "lng": 2, "radius_m": 50});
+    bob.client.post(&places, &home).await.ok(201);
+    let seen = bob.is_at(10.0, 20.0).await;
+    assert_eq!(ada.sees_at(&seen).await, [(bob.id, 10.0)]);
+    system().await.waypost(&["forget", &bob.email]).await;
+    let left = json!([{"id": ada.id, "name": "Ada"}]);
+    ada.until("/circles", |listed| listed["data"][0]["members"] == left)
+        .await;
+    ada.until("/location/latest", |seen| seen["data"] == json!([]))
+        .await;
+    ada.until(&places, |listed| listed["data"] == json!([]))
+        .await;
+    let history = format!("/location/history?user_id={}", bob.id);
+    ada.client.get(&history).await.error(403);
+    let called = ada.client.post("/sos/trigger", &json!({})).await.ok(202);
+    assert_eq!(called["audience"], json!([]));
+    bob.client.get("/circles").await.error(401);
+}

@@ -5,7 +5,7 @@ use axum::extract::{Request as HttpRequest, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use bytes::Bytes;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use domain::location::{Fix, Request, Timed, settle_times};
 use event_log::{AppendError, Expected, Owner, Position, Write};
 use schemas::location::Updated;
@@ -108,7 +108,10 @@ async fn take(
     let mut track = track.lock().await;
     for _ in 0..ATTEMPTS {
         let now = app.commands.now();
-        let since = needed(request.fixes(), origin.receipt.as_ref(), now);
+        let mut since = needed(request.fixes(), now);
+        if origin.receipt.is_some() {
+            since = since.min(app.commands.receipts_since(now));
+        }
         let known = match track.take() {
             Some(known) if known.reaches(since) => known,
             _ => Known::load(log, account, since).await?,
@@ -148,13 +151,9 @@ async fn take(
 }
 
 /// Since when the person's track must be known.
-fn needed(fixes: &[Fix], receipt: Option<&Receipt>, now: DateTime<Utc>) -> DateTime<Utc> {
+fn needed(fixes: &[Fix], now: DateTime<Utc>) -> DateTime<Utc> {
     let oldest = fixes.iter().filter_map(|fix| fix.recorded_at).min();
-    let since = Known::needed(oldest.unwrap_or(now).min(now));
-    match receipt {
-        Some(_) => since.min(now - TimeDelta::days(1)),
-        None => since,
-    }
+    Known::needed(oldest.unwrap_or(now).min(now))
 }
 
 /// The fixes as a first request with the same `Idempotency-Key` sent them: those without a time
