@@ -14,7 +14,7 @@ fn wrong_fields(body: Value) -> Vec<String> {
     errors.map(|error| error.field.clone()).collect()
 }
 
-fn fix(extra: Value) -> Value {
+fn fix(extra: &Value) -> Value {
     let mut fix = json!({"lat": 52.5, "lng": 13.4});
     let fields = fix.as_object_mut().unwrap();
     fields.extend(extra.as_object().unwrap().clone());
@@ -23,7 +23,7 @@ fn fix(extra: Value) -> Value {
 
 #[test]
 fn a_fix_needs_its_coordinates_and_nothing_else() {
-    let Request::One(read) = Request::parse(fix(json!({})), now()).unwrap() else {
+    let Request::One(read) = Request::parse(fix(&json!({})), now()).unwrap() else {
         panic!("one object is one fix");
     };
     assert_eq!((read.lat, read.lng, read.recorded_at), (52.5, 13.4, None));
@@ -58,17 +58,21 @@ fn each_field_has_its_range() {
         ("recorded_at", json!(1_700_000_000)),
         ("recorded_at", json!("2026-11-21T12:05:01Z")),
     ] {
-        assert_eq!(wrong_fields(fix(json!({field: wrong}))), [field], "{wrong}");
+        assert_eq!(
+            wrong_fields(fix(&json!({field: wrong}))),
+            [field],
+            "{wrong}"
+        );
     }
     let edges = json!({"lat": -90, "lng": 180, "accuracy": 0, "speed": 0.0, "battery": 100,
                        "place_name": "ü".repeat(200), "recorded_at": "2026-11-21T13:05:00+01:00",
                        "altitude": 7});
-    assert!(Request::parse(fix(edges), now()).is_ok());
+    assert!(Request::parse(fix(&edges), now()).is_ok());
 }
 
 #[test]
 fn an_error_in_an_array_names_index_and_field() {
-    let good = fix(json!({}));
+    let good = fix(&json!({}));
     let body = json!([good, good, good, {"lat": 91, "lng": 0}, 7]);
     assert_eq!(wrong_fields(body), ["[3].lat", "[4]"]);
     assert_eq!(wrong_fields(json!([])), ["body"]);
@@ -89,7 +93,7 @@ fn a_body_counts_what_it_has_whether_or_not_it_is_good() {
 
 #[test]
 fn times_are_cut_to_microseconds() {
-    let body = fix(json!({"recorded_at": "2026-11-21T11:00:00.1234567Z"}));
+    let body = fix(&json!({"recorded_at": "2026-11-21T11:00:00.1234567Z"}));
     let request = Request::parse(body, now()).unwrap();
     let expected = "2026-11-21T11:00:00.123456Z".parse().unwrap();
     assert_eq!(request.fixes()[0].recorded_at, Some(expected));
