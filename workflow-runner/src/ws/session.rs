@@ -86,10 +86,7 @@ impl Session {
             }
             step = tokio::select! {
                 heard = self.wire.next() => self.hear(heard).await,
-                (number, done) = wait_for(&mut self.working) => {
-                    self.take(number, done);
-                    Ok(())
-                }
+                (number, done) = wait_for(&mut self.working) => self.take(number, done),
                 () = changed(&mut self.member) => self.check_revoked(),
                 () = self.seat.rung() => self.check_token(),
                 _ = self.ping.tick() => self.beat(),
@@ -147,11 +144,12 @@ impl Session {
         }));
     }
 
-    fn take(&mut self, number: u64, done: Result<Page, ReadError>) {
+    fn take(&mut self, number: u64, done: Result<Page, ReadError>) -> Result<(), Ended> {
         self.working = None;
+        self.check_token()?;
         let of_it = |flow: &&mut Flow| flow.number == number;
         let Some(flow) = self.subscriptions.iter_mut().find(of_it) else {
-            return;
+            return Ok(());
         };
         match done {
             Ok(page) => {
@@ -170,6 +168,7 @@ impl Session {
                 }
             }
         }
+        Ok(())
     }
 
     /// Keeps a live client and gives up a dead one.
@@ -312,7 +311,10 @@ impl Session {
         self.seat.lookout().settle_positions().await;
         let (since, candidates) = self.seat.open_with_latest(number);
         let (lookout, viewer) = (self.seat.lookout(), self.seat.viewer());
-        (since, snapshot::show(lookout, viewer, candidates).await)
+        let shown = snapshot::show(lookout, viewer, candidates).await;
+        // Where the token has ended meanwhile, so does the socket in a moment.
+        let admitted = self.live.still_admits(&self.viewer);
+        (since, if admitted { shown } else { Vec::new() })
     }
 
     fn head(&self, channel: Channel) -> u64 {
