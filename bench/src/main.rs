@@ -8,6 +8,7 @@
 mod accept;
 mod ceiling;
 mod export;
+mod live;
 mod load;
 mod plain;
 mod report;
@@ -53,6 +54,8 @@ enum Part {
     Accept,
     /// From a trigger's acceptance to its webhook's arrival.
     Webhook,
+    /// From a position's sending to its arrival on a socket.
+    Live,
     /// Rows of an export per second.
     Export,
 }
@@ -79,6 +82,10 @@ async fn main() {
     if wanted(Part::Webhook) {
         let system = System::start(&["waypost"]).await;
         webhook::measure(&system, time, &mut report).await;
+    }
+    if wanted(Part::Live) {
+        let system = System::start(&["waypost"]).await;
+        live::measure(&system, time, &mut report).await;
     }
     if wanted(Part::Export) {
         let system = System::start(&["waypost"]).await;

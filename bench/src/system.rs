@@ -92,6 +92,7 @@ impl System {
             .env("NATS_URL", self.servers.nats_url())
             .env("DATABASE_URL", self.servers.database_url())
             .env("WAYPOST_ALLOW_PRIVATE_TARGETS", "1")
+            .env("WAYPOST_DEMO", "0")
             .env("WAYPOST_LOG", "warn")
             .stdin(Stdio::null())
             .stdout(Stdio::null());
