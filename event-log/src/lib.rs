@@ -9,6 +9,7 @@
 //! lost acknowledgement is recognised by its event id.
 
 mod append;
+pub mod backup;
 mod connection;
 mod deleted;
 mod durability;

@@ -174,6 +174,10 @@ impl EventLog {
         }
     }
 
+    pub(crate) fn settings(&self) -> &LogSettings {
+        &self.shared.settings
+    }
+
     pub(crate) fn client(&self) -> &Client {
         &self.shared.client
     }

@@ -30,7 +30,7 @@ pub(crate) struct Stored {
     pub(crate) subject: Subject,
     pub(crate) sequence: u64,
     pub(crate) headers: HeaderMap,
-    payload: bytes::Bytes,
+    pub(crate) payload: bytes::Bytes,
 }
 
 /// Some messages that a batched get found.

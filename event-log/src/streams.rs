@@ -14,7 +14,9 @@ use crate::{Error, LogSettings};
 
 /// The first version with atomic batches.
 const OLDEST_SERVER: (i64, i64, i64) = (2, 12, 0);
-const EPOCH: &str = "waypost-epoch";
+pub(crate) const EPOCH: &str = "waypost-epoch";
+/// Marks a stream that a restore has not filled yet.
+pub(crate) const RESTORING: &str = "waypost-restoring";
 
 /// One stream and the epoch that positions in it name.
 #[derive(Clone)]
@@ -57,7 +59,7 @@ impl Streams {
     }
 }
 
-fn check_server(client: &Client) -> Result<(), Error> {
+pub(crate) fn check_server(client: &Client) -> Result<(), Error> {
     let (major, minor, patch) = OLDEST_SERVER;
     if client.is_server_compatible(major, minor, patch) {
         return Ok(());
@@ -69,7 +71,7 @@ fn check_server(client: &Client) -> Result<(), Error> {
 }
 
 /// The prefix becomes part of names and subjects.
-fn check_prefix(prefix: &str) -> Result<(), Error> {
+pub(crate) fn check_prefix(prefix: &str) -> Result<(), Error> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if prefix.len() <= 64 && prefix.bytes().all(fits) {
         return Ok(());
@@ -79,7 +81,7 @@ fn check_prefix(prefix: &str) -> Result<(), Error> {
     )))
 }
 
-fn wanted(settings: &LogSettings, subjects: &Subjects, log: Log) -> Config {
+pub(crate) fn wanted(settings: &LogSettings, subjects: &Subjects, log: Log) -> Config {
     let day = Duration::from_hours(24);
     let (name, days) = match log {
         Log::Events => ("EVENTS", 0),
@@ -117,6 +119,12 @@ async fn prepare_stream(
     let stream = get_or_create(context, &wanted).await?;
     let kept = &stream.cached_info().config;
     check_kept(kept, &wanted).map_err(Error::Unfit)?;
+    if kept.metadata.contains_key(RESTORING) {
+        let again = "run `waypost restore` again";
+        return Err(Error::Unfit(format!(
+            "a restore of stream {name} has not ended: {again}"
+        )));
+    }
     let epoch = kept.metadata.get(EPOCH);
     let epoch = epoch.and_then(|text| u32::from_str_radix(text, 16).ok());
     let epoch =
@@ -198,7 +206,7 @@ fn check_kept(kept: &Config, wanted: &Config) -> Result<(), String> {
     }
 }
 
-fn new_epoch() -> Result<String, Error> {
+pub(crate) fn new_epoch() -> Result<String, Error> {
     let mut bytes = [0; 4];
     let filled = SystemRandom::new().fill(&mut bytes);
     filled.map_err(|_| Error::Unfit("the system gives no random bytes".to_owned()))?;

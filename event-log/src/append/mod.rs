@@ -9,6 +9,7 @@ mod wire;
 use schemas::{Log, NewEvent, StreamId};
 
 pub(crate) use appender::Appender;
+pub(crate) use wire::{Answer, BATCH_BYTES, BATCH_MESSAGES, read_answer};
 
 /// The events of one decision: all are appended or none.
 #[derive(Clone, Debug)]

@@ -13,8 +13,8 @@ use crate::subject::Subjects;
 
 /// What a batch may hold: the server's limit on messages, and what passes in one flush without
 /// holding up others.
-pub(super) const BATCH_MESSAGES: usize = 1_000;
-pub(super) const BATCH_BYTES: usize = 1024 * 1024;
+pub(crate) const BATCH_MESSAGES: usize = 1_000;
+pub(crate) const BATCH_BYTES: usize = 1024 * 1024;
 /// What one commit may hold.
 const COMMIT_BYTES: usize = 8 * BATCH_BYTES;
 /// Room for the headers that only the wire knows.
@@ -162,7 +162,7 @@ impl Wire {
 
 /// What the server said.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// Stored; the sequence of the last message.
     Stored(u64),
     /// An expectation was wrong, without saying whose.
@@ -191,7 +191,7 @@ struct RawError {
     description: String,
 }
 
-pub(super) fn read_answer(payload: &[u8]) -> Answer {
+pub(crate) fn read_answer(payload: &[u8]) -> Answer {
     match serde_json::from_slice::<RawAnswer>(payload) {
         Ok(RawAnswer {
             error: Some(error), ..

@@ -35,7 +35,7 @@ impl Keys {
         keyring: &Keyring,
     ) -> Result<Self, Error> {
         let name = format!("{}{BUCKET}", settings.log_prefix);
-        let wanted = config(&name, settings.log_replicas);
+        let wanted = stream(settings);
         let stream = streams::get_or_create(context, &wanted).await?;
         // A key-value bucket forbids it by default, and a plain delete leaves the bytes on disk.
         if stream.cached_info().config.deny_delete {
@@ -55,6 +55,10 @@ impl Keys {
                 cache: RwLock::new(Cache::new(settings.vault_cache())),
             }),
         })
+    }
+
+    pub(super) fn bucket(&self) -> &kv::Store {
+        &self.shared.bucket
     }
 
     /// The owner's name in the bucket, which its texts are bound to.
@@ -160,13 +164,14 @@ impl Keys {
 }
 
 /// The stream of a key-value bucket, but for one thing: its messages can be erased.
-fn config(bucket: &str, replicas: usize) -> Config {
+pub(crate) fn stream(settings: &LogSettings) -> Config {
+    let bucket = format!("{}{BUCKET}", settings.log_prefix);
     Config {
         name: format!("KV_{bucket}"),
         subjects: vec![format!("$KV.{bucket}.>")],
         max_messages_per_subject: 1,
         discard: DiscardPolicy::New,
-        num_replicas: replicas,
+        num_replicas: settings.log_replicas,
         allow_direct: true,
         allow_rollup: true,
         ..Config::default()

@@ -4,13 +4,14 @@
 mod cipher;
 mod keys;
 
-use async_nats::jetstream;
+use async_nats::jetstream::{self, kv};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
 use schemas::{AccountId, OrgId, Sealed};
 
 use crate::{Error, Keyring, LogSettings};
 use keys::Keys;
+pub(crate) use keys::stream as keys_stream;
 
 /// Stands before every ciphertext, so that another scheme can follow.
 const SCHEME: &str = "v1.";
@@ -54,6 +55,11 @@ impl Vault {
     ) -> Result<Self, Error> {
         let keys = Keys::open(context, settings, keyring).await?;
         Ok(Self { keys })
+    }
+
+    /// The bucket of wrapped keys.
+    pub(crate) fn bucket(&self) -> &kv::Store {
+        self.keys.bucket()
     }
 
     /// Seals a value under its owner's key, which is made at the first use.

@@ -7,6 +7,7 @@
 )]
 
 mod append;
+mod backup;
 mod batches;
 mod conflicts;
 mod crashes;

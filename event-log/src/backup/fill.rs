@@ -1,0 +1,191 @@
+//! Writing a backup's records into empty streams: each message at the sequence it had.
+
+use std::time::Duration;
+
+use async_nats::jetstream::stream::Stream;
+use async_nats::{Client, HeaderMap, Request, Subject};
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+
+use super::BackupError;
+use super::record::{Message, Record};
+use crate::append::{Answer, BATCH_BYTES, BATCH_MESSAGES, read_answer};
+
+/// How long the server may take for a batch.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Messages that are erased, or keys that are written, side by side.
+const SIDE_BY_SIDE: usize = 16;
+/// The subject of what only takes a sequence up, to be erased at once.
+const NOTHING: &str = "_.nothing._";
+
+const EXPECTED_LAST: &str = "Nats-Expected-Last-Sequence";
+const BATCH_ID: &str = "Nats-Batch-Id";
+const BATCH_SEQUENCE: &str = "Nats-Batch-Sequence";
+const BATCH_COMMIT: &str = "Nats-Batch-Commit";
+
+/// Fills one stream of the log.
+pub(super) struct Filler {
+    client: Client,
+    stream: Stream,
+    name: String,
+    /// Stands before every subject.
+    prefix: String,
+    /// The first token of every subject, for what takes up a sequence.
+    root: String,
+    /// The last sequence that was written.
+    last: u64,
+    waiting: Vec<(Subject, HeaderMap, Bytes)>,
+    bytes: usize,
+    /// Those of the waiting that are to be erased.
+    nothing: Vec<u64>,
+}
+
+impl Filler {
+    /// For a stream that begins behind the sequence `last`.
+    pub(super) fn new(client: Client, stream: Stream, prefix: &str, all: &str, last: u64) -> Self {
+        Self {
+            client,
+            name: stream.cached_info().config.name.clone(),
+            stream,
+            prefix: prefix.to_owned(),
+            root: all.trim_end_matches('>').to_owned(),
+            last,
+            waiting: Vec::new(),
+            bytes: 0,
+            nothing: Vec::new(),
+        }
+    }
+
+    /// Takes a record up; it is in the stream once [`Filler::flush`] has come back.
+    pub(super) async fn add(&mut self, record: &Record) -> Result<(), BackupError> {
+        match record {
+            Record::Message(message) => {
+                let subject = Subject::from(format!("{}{}", self.prefix, message.subject));
+                let parts = (subject, message.header_map(), message.payload.clone());
+                self.push(parts, message.size()).await
+            }
+            Record::Gap { from, to } => {
+                for sequence in (*from).max(self.next())..=*to {
+                    let subject = Subject::from(format!("{}{NOTHING}", self.root));
+                    self.push((subject, HeaderMap::new(), Bytes::new()), 0)
+                        .await?;
+                    self.nothing.push(sequence);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes what waits as one batch, and erases what only took up a sequence.
+    pub(super) async fn flush(&mut self) -> Result<(), BackupError> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let (count, to) = (self.waiting.len(), self.next() - 1);
+        let answer = tokio::time::timeout(PATIENCE, self.send()).await;
+        let answer = answer.unwrap_or_else(|_| Answer::Silence("no answer in time".to_owned()));
+        match answer {
+            Answer::Stored(last) if last == to => {}
+            Answer::Stored(last) => {
+                return Err(self.refused(format!("{count} messages end at {last}, not at {to}")));
+            }
+            other => return Err(self.refused(format!("up to {to}: {other:?}"))),
+        }
+        self.last = to;
+        self.bytes = 0;
+        let (stream, name) = (&self.stream, &self.name);
+        let erase = std::mem::take(&mut self.nothing).into_iter();
+        let erase = erase.map(
+            async |sequence| match stream.delete_message(sequence).await {
+                Ok(_) => Ok(()),
+                Err(error) => Err(refused(name, format!("erasing {sequence}: {error}"))),
+            },
+        );
+        stream::iter(erase)
+            .buffer_unordered(SIDE_BY_SIDE)
+            .try_collect()
+            .await
+    }
+
+    /// The sequence that the next message gets.
+    fn next(&self) -> u64 {
+        self.last + self.waiting.len() as u64 + 1
+    }
+
+    async fn push(
+        &mut self,
+        message: (Subject, HeaderMap, Bytes),
+        size: usize,
+    ) -> Result<(), BackupError> {
+        let full = self.waiting.len() == BATCH_MESSAGES;
+        if full || (!self.waiting.is_empty() && self.bytes + size > BATCH_BYTES) {
+            self.flush().await?;
+        }
+        self.bytes += size;
+        self.waiting.push(message);
+        Ok(())
+    }
+
+    async fn send(&mut self) -> Answer {
+        let mut messages = std::mem::take(&mut self.waiting);
+        if let Some((_, headers, _)) = messages.first_mut() {
+            headers.insert(EXPECTED_LAST, self.last.to_string());
+        }
+        let size = messages.len();
+        let Some((subject, mut headers, payload)) = messages.pop() else {
+            return Answer::Silence("nothing to write".to_owned());
+        };
+        if size > 1 {
+            let inbox = self.client.new_inbox();
+            let batch = inbox.rsplit('.').next().unwrap_or(&inbox);
+            for (place, (subject, mut headers, payload)) in messages.into_iter().enumerate() {
+                headers.insert(BATCH_ID, batch);
+                headers.insert(BATCH_SEQUENCE, (place + 1).to_string());
+                let sent = self.client.publish_with_headers(subject, headers, payload);
+                if let Err(error) = sent.await {
+                    return Answer::Silence(error.to_string());
+                }
+            }
+            headers.insert(BATCH_ID, batch);
+            headers.insert(BATCH_SEQUENCE, size.to_string());
+            headers.insert(BATCH_COMMIT, "1");
+        }
+        request(&self.client, subject, headers, payload).await
+    }
+
+    fn refused(&self, reason: String) -> BackupError {
+        refused(&self.name, reason)
+    }
+}
+
+/// Writes owners' keys; whoever was forgotten does not get theirs back.
+pub(super) async fn put_key(
+    client: &Client,
+    bucket: &str,
+    prefix: &str,
+    message: &Message,
+) -> Result<(), BackupError> {
+    let subject = Subject::from(format!("{prefix}{}", message.subject));
+    let (headers, payload) = (message.header_map(), message.payload.clone());
+    let answer = request(client, subject, headers, payload);
+    match tokio::time::timeout(PATIENCE, answer).await {
+        Ok(Answer::Stored(_)) => Ok(()),
+        Ok(other) => Err(refused(bucket, format!("{other:?}"))),
+        Err(_) => Err(refused(bucket, "no answer in time".to_owned())),
+    }
+}
+
+fn refused(stream: &str, reason: String) -> BackupError {
+    BackupError::Refused {
+        stream: stream.to_owned(),
+        reason,
+    }
+}
+
+async fn request(client: &Client, subject: Subject, headers: HeaderMap, payload: Bytes) -> Answer {
+    let request = Request::new().headers(headers).payload(payload);
+    match client.send_request(subject, request.timeout(None)).await {
+        Ok(message) => read_answer(&message.payload),
+        Err(error) => Answer::Silence(error.to_string()),
+    }
+}

@@ -1,0 +1,194 @@
+//! The manifest: what a backup consists of. A folder without one is no backup.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write as _};
+use std::path::Path;
+
+use schemas::Log;
+use serde::{Deserialize, Serialize};
+
+use super::BackupError;
+use crate::{Keyring, Position};
+
+const FILE: &str = "manifest.json";
+const UNFINISHED: &str = "manifest.json.part";
+/// The form that this program writes and reads.
+const FORMAT: u32 = 1;
+/// What the master key is told apart by.
+const PURPOSE: &str = "backup";
+
+/// One stream of the log, or the bucket of owners' keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub(super) enum Source {
+    Events,
+    Locations,
+    Deliveries,
+    Keys,
+}
+
+impl Source {
+    pub(super) const ALL: [Self; 4] = [Self::Events, Self::Locations, Self::Deliveries, Self::Keys];
+
+    pub(super) fn of(log: Log) -> Self {
+        match log {
+            Log::Events => Self::Events,
+            Log::Locations => Self::Locations,
+            Log::Deliveries => Self::Deliveries,
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Events => "EVENTS",
+            Self::Locations => "LOCATIONS",
+            Self::Deliveries => "DELIVERIES",
+            Self::Keys => "KEYS",
+        }
+    }
+}
+
+/// What a backup consists of.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Manifest {
+    format: u32,
+    /// When it was begun.
+    pub taken_at: String,
+    /// Tells the master key that the keys within are wrapped by, and says nothing about it.
+    master_key: String,
+    streams: Vec<Section>,
+    /// Made with the master key over all of the above.
+    #[serde(default)]
+    seal: String,
+}
+
+/// What it holds of one stream.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Section {
+    pub(super) name: Source,
+    /// The stream's epoch when it was read.
+    pub(super) epoch: u32,
+    /// The sequence of the first message; 0 where there is none.
+    pub(super) first: u64,
+    /// The stream's last sequence when the backup began: it goes to here.
+    pub(super) last: u64,
+    pub(super) messages: u64,
+    /// Sequences of messages that were erased or have expired.
+    pub(super) gone: u64,
+    pub(super) files: u32,
+    pub(super) bytes: u64,
+    /// The hash chain's end.
+    pub(super) chain: String,
+}
+
+impl Manifest {
+    pub(super) fn new(taken_at: String, keyring: &Keyring, streams: Vec<Section>) -> Self {
+        let mut manifest = Self {
+            format: FORMAT,
+            taken_at,
+            master_key: key_name(keyring),
+            streams,
+            seal: String::new(),
+        };
+        manifest.seal = manifest.sealed_by(keyring);
+        manifest
+    }
+
+    /// Reads a folder's manifest.
+    pub(super) fn read(folder: &Path) -> Result<Self, BackupError> {
+        let path = folder.join(FILE);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(BackupError::NoBackup(folder.to_owned()));
+            }
+            Err(source) => return Err(BackupError::File { path, source }),
+        };
+        let unreadable = |reason: String| BackupError::Manifest { reason };
+        let manifest: Self =
+            serde_json::from_slice(&text).map_err(|error| unreadable(error.to_string()))?;
+        if manifest.format != FORMAT {
+            let format = manifest.format;
+            return Err(unreadable(format!(
+                "it has the form {format}, not {FORMAT}"
+            )));
+        }
+        let names: Vec<Source> = manifest.streams.iter().map(|one| one.name).collect();
+        if names != Source::ALL {
+            return Err(unreadable("it does not name each stream once".to_owned()));
+        }
+        Ok(manifest)
+    }
+
+    /// Ends a backup: from now on the folder is one. Whole or not at all, on disk when it is said.
+    pub(super) fn write(&self, folder: &Path) -> Result<(), BackupError> {
+        let (unfinished, path) = (folder.join(UNFINISHED), folder.join(FILE));
+        let write = || {
+            let mut file = File::create(&unfinished)?;
+            let mut text = serde_json::to_vec_pretty(self)?;
+            text.push(b'\n');
+            file.write_all(&text)?;
+            file.sync_all()?;
+            // The other files' names first: a manifest must not outlive what it names.
+            File::open(folder)?.sync_all()?;
+            fs::rename(&unfinished, &path)?;
+            File::open(folder)?.sync_all()
+        };
+        write().map_err(|source| BackupError::File {
+            path: path.clone(),
+            source,
+        })
+    }
+
+    /// Whether it was written by an installation with this master key, and not changed since.
+    pub(super) fn check_key(&self, keyring: &Keyring) -> Result<(), BackupError> {
+        if self.master_key != key_name(keyring) {
+            return Err(BackupError::OtherKey);
+        }
+        if self.seal != self.sealed_by(keyring) {
+            let reason = "it was changed: its seal does not fit".to_owned();
+            return Err(BackupError::Manifest { reason });
+        }
+        Ok(())
+    }
+
+    pub(super) fn section(&self, source: Source) -> &Section {
+        // `read` and `new` see to it that each is there, in this order.
+        &self.streams[source as usize]
+    }
+
+    /// How many messages it holds of a stream of the log.
+    pub fn messages(&self, log: Log) -> u64 {
+        self.section(Source::of(log)).messages
+    }
+
+    /// How many owners' keys it holds.
+    pub fn keys(&self) -> u64 {
+        self.section(Source::Keys).messages
+    }
+
+    /// How many bytes its files have together.
+    pub fn bytes(&self) -> u64 {
+        self.streams.iter().map(|section| section.bytes).sum()
+    }
+
+    /// The last position it holds of a stream of the log, in the epoch of then.
+    pub fn position(&self, log: Log) -> Position {
+        let section = self.section(Source::of(log));
+        Position::new(log, section.epoch, section.last)
+    }
+
+    fn sealed_by(&self, keyring: &Keyring) -> String {
+        let streams = self.streams.iter().map(|one| format!("{one:?}\n"));
+        let streams: String = streams.collect();
+        let format = self.format.to_string();
+        let parts = [format.as_str(), &self.taken_at, &self.master_key, &streams];
+        keyring.keyed_hash(PURPOSE, &parts.map(str::as_bytes))
+    }
+}
+
+fn key_name(keyring: &Keyring) -> String {
+    keyring.keyed_hash(PURPOSE, &[b"master key"])
+}

@@ -1,0 +1,225 @@
+//! Taking a backup while the system runs.
+
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use chrono::{SecondsFormat, Utc};
+use schemas::Log;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use super::files::{Writer, file_error};
+use super::manifest::{Manifest, Source};
+use super::record::{Message, Record};
+use super::{BackupError, Counter, Tell};
+use crate::deleted::Deleted;
+use crate::read::{Stored, StreamReader};
+use crate::streams::LogStream;
+use crate::{EventLog, ReadError};
+
+/// Messages read at once, and about how many bytes of them.
+const PAGE: usize = 1_000;
+const PAGE_BYTES: usize = 8 * 1024 * 1024;
+/// How long the server may be away, or one of its copies behind.
+const PATIENCE: Duration = Duration::from_secs(30);
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// What is read, from where to where.
+struct Plan {
+    source: Source,
+    stream: LogStream,
+    /// Matches all that is read of it.
+    filter: String,
+    /// Stands before every subject and names the installation.
+    prefix: String,
+    end: u64,
+}
+
+impl EventLog {
+    /// Writes all that stands in the log at this moment into a new or empty folder, which becomes
+    /// a backup with the last step. The log may be written to meanwhile.
+    pub async fn back_up(&self, folder: &Path, tell: Tell<'_>) -> Result<Manifest, BackupError> {
+        // Its parts are large; whoever waits for it should not be.
+        Box::pin(self.take_backup(folder, tell)).await
+    }
+
+    async fn take_backup(&self, folder: &Path, tell: Tell<'_>) -> Result<Manifest, BackupError> {
+        let taken_at = Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true);
+        make_folder(folder)?;
+        let plans = patiently(async || self.plans().await).await?;
+        let ends = [0, 1, 2, 3].map(|place: usize| plans[place].end);
+        let mut counter = Counter::over(ends, tell);
+        let mut sections = Vec::with_capacity(plans.len());
+        for mut plan in plans {
+            if plan.source == Source::Keys {
+                // Read last: whatever was sealed in the events has its key by then.
+                plan.end = patiently(async || self.keys_end(&plan).await).await?;
+            }
+            let mut writer = Writer::new(folder, plan.source, plan.stream.epoch);
+            self.copy(&plan, &mut writer, &mut counter).await?;
+            sections.push(writer.finish()?);
+        }
+        let manifest = Manifest::new(taken_at, self.keyring(), sections);
+        manifest.write(folder)?;
+        Ok(manifest)
+    }
+
+    /// The ends are taken from the effects to their causes, so that no attempt to deliver is kept
+    /// without its event: another event could take that one's sequence after a restore.
+    async fn plans(&self) -> Result<[Plan; 4], BackupError> {
+        let deliveries = self.plan(Log::Deliveries).await?;
+        let locations = self.plan(Log::Locations).await?;
+        let events = self.plan(Log::Events).await?;
+        let mut keys = self.keys_plan();
+        keys.end = self.keys_end(&keys).await?;
+        Ok([events, locations, deliveries, keys])
+    }
+
+    async fn plan(&self, log: Log) -> Result<Plan, BackupError> {
+        let stream = self.streams().get(log).clone();
+        Ok(Plan {
+            source: Source::of(log),
+            end: self.end(log).await?.sequence(),
+            stream,
+            filter: self.subjects().all(log),
+            prefix: self.settings().log_prefix.clone(),
+        })
+    }
+
+    fn keys_plan(&self) -> Plan {
+        let bucket = self.vault().bucket();
+        let (name, stream) = (bucket.stream_name.clone(), bucket.stream.clone());
+        let epoch = 0;
+        Plan {
+            source: Source::Keys,
+            stream: LogStream {
+                name,
+                epoch,
+                stream,
+            },
+            filter: format!("{}>", bucket.prefix),
+            prefix: bucket.prefix.clone(),
+            end: 0,
+        }
+    }
+
+    async fn keys_end(&self, plan: &Plan) -> Result<u64, BackupError> {
+        let info = plan.stream.stream.get_info().await;
+        let info = info.map_err(|error| ReadError::Unavailable(error.to_string()))?;
+        Ok(info.state.last_sequence)
+    }
+
+    /// Copies a stream up to the plan's end.
+    async fn copy(
+        &self,
+        plan: &Plan,
+        writer: &mut Writer,
+        counter: &mut Counter<'_>,
+    ) -> Result<(), BackupError> {
+        let reader = StreamReader::new(self.client().clone(), &plan.stream);
+        let (mut deleted, mut since) = (Deleted::default(), Instant::now());
+        while writer.last() < plan.end {
+            let before = writer.last();
+            let step = self.step(plan, &reader, &mut deleted, writer).await;
+            counter.reached(plan.source, writer.last());
+            match step {
+                Ok(()) => since = Instant::now(),
+                Err(error) if !passes(&error) || since.elapsed() > PATIENCE => return Err(error),
+                Err(_) if writer.last() > before => {}
+                Err(_) => sleep(AGAIN).await,
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies a page.
+    async fn step(
+        &self,
+        plan: &Plan,
+        reader: &StreamReader,
+        deleted: &mut Deleted,
+        writer: &mut Writer,
+    ) -> Result<(), BackupError> {
+        let query = json!({
+            "seq": writer.last() + 1, "next_by_subj": plan.filter,
+            "batch": PAGE, "max_bytes": PAGE_BYTES,
+        });
+        let found = reader.get_many(&query).await?.messages;
+        let found = found.into_iter();
+        let mut found = found.take_while(|stored| stored.sequence <= plan.end);
+        let Some(first) = found.next() else {
+            return self.pass(plan, plan.end + 1, deleted, writer).await;
+        };
+        for stored in std::iter::once(first).chain(found) {
+            self.pass(plan, stored.sequence, deleted, writer).await?;
+            writer.add(&Record::Message(message(plan, stored)))?;
+        }
+        Ok(())
+    }
+
+    /// Notes what is missing before `next`, if the log accounts for it.
+    async fn pass(
+        &self,
+        plan: &Plan,
+        next: u64,
+        deleted: &mut Deleted,
+        writer: &mut Writer,
+    ) -> Result<(), BackupError> {
+        let from = writer.last() + 1;
+        if from >= next {
+            return Ok(());
+        }
+        let to = next - 1;
+        // A bucket keeps the last value of a key: there gaps are the rule.
+        if plan.source != Source::Keys && !deleted.explain(from, next) {
+            let asked = Deleted::ask(self.client(), &plan.stream).await;
+            *deleted = asked.map_err(ReadError::Unavailable)?;
+            if !deleted.explain(from, next) {
+                let stream = plan.source.name();
+                return Err(BackupError::Hole { stream, from, to });
+            }
+        }
+        writer.add(&Record::Gap { from, to })
+    }
+}
+
+/// Asks again while the server is away.
+async fn patiently<T>(
+    mut ask: impl AsyncFnMut() -> Result<T, BackupError>,
+) -> Result<T, BackupError> {
+    let since = Instant::now();
+    loop {
+        match ask().await {
+            Err(error) if passes(&error) && since.elapsed() < PATIENCE => sleep(AGAIN).await,
+            answer => return answer,
+        }
+    }
+}
+
+/// A copy of the stream that lags has holes for a moment.
+fn passes(error: &BackupError) -> bool {
+    matches!(
+        error,
+        BackupError::Read(ReadError::Unavailable(_)) | BackupError::Hole { .. }
+    )
+}
+
+fn message(plan: &Plan, stored: Stored) -> Message {
+    let subject = stored.subject.as_str();
+    let subject = subject.strip_prefix(&plan.prefix).unwrap_or(subject);
+    let subject = subject.to_owned();
+    Message::of(stored, subject)
+}
+
+/// What is kept there is for the operator's eyes.
+fn make_folder(folder: &Path) -> Result<(), BackupError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(file_error(folder))?;
+    let mut entries = fs::read_dir(folder).map_err(file_error(folder))?;
+    match entries.next() {
+        None => Ok(()),
+        Some(_) => Err(BackupError::NotEmpty(folder.to_owned())),
+    }
+}

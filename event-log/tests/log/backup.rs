@@ -1,0 +1,412 @@
+//! Backups: whole, checked, and restored at the same places.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use event_log::backup::{self, BackupError, Progress, Wrong};
+use event_log::{EventLog, Expected, Keyring, LogSettings, Owner, PositionError, VaultError};
+use local_servers::TemporaryHome;
+use schemas::{AccountId, AggregateType, Event, Log, OrgId, Recorded, StreamId, account};
+use uuid::Uuid;
+
+use crate::support::{
+    TestLog, everything, fresh, fresh_run, keyring, new_event, remove_streams, settings, write,
+};
+
+fn silent(_: Progress) {}
+
+/// A place for a log that is restored; removed when dropped.
+struct Fresh(LogSettings);
+
+impl Fresh {
+    fn new() -> Self {
+        Self(settings())
+    }
+
+    async fn restore(&self, folder: &Path) -> Result<backup::Restored, BackupError> {
+        backup::restore(folder, &self.0, &keyring(), &["notes"], &silent).await
+    }
+
+    async fn open(&self) -> EventLog {
+        EventLog::connect(&self.0, keyring()).await.unwrap()
+    }
+
+    async fn end(self) {
+        remove_streams(&self.0).await;
+    }
+}
+
+/// A log with gaps at its start, in the midst and at its end, and its backup.
+async fn backed_up() -> (TestLog, TemporaryHome) {
+    let log = TestLog::new().await;
+    let mut gone = Vec::new();
+    for count in [2, 3, 1, 4, 2] {
+        let commit = fresh(count);
+        gone.push(commit.writes[0].stream.clone());
+        log.commit(commit).await.unwrap();
+    }
+    for place in [0, 2, 4] {
+        log.erase(&gone[place]).await.unwrap();
+    }
+    let home = TemporaryHome::new().unwrap();
+    let manifest = log.back_up(&folder(&home), &silent).await.unwrap();
+    assert_eq!(manifest.messages(Log::Events), 7);
+    assert_eq!(manifest.position(Log::Events).sequence(), 12);
+    (log, home)
+}
+
+fn folder(home: &TemporaryHome) -> PathBuf {
+    home.path().join("backup")
+}
+
+/// All but the context, which no event here has.
+fn facts(events: &[Recorded]) -> Vec<(u64, StreamId, Uuid, String)> {
+    let fact = |event: &Recorded| {
+        let said = format!("{:?} {:?} {:?}", event.event, event.time, event.receipt);
+        (event.sequence, event.stream.clone(), event.id.0, said)
+    };
+    events.iter().map(fact).collect()
+}
+
+fn file(home: &TemporaryHome) -> PathBuf {
+    folder(home).join("EVENTS-000001")
+}
+
+/// Where the records of a file begin and end.
+fn records(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
+    let (mut records, mut at) = (Vec::new(), 0);
+    while at < bytes.len() {
+        let length = u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+        let end = at + 4 + usize::try_from(length).unwrap() + 32;
+        records.push(at..end);
+        at = end;
+    }
+    records
+}
+
+/// What is found after a change to the file of events.
+fn found(home: &TemporaryHome, change: impl FnOnce(&mut Vec<u8>)) -> (u64, Wrong) {
+    let whole = fs::read(file(home)).unwrap();
+    let mut bytes = whole.clone();
+    change(&mut bytes);
+    assert_ne!(bytes, whole);
+    fs::write(file(home), bytes).unwrap();
+    let checked = backup::verify(&folder(home), &silent);
+    fs::write(file(home), whole).unwrap();
+    match checked {
+        Err(BackupError::Wrong {
+            stream: "EVENTS",
+            sequence,
+            what,
+            ..
+        }) => (sequence, what),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_restored_log_has_every_event_at_its_place_and_another_epoch() {
+    let (log, home) = backed_up().await;
+    let fresh = Fresh::new();
+    let restored = fresh.restore(&folder(&home)).await.unwrap();
+    let again = fresh.open().await;
+    let (before, after) = (
+        everything(&log, Log::Events).await,
+        everything(&again, Log::Events).await,
+    );
+    assert_eq!(facts(&before), facts(&after));
+    assert_eq!(again.end(Log::Events).await.unwrap(), restored.position);
+    assert_eq!(restored.position.sequence(), 12);
+    let old = log.position(Log::Events, 5).to_string();
+    assert_eq!(again.parse_position(&old), Err(PositionError::OldEpoch));
+
+    // It goes on where it was.
+    let last = before.last().unwrap();
+    let next = write(&last.stream, Expected::At(last.sequence), 1);
+    assert_eq!(again.commit(next.into()).await.unwrap().sequence(), 13);
+    assert_eq!(everything(&again, Log::Events).await.len(), 8);
+    fresh.end().await;
+}
+
+#[tokio::test]
+async fn an_event_s_own_headers_survive() {
+    let log = TestLog::new().await;
+    let stream = fresh_run();
+    let mut commit = write(&stream, Expected::Empty, 1);
+    commit.events[0].context.correlation_id = Some("request \"7\"\n ä".to_owned());
+    commit.events[0].receipt = Some(schemas::Receipt {
+        key: "key".to_owned(),
+        fingerprint: "print".to_owned(),
+    });
+    log.commit(commit.into()).await.unwrap();
+    let home = TemporaryHome::new().unwrap();
+    log.back_up(&folder(&home), &silent).await.unwrap();
+    let fresh = Fresh::new();
+    fresh.restore(&folder(&home)).await.unwrap();
+    let (before, after) = (
+        log.last(&stream).await,
+        fresh.open().await.last(&stream).await,
+    );
+    assert_eq!(
+        format!("{:?}", before.unwrap()),
+        format!("{:?}", after.unwrap())
+    );
+    fresh.end().await;
+}
+
+#[tokio::test]
+async fn a_log_of_several_batches_and_nothing_but_gaps_is_restored() {
+    let log = TestLog::new().await;
+    for _ in 0..3 {
+        log.commit(fresh(900)).await.unwrap();
+    }
+    let gone = fresh_run();
+    log.commit(write(&gone, Expected::Empty, 1_000).into())
+        .await
+        .unwrap();
+    log.erase(&gone).await.unwrap();
+    let home = TemporaryHome::new().unwrap();
+    log.back_up(&folder(&home), &silent).await.unwrap();
+    let place = Fresh::new();
+    place.restore(&folder(&home)).await.unwrap();
+    let again = place.open().await;
+    assert_eq!(again.end(Log::Events).await.unwrap().sequence(), 3_700);
+    let (before, after) = (
+        everything(&log, Log::Events).await,
+        everything(&again, Log::Events).await,
+    );
+    assert_eq!(facts(&before), facts(&after));
+    again.commit(fresh(1)).await.unwrap();
+    assert_eq!(everything(&again, Log::Events).await.len(), 2_701);
+    place.end().await;
+}
+
+#[tokio::test]
+async fn what_is_written_meanwhile_is_not_in_the_backup() {
+    let log = TestLog::new().await;
+    log.commit(fresh(10)).await.unwrap();
+    let home = TemporaryHome::new().unwrap();
+    let (from, tell) = (folder(&home), silent);
+    let backup = log.back_up(&from, &tell);
+    let writes = async {
+        for _ in 0..50 {
+            log.commit(fresh(10)).await.unwrap();
+        }
+    };
+    let (manifest, ()) = tokio::join!(backup, writes);
+    let manifest = manifest.unwrap();
+    let last = manifest.position(Log::Events).sequence();
+    assert!((10..=510).contains(&last), "{last}");
+    assert_eq!(manifest.messages(Log::Events), last);
+    backup::verify(&folder(&home), &silent).unwrap();
+}
+
+#[tokio::test]
+async fn owners_read_what_was_sealed_before_and_the_forgotten_stay_forgotten() {
+    let log = TestLog::new().await;
+    let org = Owner::Organization(OrgId::from("an org, with a comma"));
+    let (kept, forgotten) = (AccountId(7), AccountId(8));
+    let (kept, gone) = (Owner::Account(kept), Owner::Account(forgotten));
+    let mut sealed = Vec::new();
+    for owner in [&org, &kept, &gone] {
+        sealed.push(log.vault().seal(owner, "a secret").await.unwrap());
+    }
+    // The backup falls between the event and the key's destruction.
+    let system = OrgId::from(event_log::SYSTEM_ORG);
+    let account = StreamId::new(&system, AggregateType::Account, forgotten.to_string());
+    let mut commit = write(&account, Expected::Empty, 1);
+    commit.events = vec![new_event(Event::AccountForgotten(account::Forgotten {
+        account_id: forgotten,
+    }))];
+    log.commit(commit.into()).await.unwrap();
+    let home = TemporaryHome::new().unwrap();
+    let manifest = log.back_up(&folder(&home), &silent).await.unwrap();
+    assert_eq!(manifest.keys(), 3);
+
+    let fresh = Fresh::new();
+    let restored = fresh.restore(&folder(&home)).await.unwrap();
+    assert_eq!(restored.keys_left_out, 1);
+    let again = fresh.open().await;
+    for (owner, sealed) in [(&org, &sealed[0]), (&kept, &sealed[1])] {
+        let plain = again.vault().unseal(owner, sealed).await.unwrap();
+        assert_eq!(plain, "a secret");
+    }
+    let unsealed = again.vault().unseal(&gone, &sealed[2]).await;
+    assert!(
+        matches!(unsealed, Err(VaultError::Forgotten)),
+        "{unsealed:?}"
+    );
+    fresh.end().await;
+}
+
+#[tokio::test]
+async fn another_master_key_is_refused_before_anything_is_made() {
+    let (_log, home) = backed_up().await;
+    let fresh = Fresh::new();
+    let other = Keyring::from_master(&[8; 32]);
+    let restored = backup::restore(&folder(&home), &fresh.0, &other, &[], &silent).await;
+    assert!(
+        matches!(restored, Err(BackupError::OtherKey)),
+        "{restored:?}"
+    );
+    fresh.restore(&folder(&home)).await.unwrap();
+    fresh.end().await;
+}
+
+#[tokio::test]
+async fn a_system_that_holds_anything_or_runs_is_left_as_it_is() {
+    let (_log, home) = backed_up().await;
+    let occupied = TestLog::new().await;
+    occupied.commit(fresh(1)).await.unwrap();
+    let restore = async |settings: &LogSettings| {
+        backup::restore(&folder(&home), settings, &keyring(), &[], &silent).await
+    };
+    let refused = restore(&occupied.settings).await;
+    assert!(
+        matches!(refused, Err(BackupError::Occupied { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(everything(&occupied, Log::Events).await.len(), 1);
+
+    let running = TestLog::new().await;
+    let tail = running.tail(Log::Locations, 0, &[]).await.unwrap();
+    let refused = restore(&running.settings).await;
+    assert!(
+        matches!(refused, Err(BackupError::InUse { .. })),
+        "{refused:?}"
+    );
+    drop(tail);
+}
+
+#[tokio::test]
+async fn a_restore_that_broke_off_is_noticed_and_can_be_repeated() {
+    let (log, home) = backed_up().await;
+    let fresh = Fresh::new();
+    fresh.restore(&folder(&home)).await.unwrap();
+    let raw = log.raw().await;
+    let name = format!("{}EVENTS", fresh.0.log_prefix);
+    let mut config = raw
+        .get_stream(&name)
+        .await
+        .unwrap()
+        .cached_info()
+        .config
+        .clone();
+    let mark = ("waypost-restoring".to_owned(), "unfinished".to_owned());
+    config.metadata.extend([mark]);
+    raw.update_stream(&config).await.unwrap();
+    let opened = EventLog::connect(&fresh.0, keyring()).await.err().unwrap();
+    assert!(opened.to_string().contains("waypost restore"), "{opened}");
+
+    fresh.restore(&folder(&home)).await.unwrap();
+    let again = fresh.open().await;
+    assert_eq!(everything(&again, Log::Events).await.len(), 7);
+    fresh.end().await;
+}
+
+#[tokio::test]
+async fn every_flipped_byte_is_found() {
+    let (_log, home) = backed_up().await;
+    let whole = fs::read(file(&home)).unwrap();
+    let records = records(&whole);
+    let mut sequence = 1;
+    for (place, record) in records.iter().enumerate() {
+        for at in record.clone().step_by(3).chain([record.end - 1]) {
+            let (first_wrong, what) = found(&home, |bytes| bytes[at] ^= 1);
+            assert_eq!(
+                first_wrong, sequence,
+                "byte {at} of record {place}: {what:?}"
+            );
+        }
+        // What the log above was made of: gaps of 2, 1 and 2.
+        sequence += if [0, 9].contains(&place) { 2 } else { 1 };
+    }
+    assert_eq!(sequence, 13);
+    backup::verify(&folder(&home), &silent).unwrap();
+}
+
+#[tokio::test]
+async fn lost_doubled_and_moved_records_are_found() {
+    let (_log, home) = backed_up().await;
+    let whole = fs::read(file(&home)).unwrap();
+    let records = records(&whole);
+    // The third record is event 4.
+    let (third, fourth) = (records[2].clone(), records[3].clone());
+    let lost = found(&home, |bytes| drop(bytes.drain(third.clone())));
+    assert_eq!(lost, (4, Wrong::Missing { found: 5 }));
+    let swapped = found(&home, |bytes| {
+        let swapped = [&whole[fourth.clone()], &whole[third.clone()]].concat();
+        bytes[third.start..fourth.end].copy_from_slice(&swapped);
+    });
+    assert_eq!(swapped, (4, Wrong::Missing { found: 5 }));
+    let doubled = found(&home, |bytes| {
+        bytes.splice(third.end..third.end, whole[third.clone()].iter().copied());
+    });
+    assert_eq!(doubled, (5, Wrong::Again { found: 4 }));
+    // A gap says as much as an event: that there was one, and who says so.
+    let gap_lost = found(&home, |bytes| drop(bytes.drain(records[0].clone())));
+    assert_eq!(gap_lost, (1, Wrong::Missing { found: 3 }));
+}
+
+#[tokio::test]
+async fn cut_and_missing_files_are_found() {
+    let (_log, home) = backed_up().await;
+    let whole = fs::read(file(&home)).unwrap();
+    let records = records(&whole);
+    for end in [records[4].end, records[4].end + 2, records[4].end + 20] {
+        assert_eq!(found(&home, |bytes| bytes.truncate(end)), (7, Wrong::Cut));
+    }
+    let longer = found(&home, |bytes| bytes.push(0));
+    assert_eq!(longer, (13, Wrong::Cut));
+    fs::remove_file(file(&home)).unwrap();
+    let gone = backup::verify(&folder(&home), &silent).unwrap_err();
+    assert!(matches!(
+        gone,
+        BackupError::Wrong {
+            sequence: 1,
+            what: Wrong::NoFile,
+            ..
+        }
+    ));
+    fs::remove_file(folder(&home).join("manifest.json")).unwrap();
+    let unfinished = backup::verify(&folder(&home), &silent).unwrap_err();
+    assert!(
+        matches!(unfinished, BackupError::NoBackup(_)),
+        "{unfinished}"
+    );
+}
+
+#[tokio::test]
+async fn a_file_of_another_backup_is_found() {
+    let ((_log, home), (_other_log, other)) = tokio::join!(backed_up(), backed_up());
+    let (sequence, what) = found(&home, |bytes| *bytes = fs::read(file(&other)).unwrap());
+    // Gaps are equal; the events are not.
+    assert_eq!((sequence, what), (13, Wrong::OtherEnd));
+}
+
+#[tokio::test]
+async fn a_changed_manifest_is_not_restored() {
+    let (_log, home) = backed_up().await;
+    let path = folder(&home).join("manifest.json");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(
+        &path,
+        text.replacen("\"takenAt\": \"2", "\"takenAt\": \"1", 1),
+    )
+    .unwrap();
+    let fresh = Fresh::new();
+    let refused = fresh.restore(&folder(&home)).await;
+    assert!(
+        matches!(refused, Err(BackupError::Manifest { .. })),
+        "{refused:?}"
+    );
+    fresh.end().await;
+}
+
+#[tokio::test]
+async fn a_folder_with_anything_in_it_is_left_alone() {
+    let (log, home) = backed_up().await;
+    let again = log.back_up(&folder(&home), &silent).await;
+    assert!(matches!(again, Err(BackupError::NotEmpty(_))), "{again:?}");
+    backup::verify(&folder(&home), &silent).unwrap();
+}
