@@ -57,7 +57,11 @@ pub async fn open(
         };
         let email = Claim::of_email(commands, &registration.email).await?;
         if email.holder().is_some() {
-            return Err(CommandError::Refused(OpenError::EmailTaken));
+            // It may be the same request's doing, between the two looks at the log.
+            return match commands.earlier(origin).await? {
+                Earlier::Repeat(repeated) => again(commands, registration, repeated).await,
+                Earlier::None(_) => Err(CommandError::Refused(OpenError::EmailTaken)),
+            };
         }
         let mut writes = opening.writes(commands, origin, &email).await?;
         let holder = opening.id.to_string();
