@@ -9,6 +9,7 @@ mod catch_up;
 mod checkpoint;
 mod connect;
 mod dead_letters;
+mod empty;
 mod error;
 mod feed;
 mod forgetting;
@@ -38,6 +39,7 @@ use crate::status::Status;
 
 pub use checkpoint::{CHANNEL, log_name};
 pub use dead_letters::{DeadLetter, dead_letters};
+pub use empty::empty;
 pub use error::Error;
 pub use forgetting::{drop_dead_letters, rows_about, rows_of_record};
 pub use list::{ListError, ProjectionPosition, list};

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use local_servers::{LocalNats, LocalPostgres, NatsOptions, PostgresOptions, TemporaryHome, Urls};
@@ -54,6 +54,34 @@ impl System {
 
     /// A system with settings of its own on the servers that all tests share.
     pub async fn start(shape: Shape, settings: &[(&str, &str)]) -> Self {
+        let home = TemporaryHome::new().expect("a folder");
+        let environment = Self::environment_of_its_own().await;
+        Self::run(shape, home, environment, settings, (None, None)).await
+    }
+
+    /// A system of the same shape, brought back from a backup of this one with its secrets; and what
+    /// the restore has printed.
+    pub async fn restored(&self, backup: &Path) -> (Self, Value) {
+        let home = TemporaryHome::new().expect("a folder");
+        let secrets = home.path().join("secrets");
+        std::fs::create_dir(&secrets).expect("a folder");
+        for key in ["master.key", "token.key"] {
+            let from = self.home().join("secrets").join(key);
+            std::fs::copy(from, secrets.join(key)).expect("a key");
+        }
+        let mut environment = Self::environment_of_its_own().await;
+        environment.push(("WAYPOST_HOME".to_owned(), home.path().display().to_string()));
+        let arguments = ["restore", backup.to_str().expect("UTF-8")];
+        let told = printed(
+            &arguments,
+            &run_waypost(&environment, &arguments, b"").await,
+        );
+        let system = Self::run(self.shape, home, environment, &[], (None, None)).await;
+        (system, told)
+    }
+
+    /// A database and a prefix of its own on the servers that all tests share.
+    async fn environment_of_its_own() -> Vec<(String, String)> {
         let urls = Urls::from_environment();
         let nats = urls.nats.expect("NATS_URL: run tests by `make test`");
         let database = urls
@@ -78,8 +106,7 @@ impl System {
         if let Some(reader) = urls.reader {
             environment.push(("WAYPOST_READ_DATABASE_URL".to_owned(), in_it(&reader)));
         }
-        let home = TemporaryHome::new().expect("a folder");
-        Self::run(shape, home, environment, settings, (None, None)).await
+        environment
     }
 
     /// A system on servers of its own, for tests that hurt them or look into what they keep.
@@ -209,10 +236,7 @@ impl System {
 
     /// The same with something on its stdin.
     pub async fn waypost_reading(&self, arguments: &[&str], stdin: &[u8]) -> Value {
-        let output = self.waypost_output(arguments, stdin).await;
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "waypost {arguments:?}: {stderr}");
-        serde_json::from_slice(&output.stdout).expect("one JSON object")
+        printed(arguments, &self.waypost_output(arguments, stdin).await)
     }
 
     /// Runs a command that prints other than one object, and gives what it printed.
@@ -224,22 +248,8 @@ impl System {
     }
 
     /// Runs the operator's command line, whatever comes of it.
-    pub async fn waypost_output(&self, arguments: &[&str], stdin: &[u8]) -> std::process::Output {
-        use tokio::io::AsyncWriteExt as _;
-        let mut child = tokio::process::Command::new(programs().join("waypost"))
-            .args(arguments)
-            .envs(self.environment.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .expect("waypost starts");
-        let mut input = child.stdin.take().expect("a pipe");
-        let stdin = stdin.to_vec();
-        // A command that reads nothing closes the pipe; that is no fault of the test.
-        tokio::spawn(async move { input.write_all(&stdin).await.ok() });
-        child.wait_with_output().await.expect("waypost ends")
+    pub async fn waypost_output(&self, arguments: &[&str], stdin: &[u8]) -> Output {
+        run_waypost(&self.environment, arguments, stdin).await
     }
 
     /// Kills everything at once: all programs, and the servers where they are its own.
@@ -275,6 +285,31 @@ impl System {
             until_ready(program).await;
         }
     }
+}
+
+async fn run_waypost(environment: &[(String, String)], arguments: &[&str], stdin: &[u8]) -> Output {
+    use tokio::io::AsyncWriteExt as _;
+    let mut child = tokio::process::Command::new(programs().join("waypost"))
+        .args(arguments)
+        .envs(environment.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("waypost starts");
+    let mut input = child.stdin.take().expect("a pipe");
+    let stdin = stdin.to_vec();
+    // A command that reads nothing closes the pipe; that is no fault of the test.
+    tokio::spawn(async move { input.write_all(&stdin).await.ok() });
+    child.wait_with_output().await.expect("waypost ends")
+}
+
+/// The JSON object that a command has printed.
+fn printed(arguments: &[&str], output: &Output) -> Value {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "waypost {arguments:?}: {stderr}");
+    serde_json::from_slice(&output.stdout).expect("one JSON object")
 }
 
 async fn until_ready(program: &Program) {

@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 
 mod accounts;
 mod analytics;
+mod backup;
 mod business;
 mod checks;
 mod circles;

@@ -66,6 +66,10 @@ enum Command {
         after_help = "Examples:\n  waypost projection list\n  waypost projection dead-letters"
     )]
     Projection(commands::projection::Projection),
+    /// Copy the log into a folder, and check such a copy.
+    Backup(Box<commands::backup::Backup>),
+    /// Bring a backup back into an empty system.
+    Restore(Box<commands::restore::Restore>),
     /// Receive webhooks and workflow calls on this machine and print them.
     Listen(commands::listen::Listen),
     /// Bring Postgres to this version's schema.
@@ -101,6 +105,8 @@ async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Import(import) => import.run(&common).await,
         Command::Events(events) => events.run(&common).await,
         Command::Projection(projection) => projection.run(&common).await,
+        Command::Backup(backup) => Box::pin(backup.run(&common)).await,
+        Command::Restore(restore) => Box::pin(restore.run(&common)).await,
         Command::Listen(listen) => listen.run().await,
         Command::Migrate(migrate) => migrate.run(&common).await,
         Command::Demo => commands::demo::show(&common),

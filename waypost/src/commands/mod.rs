@@ -1,6 +1,7 @@
 //! The commands, a file each.
 
 pub(crate) mod account;
+pub(crate) mod backup;
 pub(crate) mod demo;
 pub(crate) mod events;
 pub(crate) mod forget;
@@ -10,6 +11,7 @@ pub(crate) mod listen;
 pub(crate) mod migrate;
 pub(crate) mod org;
 pub(crate) mod projection;
+pub(crate) mod restore;
 pub(crate) mod secret;
 pub(crate) mod workflow;
 

@@ -1,0 +1,29 @@
+//! Emptying the read models, so that they are built again from the first event.
+
+use sqlx::{AssertSqlSafe, PgPool};
+
+/// What is no read model: counts of limits, codes on their way, and which migrations have run.
+const KEPT: [&str; 5] = [
+    "limit_windows",
+    "limit_seconds",
+    "limit_uses",
+    "one_time_codes",
+    "_sqlx_migrations",
+];
+
+/// Empties every read model, checkpoints included. No projector may be running.
+pub async fn empty(pool: &PgPool) -> Result<(), sqlx::Error> {
+    let tables: Option<String> = sqlx::query_scalar(
+        "SELECT string_agg(format('%I.%I', schemaname, tablename), ', ') FROM pg_tables
+         WHERE schemaname = current_schema() AND tablename <> ALL($1)",
+    )
+    .bind(KEPT.map(str::to_owned).to_vec())
+    .fetch_one(pool)
+    .await?;
+    if let Some(tables) = tables {
+        // Names come from the database itself, quoted by it.
+        let truncate = format!("TRUNCATE {tables}");
+        sqlx::query(AssertSqlSafe(truncate)).execute(pool).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! `waypost restore`: brings a backup back into an empty system.
+
+use std::path::PathBuf;
+
+use event_log::backup::{self, Restored};
+use event_log::{Keyring, LogSettings};
+use local_servers::{Servers, Urls};
+use serde_json::json;
+use service::database;
+use service::settings::{CommonSettings, DatabaseSettings, Secret};
+
+use super::backup::{Bar, counts};
+use super::print;
+use crate::Failure;
+
+/// Buckets in which services note how far they have come in the log; of the log that is restored
+/// these notes say nothing.
+const NOTES: [&str; 3] = [
+    "run-checkpoints",
+    "WEBHOOK_CHECKPOINTS",
+    "PLACE_CHECKPOINTS",
+];
+
+/// Bring a backup back into an empty system that is not running.
+///
+/// The backup is checked whole first. Every event gets the sequence it had, and the log a new
+/// epoch, so that clients with positions from before are told to begin anew. Needs the master key of
+/// the installation that was backed up. Read models are emptied and built again at the next start.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Prints {\"events\", \"locations\", \"deliveries\", \"keys\", \"bytes\", \"position\"}; the position is \
+the log's end in its new epoch.
+
+Example:
+  mkdir -p new/secrets && cp master.key new/secrets/
+  WAYPOST_HOME=new waypost restore /backups/monday")]
+pub(crate) struct Restore {
+    /// The backup's folder.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    #[command(flatten)]
+    log: LogSettings,
+    #[command(flatten)]
+    database: DatabaseSettings,
+}
+
+impl Restore {
+    pub(crate) async fn run(self, common: &CommonSettings) -> Result<(), Failure> {
+        // Without it, a home without a master key would be given one that opens nothing.
+        if !self.folder.is_dir() {
+            return Err(format!("there is no folder {}", self.folder.display()).into());
+        }
+        let keyring = Keyring::load(&common.home)?;
+        let servers = Servers::start(&common.home, Urls::from_environment()).await?;
+        let restored = self.restore(&servers, &keyring).await;
+        servers.stop().await?;
+        let restored = restored?;
+        let mut answer = counts(&restored.manifest);
+        answer["keys"] = json!(restored.manifest.keys() - restored.keys_left_out);
+        answer["position"] = json!(restored.position.to_string());
+        print(&answer)
+    }
+
+    async fn restore(self, servers: &Servers, keyring: &Keyring) -> Result<Restored, Failure> {
+        let (mut log, mut database) = (self.log, self.database);
+        servers.nats_url().clone_into(&mut log.nats_url);
+        database.url = Some(Secret::new(servers.database_url().to_owned()));
+        let bar = Bar::new();
+        let tell = |progress| bar.show(progress);
+        let restored = backup::restore(&self.folder, &log, keyring, &NOTES, &tell).await?;
+        bar.end();
+        let pool = database::connect(&database)?;
+        database::migrate(&pool).await?;
+        projector::empty(&pool).await?;
+        Ok(restored)
+    }
+}
