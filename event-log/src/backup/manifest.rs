@@ -96,6 +96,13 @@ impl Manifest {
         manifest
     }
 
+    /// Reads the manifest of a backup that was made with this master key.
+    pub fn of(folder: &Path, keyring: &Keyring) -> Result<Self, BackupError> {
+        let manifest = Self::read(folder)?;
+        manifest.check_key(keyring)?;
+        Ok(manifest)
+    }
+
     /// Reads a folder's manifest.
     pub(super) fn read(folder: &Path) -> Result<Self, BackupError> {
         let path = folder.join(FILE);
@@ -143,7 +150,7 @@ impl Manifest {
     }
 
     /// Whether it was written by an installation with this master key, and not changed since.
-    pub(super) fn check_key(&self, keyring: &Keyring) -> Result<(), BackupError> {
+    fn check_key(&self, keyring: &Keyring) -> Result<(), BackupError> {
         if self.master_key != key_name(keyring) {
             return Err(BackupError::OtherKey);
         }

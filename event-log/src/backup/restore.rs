@@ -51,7 +51,7 @@ pub async fn restore(
     stale: &[&str],
     tell: Tell<'_>,
 ) -> Result<Restored, BackupError> {
-    Manifest::read(folder)?.check_key(keyring)?;
+    Manifest::of(folder, keyring)?;
     let manifest = verify(folder, tell)?;
     let place = Place::open(settings, keyring).await?;
     place.clear(stale).await?;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use event_log::backup::{self, Restored};
+use event_log::backup::{self, Manifest, Restored};
 use event_log::{Keyring, LogSettings};
 use local_servers::{Servers, Urls};
 use serde_json::json;
@@ -46,11 +46,9 @@ pub(crate) struct Restore {
 
 impl Restore {
     pub(crate) async fn run(self, common: &CommonSettings) -> Result<(), Failure> {
-        // Without it, a home without a master key would be given one that opens nothing.
-        if !self.folder.is_dir() {
-            return Err(format!("there is no folder {}", self.folder.display()).into());
-        }
         let keyring = Keyring::load(&common.home)?;
+        // Before servers are started for nothing.
+        Manifest::of(&self.folder, &keyring)?;
         let servers = Servers::start(&common.home, Urls::from_environment()).await?;
         let restored = self.restore(&servers, &keyring).await;
         servers.stop().await?;

@@ -4,6 +4,7 @@ mod demo;
 mod services;
 
 use local_servers::{Servers, Urls};
+use schemas::Log;
 use service::settings::{CommonSettings, DatabaseSettings, HttpSettings, Secret};
 use service::{database, health};
 use tokio_util::sync::CancellationToken;
@@ -77,8 +78,12 @@ impl Up {
         );
         let serving = tokio::spawn(serving);
         let greeting = async {
-            if self.demo {
-                let demo = demo(common, &services, &url).await?;
+            let demo = if self.demo {
+                demo(common, &services, &url).await?
+            } else {
+                None
+            };
+            if let Some(demo) = demo {
                 tell_demo(&demo);
                 let shutdown = shutdown.clone();
                 tokio::spawn(async move { demo::live(&demo, shutdown).await });
@@ -112,15 +117,25 @@ async fn supervise(servers: &mut Servers, shutdown: &CancellationToken) -> local
     }
 }
 
-async fn demo(common: &CommonSettings, services: &Services, url: &str) -> Result<Demo, Failure> {
+/// The demo of this home; made in an empty log alone, so that one that was restored stays as it was.
+async fn demo(
+    common: &CommonSettings,
+    services: &Services,
+    url: &str,
+) -> Result<Option<Demo>, Failure> {
+    let log = services.commands.log();
     let mut demo = match Demo::load(&common.home)? {
         Some(demo) => demo,
+        None if log.end(Log::Events).await?.sequence() > 0 => {
+            eprintln!("The log holds something already, so no demo data is made.");
+            return Ok(None);
+        }
         None => demo::load(&services.commands, url).await?,
     };
     // The address may be another one than at the last start.
     url.clone_into(&mut demo.url);
     demo.save(&common.home)?;
-    Ok(demo)
+    Ok(Some(demo))
 }
 
 fn tell_demo(demo: &Demo) {
