@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use chrono::TimeDelta;
 use schemas::delivery::Outcome;
+use schemas::{AggregateType, StreamId};
 use workflow_runner::webhooks::WebhookSettings;
 
 use super::{Attempts, Receiver, Runner, settings};
-use crate::support::{World, eventually};
+use crate::support::{World, contact, eventually, write};
 
 /// How often each contact arrived.
 fn counts(receiver: &Receiver) -> HashMap<String, usize> {
@@ -35,6 +37,31 @@ async fn a_restart_sends_what_happened_meanwhile_and_nothing_twice() {
     log.until_ended(1).await;
     assert_eq!(receiver.received().len(), 601);
     assert_eq!(counts(&receiver).len(), 601);
+    runner.stop().await;
+}
+
+/// As after a restore: the attempts' log no longer tells what became of them.
+#[tokio::test]
+async fn without_a_checkpoint_only_what_attempts_may_still_tell_of_is_sent() {
+    let world = World::new().await;
+    let receiver = Receiver::start().await;
+    world.webhook(&receiver.url("/"), &["contact.*"]).await;
+    for (id, days) in [("old", 31), ("older", 400)] {
+        let stream = StreamId::new(&world.org, AggregateType::Contact, id);
+        let mut write = write(&stream, 0, vec![contact(id, 0)]);
+        write.events[0].time -= TimeDelta::days(days);
+        world.log.commit(write.into()).await.unwrap();
+    }
+    world.contacts(0..3, 0).await;
+    let mut log = Attempts::follow(&world).await;
+    let runner = Runner::start(&world).await;
+    log.until_ended(3).await;
+    world.contacts(3..4, 0).await;
+    log.until_ended(1).await;
+    let mut arrived: Vec<_> = counts(&receiver).into_iter().collect();
+    arrived.sort();
+    let expected = [0, 1, 2, 3].map(|id| (format!("c{id}"), 1));
+    assert_eq!(arrived, expected);
     runner.stop().await;
 }
 
