@@ -90,15 +90,14 @@ impl EventLog {
 
     fn keys_plan(&self) -> Plan {
         let bucket = self.vault().bucket();
-        let (name, stream) = (bucket.stream_name.clone(), bucket.stream.clone());
-        let epoch = 0;
+        // It is kept as the streams of the log are, and knows no epoch.
+        let mut stream = self.streams().get(Log::Events).clone();
+        stream.name.clone_from(&bucket.stream_name);
+        stream.stream.clone_from(&bucket.stream);
+        stream.epoch = 0;
         Plan {
             source: Source::Keys,
-            stream: LogStream {
-                name,
-                epoch,
-                stream,
-            },
+            stream,
             filter: format!("{}>", bucket.prefix),
             prefix: bucket.prefix.clone(),
             end: 0,
