@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
+use async_nats::jetstream::stream::{LastRawMessageErrorKind, RawMessageErrorKind, Stream};
 use async_nats::{Client, HeaderMap, Message, StatusCode, Subject, Subscriber};
 use chrono::{DateTime, SecondsFormat, Utc};
 use futures::StreamExt as _;
 use schemas::{EventId, Log, Recorded, StreamId};
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::envelope::event_id;
 use crate::streams::LogStream;
@@ -21,6 +21,9 @@ const BATCH: usize = 1_000;
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
 /// How long the server may be silent: a command that reads first still fails within two seconds.
 const PATIENCE: Duration = Duration::from_millis(1_500);
+
+/// How long a copy that lags is given to catch up, before it is asked again.
+const LAG: Duration = Duration::from_millis(2);
 
 /// The status of the empty message that ends a batched get's answers.
 const END_OF_BATCH: u16 = 204;
@@ -53,6 +56,8 @@ pub(crate) struct StreamReader {
     stream: Stream,
     /// Where the server takes direct gets for this stream.
     direct: String,
+    /// Whether a copy that lags may answer these.
+    replicated: bool,
 }
 
 impl StreamReader {
@@ -61,6 +66,7 @@ impl StreamReader {
             client,
             stream: stream.stream.clone(),
             direct: format!("$JS.API.DIRECT.GET.{}", stream.name),
+            replicated: stream.replicated,
         }
     }
 
@@ -120,8 +126,51 @@ impl StreamReader {
     }
 
     async fn last(&self, subject: &Subject) -> Result<Option<Stored>, ReadError> {
+        if self.replicated {
+            let last = self.last_of_leader(subject).await?;
+            return Ok(last.map(|(stored, _)| stored));
+        }
         self.get_one(&json!({ "last_by_subj": subject.as_str() }))
             .await
+    }
+
+    /// The last message that the leader has, and when it took it.
+    async fn last_of_leader(&self, subject: &Subject) -> Result<Option<(Stored, i128)>, ReadError> {
+        self.check()?;
+        let last = self.stream.get_last_raw_message_by_subject(subject);
+        match timeout(PATIENCE, last).await.map_err(|_| silence())? {
+            Ok(message) => {
+                let taken = message.time.unix_timestamp_nanos();
+                let stored = Stored {
+                    subject: message.subject,
+                    sequence: message.sequence,
+                    headers: message.headers,
+                    payload: message.payload,
+                };
+                Ok(Some((stored, taken)))
+            }
+            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(ReadError::Unavailable(error.to_string())),
+        }
+    }
+
+    /// Whether what ends at `last` is all that the leader took since a time: a copy may not have
+    /// caught up with it.
+    async fn is_whole(
+        &self,
+        subject: &Subject,
+        last: Option<u64>,
+        since: Option<DateTime<Utc>>,
+    ) -> Result<bool, ReadError> {
+        if !self.replicated {
+            return Ok(true);
+        }
+        let earliest = since.and_then(|since| since.timestamp_nanos_opt());
+        let of_leader = self.last_of_leader(subject).await?;
+        Ok(of_leader.is_none_or(|(stored, taken)| {
+            last.is_some_and(|last| stored.sequence <= last)
+                || earliest.is_some_and(|earliest| taken < i128::from(earliest))
+        }))
     }
 
     async fn get_one(&self, query: &Value) -> Result<Option<Stored>, ReadError> {
@@ -240,7 +289,7 @@ impl EventLog {
 
     /// All events of an aggregate, oldest first.
     pub async fn load(&self, stream: &StreamId) -> Result<Vec<Recorded>, ReadError> {
-        self.load_from(stream, json!({ "seq": 1 })).await
+        self.load_from(stream, json!({ "seq": 1 }), None).await
     }
 
     /// The events of an aggregate that the log took up since a time by its own clock, oldest
@@ -250,8 +299,9 @@ impl EventLog {
         stream: &StreamId,
         since: DateTime<Utc>,
     ) -> Result<Vec<Recorded>, ReadError> {
-        let since = since.to_rfc3339_opts(SecondsFormat::Micros, true);
-        self.load_from(stream, json!({ "start_time": since })).await
+        let start = since.to_rfc3339_opts(SecondsFormat::Micros, true);
+        let start = json!({ "start_time": start });
+        self.load_from(stream, start, Some(since)).await
     }
 
     /// An aggregate's first event.
@@ -267,9 +317,11 @@ impl EventLog {
         &self,
         stream: &StreamId,
         mut start: Value,
+        since: Option<DateTime<Utc>>,
     ) -> Result<Vec<Recorded>, ReadError> {
         let subject = self.subjects().of(stream);
         let reader = self.reader(stream.aggregate.log());
+        let asked = Instant::now();
         let mut events: Vec<Recorded> = Vec::new();
         loop {
             if let Some(last) = events.last() {
@@ -283,9 +335,17 @@ impl EventLog {
             for stored in &found.messages {
                 events.push(decode(stored)?);
             }
-            if !found.more || found.messages.is_empty() {
+            if found.more && !found.messages.is_empty() {
+                continue;
+            }
+            let last = events.last().map(|last| last.sequence);
+            if reader.is_whole(&subject, last, since).await? {
                 return Ok(events);
             }
+            if asked.elapsed() > PATIENCE {
+                return Err(silence());
+            }
+            tokio::time::sleep(LAG).await;
         }
     }
 

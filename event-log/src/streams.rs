@@ -23,6 +23,8 @@ pub(crate) const RESTORING: &str = "waypost-restoring";
 pub(crate) struct LogStream {
     pub(crate) name: String,
     pub(crate) epoch: u32,
+    /// Whether there are copies, which may lag behind the leader.
+    pub(crate) replicated: bool,
     pub(crate) stream: Stream,
 }
 
@@ -140,6 +142,7 @@ async fn prepare_stream(
     Ok(LogStream {
         name,
         epoch,
+        replicated: wanted.num_replicas > 1,
         stream,
     })
 }
