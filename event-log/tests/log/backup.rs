@@ -279,6 +279,25 @@ async fn a_system_that_holds_anything_or_runs_is_left_as_it_is() {
 }
 
 #[tokio::test]
+async fn an_empty_log_gives_way_with_its_epoch_and_its_notes() {
+    let (_log, home) = backed_up().await;
+    let empty = TestLog::new().await;
+    let (tale, own) = (
+        empty.bucket("notes", None).await,
+        empty.position(Log::Events, 0),
+    );
+    tale.unwrap().put("far", "7".into()).await.unwrap();
+    let (from, keyring) = (folder(&home), keyring());
+    let restored = backup::restore(&from, &empty.settings, &keyring, &["notes"], &silent);
+    let restored = restored.await.unwrap();
+    assert_ne!(restored.position.epoch(), own.epoch());
+    let again = empty.another().await;
+    assert_eq!(everything(&again, Log::Events).await.len(), 7);
+    let notes = again.bucket("notes", None).await.unwrap();
+    assert!(notes.get("far").await.unwrap().is_none());
+}
+
+#[tokio::test]
 async fn a_restore_that_broke_off_is_noticed_and_can_be_repeated() {
     let (log, home) = backed_up().await;
     let fresh = Fresh::new();

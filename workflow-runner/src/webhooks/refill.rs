@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use event_log::{EventLog, Item, ReadError};
-use schemas::{AggregateType, Event, Log, Recorded, StreamId, Visibility};
+use schemas::{AggregateType, Event, Recorded, StreamId, Visibility};
 
 use super::attempt;
 use super::directory::Endpoint;
@@ -60,7 +60,7 @@ pub(super) async fn read(
         refill.through = page.through;
         refill.complete = page.complete;
         let wanted: Vec<&Recorded> = wanted(reader, endpoint, &page.items).collect();
-        let standings = standings(reader, endpoint, gap, &wanted).await?;
+        let standings = standings(log, endpoint, gap, &wanted).await?;
         for (recorded, standing) in wanted.into_iter().zip(standings) {
             match standing {
                 Standing::Untried => refill.untried.push(recorded.sequence),
@@ -100,12 +100,11 @@ fn wanted<'i>(
 
 /// Where the events' deliveries stand; what nobody else can have tried is not asked for.
 async fn standings(
-    reader: &Reader,
+    log: &EventLog,
     endpoint: &Endpoint,
     gap: Gap,
     events: &[&Recorded],
 ) -> Result<Vec<Standing>, ReadError> {
-    let (log, now) = (&reader.log, reader.now);
     let unsure = events.partition_point(|recorded| recorded.sequence <= gap.unsure_through);
     let streams: Vec<StreamId> = events[..unsure]
         .iter()
@@ -115,18 +114,7 @@ async fn standings(
         })
         .collect();
     let lasts = log.last_of_each(&streams).await?;
-    // Of what is older than the attempts that are kept, nobody can say whether it was delivered:
-    // without a checkpoint, as after a restore, all of it would go again.
-    let age = log.age_limit(Log::Deliveries);
-    let oldest = age.and_then(|age| now.checked_sub_signed(TimeDelta::from_std(age).ok()?));
-    let is_settled = |event: &Recorded| oldest.is_some_and(|oldest| event.time < oldest);
-    let known = lasts.iter().zip(events);
-    let mut standings: Vec<Standing> = known
-        .map(|(last, event)| match last {
-            None if is_settled(event) => Standing::Ended,
-            last => standing(last.as_ref()),
-        })
-        .collect();
+    let mut standings: Vec<Standing> = lasts.iter().map(|last| standing(last.as_ref())).collect();
     standings.resize_with(events.len(), || Standing::Untried);
     Ok(standings)
 }

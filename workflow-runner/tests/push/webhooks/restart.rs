@@ -40,7 +40,7 @@ async fn a_restart_sends_what_happened_meanwhile_and_nothing_twice() {
     runner.stop().await;
 }
 
-/// As after a restore: the attempts' log no longer tells what became of them.
+/// As after a restore: the log of attempts may no longer tell what became of old events.
 #[tokio::test]
 async fn without_a_checkpoint_only_what_attempts_may_still_tell_of_is_sent() {
     let world = World::new().await;
