@@ -79,7 +79,7 @@ impl Up {
         let serving = tokio::spawn(serving);
         let greeting = async {
             let demo = if self.demo {
-                demo(common, &services, &url).await?
+                Box::pin(demo(common, &services, &url)).await?
             } else {
                 None
             };
