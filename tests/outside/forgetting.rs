@@ -134,10 +134,10 @@ async fn a_verified_number_is_given_back() {
             .await
             .ok(202);
         let outbox = std::fs::read_to_string(system.home().join("outbox/sms.ndjson")).unwrap();
-        let lines = outbox
+        let mut lines = outbox
             .lines()
             .map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let line = lines.filter(|line| line["phone"] == phone).last().unwrap();
+        let line = lines.rfind(|line| line["phone"] == phone).unwrap();
         let person = client.with_key(session["access_token"].as_str().unwrap());
         let body = json!({"phone": phone, "code": line["code"]});
         person.post("/auth/otp/verify", &body).await
