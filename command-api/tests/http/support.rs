@@ -8,9 +8,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use command_api::accounts::{AccountSettings, Accounts};
-use command_api::{
-    CommandSettings, Commands, Dependencies, Origin, circles, keys, workflows,
-};
+use command_api::{CommandSettings, Commands, Dependencies, Origin, circles, keys, workflows};
 use domain::key::Request as KeyRequest;
 use event_log::{EventLog, Keyring, LogSettings};
 use futures::StreamExt as _;
