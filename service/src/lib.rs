@@ -25,3 +25,8 @@ pub use error::HttpError;
 pub use request_context::RequestContext;
 pub use serve::{ServeError, listen, serve, until_signalled};
 pub use settings::Secret;
+
+/// Requests allocate much and free on other threads, which the system's allocator is slow at; for
+/// every program that this is part of.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
