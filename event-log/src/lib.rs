@@ -17,6 +17,7 @@ mod envelope;
 mod erase;
 mod error;
 mod keyring;
+mod load;
 mod log;
 mod page;
 mod position;

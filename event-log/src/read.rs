@@ -1,29 +1,29 @@
-//! Reading aggregates: direct gets, batched where there is more than one message.
+//! Reading a stream: direct gets, batched where there is more than one message.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use async_nats::jetstream::stream::{LastRawMessageErrorKind, RawMessageErrorKind, Stream};
 use async_nats::{Client, HeaderMap, Message, StatusCode, Subject, Subscriber};
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use futures::StreamExt as _;
-use schemas::{EventId, Log, Recorded, StreamId};
+use schemas::{EventId, Log, Recorded};
 use serde_json::{Value, json};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use crate::envelope::event_id;
 use crate::streams::LogStream;
-use crate::{EventLog, Position, ReadError, connection, envelope};
+use crate::{EventLog, ReadError, connection, envelope};
 
 /// Messages a batched get answers at most.
-const BATCH: usize = 1_000;
+pub(crate) const BATCH: usize = 1_000;
 /// About how many bytes it answers at most.
-const BATCH_BYTES: usize = 8 * 1024 * 1024;
+pub(crate) const BATCH_BYTES: usize = 8 * 1024 * 1024;
 /// How long the server may be silent: a command that reads first still fails within two seconds.
-const PATIENCE: Duration = Duration::from_millis(1_500);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(1_500);
 
 /// How long a copy that lags is given to catch up, before it is asked again.
-const LAG: Duration = Duration::from_millis(2);
+pub(crate) const LAG: Duration = Duration::from_millis(2);
 
 /// The status of the empty message that ends a batched get's answers.
 const END_OF_BATCH: u16 = 204;
@@ -81,7 +81,10 @@ impl StreamReader {
     }
 
     /// The last message of each subject that has messages.
-    async fn last_of_each(&self, subjects: &[Subject]) -> Result<Vec<Stored>, ReadError> {
+    pub(crate) async fn last_of_each(
+        &self,
+        subjects: &[Subject],
+    ) -> Result<Vec<Stored>, ReadError> {
         let mut lasts = Vec::with_capacity(subjects.len());
         for some in subjects.chunks(BATCH) {
             let mut missing: Vec<&str> = some.iter().map(Subject::as_str).collect();
@@ -125,7 +128,7 @@ impl StreamReader {
         }
     }
 
-    async fn last(&self, subject: &Subject) -> Result<Option<Stored>, ReadError> {
+    pub(crate) async fn last(&self, subject: &Subject) -> Result<Option<Stored>, ReadError> {
         if self.replicated {
             let last = self.last_of_leader(subject).await?;
             return Ok(last.map(|(stored, _)| stored));
@@ -156,7 +159,7 @@ impl StreamReader {
 
     /// Whether what ends at `last` is all that the leader took since a time: a copy may not have
     /// caught up with it.
-    async fn is_whole(
+    pub(crate) async fn is_whole(
         &self,
         subject: &Subject,
         last: Option<u64>,
@@ -173,7 +176,7 @@ impl StreamReader {
         }))
     }
 
-    async fn get_one(&self, query: &Value) -> Result<Option<Stored>, ReadError> {
+    pub(crate) async fn get_one(&self, query: &Value) -> Result<Option<Stored>, ReadError> {
         self.check()?;
         let answer = self
             .client
@@ -227,7 +230,7 @@ impl StreamReader {
     }
 }
 
-fn silence() -> ReadError {
+pub(crate) fn silence() -> ReadError {
     ReadError::Unavailable("no answer in time".to_owned())
 }
 
@@ -285,121 +288,5 @@ pub(crate) fn decode(stored: &Stored) -> Result<Recorded, ReadError> {
 impl EventLog {
     pub(crate) fn reader(&self, log: Log) -> StreamReader {
         StreamReader::new(self.client().clone(), self.streams().get(log))
-    }
-
-    /// All events of an aggregate, oldest first.
-    pub async fn load(&self, stream: &StreamId) -> Result<Vec<Recorded>, ReadError> {
-        self.load_from(stream, json!({ "seq": 1 }), None).await
-    }
-
-    /// The events of an aggregate that the log took up since a time by its own clock, oldest
-    /// first.
-    pub async fn load_since(
-        &self,
-        stream: &StreamId,
-        since: DateTime<Utc>,
-    ) -> Result<Vec<Recorded>, ReadError> {
-        let start = since.to_rfc3339_opts(SecondsFormat::Micros, true);
-        let start = json!({ "start_time": start });
-        self.load_from(stream, start, Some(since)).await
-    }
-
-    /// An aggregate's first event.
-    pub async fn first(&self, stream: &StreamId) -> Result<Option<Recorded>, ReadError> {
-        let subject = self.subjects().of(stream);
-        let query = json!({ "seq": 1, "next_by_subj": subject.as_str() });
-        let reader = self.reader(stream.aggregate.log());
-        let stored = reader.get_one(&query).await?;
-        stored.as_ref().map(decode).transpose()
-    }
-
-    async fn load_from(
-        &self,
-        stream: &StreamId,
-        mut start: Value,
-        since: Option<DateTime<Utc>>,
-    ) -> Result<Vec<Recorded>, ReadError> {
-        let subject = self.subjects().of(stream);
-        let reader = self.reader(stream.aggregate.log());
-        let asked = Instant::now();
-        let mut events: Vec<Recorded> = Vec::new();
-        loop {
-            if let Some(last) = events.last() {
-                start = json!({ "seq": last.sequence + 1 });
-            }
-            let mut query = start.clone();
-            query["next_by_subj"] = json!(subject.as_str());
-            query["batch"] = json!(BATCH);
-            query["max_bytes"] = json!(BATCH_BYTES);
-            let found = reader.get_many(&query).await?;
-            for stored in &found.messages {
-                events.push(decode(stored)?);
-            }
-            if found.more && !found.messages.is_empty() {
-                continue;
-            }
-            let last = events.last().map(|last| last.sequence);
-            if reader.is_whole(&subject, last, since).await? {
-                return Ok(events);
-            }
-            if asked.elapsed() > PATIENCE {
-                return Err(silence());
-            }
-            tokio::time::sleep(LAG).await;
-        }
-    }
-
-    /// An aggregate's last event.
-    pub async fn last(&self, stream: &StreamId) -> Result<Option<Recorded>, ReadError> {
-        let subject = self.subjects().of(stream);
-        let stored = self.reader(stream.aggregate.log()).last(&subject).await?;
-        stored.as_ref().map(decode).transpose()
-    }
-
-    /// The last event of each aggregate, in the order asked for; all must be of one stream of the
-    /// log. One round trip for each thousand.
-    pub async fn last_of_each(
-        &self,
-        streams: &[StreamId],
-    ) -> Result<Vec<Option<Recorded>>, ReadError> {
-        let Some(log) = streams.first().map(|stream| stream.aggregate.log()) else {
-            return Ok(Vec::new());
-        };
-        let reader = self.reader(log);
-        let subjects: Vec<Subject> = streams.iter().map(|s| self.subjects().of(s)).collect();
-        let mut found = HashMap::with_capacity(subjects.len());
-        for stored in reader.last_of_each(&subjects).await? {
-            found.insert(stored.subject.to_string(), decode(&stored)?);
-        }
-        Ok(subjects
-            .iter()
-            .map(|subject| found.get(subject.as_str()).cloned())
-            .collect())
-    }
-
-    /// The event at a sequence; `None` where it was deleted or is not there yet.
-    pub async fn get(&self, log: Log, sequence: u64) -> Result<Option<Recorded>, ReadError> {
-        let stored = self
-            .reader(log)
-            .get_one(&json!({ "seq": sequence }))
-            .await?;
-        stored.as_ref().map(decode).transpose()
-    }
-
-    /// The position of the last event at this moment.
-    pub async fn end(&self, log: Log) -> Result<Position, ReadError> {
-        let (_, last) = self.bounds(log).await?;
-        Ok(self.position(log, last))
-    }
-
-    /// The sequences behind which all is still there, and of the last event, at this moment. They
-    /// are equal where nothing is left.
-    pub async fn bounds(&self, log: Log) -> Result<(u64, u64), ReadError> {
-        connection::check(self.client()).map_err(ReadError::Unavailable)?;
-        let info = timeout(PATIENCE, self.streams().get(log).stream.get_info()).await;
-        let info = info.map_err(|_| silence())?;
-        let info = info.map_err(|error| ReadError::Unavailable(error.to_string()))?;
-        let (first, last) = (info.state.first_sequence, info.state.last_sequence);
-        Ok((first.saturating_sub(1).min(last), last))
     }
 }

@@ -1,0 +1,130 @@
+//! Reading aggregates.
+
+use std::collections::HashMap;
+
+use async_nats::Subject;
+use chrono::{DateTime, SecondsFormat, Utc};
+use schemas::{Log, Recorded, StreamId};
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout};
+
+use crate::read::{BATCH, BATCH_BYTES, LAG, PATIENCE, decode, silence};
+use crate::{EventLog, Position, ReadError, connection};
+
+impl EventLog {
+    /// All events of an aggregate, oldest first.
+    pub async fn load(&self, stream: &StreamId) -> Result<Vec<Recorded>, ReadError> {
+        self.load_from(stream, json!({ "seq": 1 }), None).await
+    }
+
+    /// The events of an aggregate that the log took up since a time by its own clock, oldest
+    /// first.
+    pub async fn load_since(
+        &self,
+        stream: &StreamId,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<Recorded>, ReadError> {
+        let start = since.to_rfc3339_opts(SecondsFormat::Micros, true);
+        let start = json!({ "start_time": start });
+        self.load_from(stream, start, Some(since)).await
+    }
+
+    /// An aggregate's first event.
+    pub async fn first(&self, stream: &StreamId) -> Result<Option<Recorded>, ReadError> {
+        let subject = self.subjects().of(stream);
+        let query = json!({ "seq": 1, "next_by_subj": subject.as_str() });
+        let reader = self.reader(stream.aggregate.log());
+        let stored = reader.get_one(&query).await?;
+        stored.as_ref().map(decode).transpose()
+    }
+
+    async fn load_from(
+        &self,
+        stream: &StreamId,
+        mut start: Value,
+        since: Option<DateTime<Utc>>,
+    ) -> Result<Vec<Recorded>, ReadError> {
+        let subject = self.subjects().of(stream);
+        let reader = self.reader(stream.aggregate.log());
+        let asked = Instant::now();
+        let mut events: Vec<Recorded> = Vec::new();
+        loop {
+            if let Some(last) = events.last() {
+                start = json!({ "seq": last.sequence + 1 });
+            }
+            let mut query = start.clone();
+            query["next_by_subj"] = json!(subject.as_str());
+            query["batch"] = json!(BATCH);
+            query["max_bytes"] = json!(BATCH_BYTES);
+            let found = reader.get_many(&query).await?;
+            for stored in &found.messages {
+                events.push(decode(stored)?);
+            }
+            if found.more && !found.messages.is_empty() {
+                continue;
+            }
+            let last = events.last().map(|last| last.sequence);
+            if reader.is_whole(&subject, last, since).await? {
+                return Ok(events);
+            }
+            if asked.elapsed() > PATIENCE {
+                return Err(silence());
+            }
+            tokio::time::sleep(LAG).await;
+        }
+    }
+
+    /// An aggregate's last event.
+    pub async fn last(&self, stream: &StreamId) -> Result<Option<Recorded>, ReadError> {
+        let subject = self.subjects().of(stream);
+        let stored = self.reader(stream.aggregate.log()).last(&subject).await?;
+        stored.as_ref().map(decode).transpose()
+    }
+
+    /// The last event of each aggregate, in the order asked for; all must be of one stream of the
+    /// log. One round trip for each thousand.
+    pub async fn last_of_each(
+        &self,
+        streams: &[StreamId],
+    ) -> Result<Vec<Option<Recorded>>, ReadError> {
+        let Some(log) = streams.first().map(|stream| stream.aggregate.log()) else {
+            return Ok(Vec::new());
+        };
+        let reader = self.reader(log);
+        let subjects: Vec<Subject> = streams.iter().map(|s| self.subjects().of(s)).collect();
+        let mut found = HashMap::with_capacity(subjects.len());
+        for stored in reader.last_of_each(&subjects).await? {
+            found.insert(stored.subject.to_string(), decode(&stored)?);
+        }
+        Ok(subjects
+            .iter()
+            .map(|subject| found.get(subject.as_str()).cloned())
+            .collect())
+    }
+
+    /// The event at a sequence; `None` where it was deleted or is not there yet.
+    pub async fn get(&self, log: Log, sequence: u64) -> Result<Option<Recorded>, ReadError> {
+        let stored = self
+            .reader(log)
+            .get_one(&json!({ "seq": sequence }))
+            .await?;
+        stored.as_ref().map(decode).transpose()
+    }
+
+    /// The position of the last event at this moment.
+    pub async fn end(&self, log: Log) -> Result<Position, ReadError> {
+        let (_, last) = self.bounds(log).await?;
+        Ok(self.position(log, last))
+    }
+
+    /// The sequences behind which all is still there, and of the last event, at this moment. They
+    /// are equal where nothing is left.
+    pub async fn bounds(&self, log: Log) -> Result<(u64, u64), ReadError> {
+        connection::check(self.client()).map_err(ReadError::Unavailable)?;
+        let info = timeout(PATIENCE, self.streams().get(log).stream.get_info()).await;
+        let info = info.map_err(|_| silence())?;
+        let info = info.map_err(|error| ReadError::Unavailable(error.to_string()))?;
+        let (first, last) = (info.state.first_sequence, info.state.last_sequence);
+        Ok((first.saturating_sub(1).min(last), last))
+    }
+}
