@@ -8,6 +8,7 @@ mod answer;
 mod body;
 mod commands;
 mod error;
+mod follow;
 mod idempotency;
 mod random;
 mod settings;

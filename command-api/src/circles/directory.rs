@@ -4,16 +4,15 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use domain::circles::Circles;
-use event_log::{Batch, EventLog, Item, Position, ReadError, SYSTEM_ORG, Tail};
+use event_log::{EventLog, Position, ReadError, SYSTEM_ORG};
 use schemas::circle::CircleOwner;
-use schemas::{AggregateType, CircleId, Log, OrgId};
-use tokio::sync::{oneshot, watch};
+use schemas::{AggregateType, CircleId, OrgId, Recorded};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::Origin;
+use crate::follow::follow;
 
-const BATCH: usize = 1_000;
-const BACKOFF: Duration = Duration::from_secs(1);
 /// How long whoever changed something waits until it is known here.
 const LEARNING: Duration = Duration::from_millis(500);
 
@@ -33,64 +32,17 @@ impl std::fmt::Debug for Directory {
 impl Directory {
     /// Reads all that was ever written, then follows in the background until `shutdown`.
     pub async fn start(log: EventLog, shutdown: CancellationToken) -> Result<Self, ReadError> {
+        let circles = Arc::<RwLock<Circles>>::default();
         let kinds = [AggregateType::Circle, AggregateType::Account];
-        let tail = log.tail(Log::Events, 0, &kinds).await?;
-        let (reaching, reached) = watch::channel(0);
-        let directory = Self {
-            circles: Arc::default(),
-            reached,
+        let folded = circles.clone();
+        let take_in = move |events: Vec<Recorded>| {
+            let mut circles = folded.write().unwrap_or_else(PoisonError::into_inner);
+            for event in &events {
+                circles.apply(event);
+            }
         };
-        let (ready, first) = oneshot::channel();
-        let follower = directory.clone();
-        tokio::spawn(async move {
-            tokio::select! {
-                () = follower.follow(tail, reaching, ready) => (),
-                () = shutdown.cancelled() => (),
-            }
-        });
-        // An error means that the process is shutting down already.
-        let _ = first.await;
-        Ok(directory)
-    }
-
-    async fn follow(
-        &self,
-        mut tail: Tail,
-        reaching: watch::Sender<u64>,
-        ready: oneshot::Sender<()>,
-    ) {
-        let mut ready = Some(ready);
-        loop {
-            if tail.caught_up()
-                && let Some(ready) = ready.take()
-            {
-                let _ = ready.send(());
-            }
-            match tail.next(BATCH).await {
-                Ok(batch) => {
-                    let last = batch.last_sequence;
-                    self.take_in(batch);
-                    reaching.send_replace(last);
-                }
-                Err(error) => {
-                    tracing::error!(%error, "Circles cannot be followed");
-                    tokio::time::sleep(BACKOFF).await;
-                }
-            }
-        }
-    }
-
-    fn take_in(&self, batch: Batch) {
-        let circles = self.circles.write();
-        let mut circles = circles.unwrap_or_else(PoisonError::into_inner);
-        for item in batch.items {
-            match item {
-                Item::Event(event) => circles.apply(&event),
-                Item::Undecodable {
-                    sequence, reason, ..
-                } => tracing::error!(sequence, reason, "An event of a circle cannot be read"),
-            }
-        }
+        let reached = follow(&log, &kinds, "circles", take_in, shutdown).await?;
+        Ok(Self { circles, reached })
     }
 
     /// Looks at the circles as they are known now.

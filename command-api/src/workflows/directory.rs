@@ -2,23 +2,21 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
 
 use domain::workflow::Summary;
-use event_log::{Batch, EventLog, Item, Position, ReadError, Tail};
+use event_log::{EventLog, Position, ReadError};
 use schemas::{AggregateType, Event, Log, OrgId, Recorded, StreamId, WorkflowId};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-const BATCH: usize = 1_000;
-const BACKOFF: Duration = Duration::from_secs(1);
+use crate::follow::follow;
 
 /// The newest version's status of every workflow, folded from the log. It may lag by a moment
 /// behind what another process has saved; who must not see that asks with a position.
 #[derive(Clone)]
 pub struct Directory {
     log: EventLog,
-    workflows: Arc<RwLock<HashMap<OrgId, HashMap<String, Entry>>>>,
+    workflows: Workflows,
     reached: watch::Receiver<u64>,
 }
 
@@ -37,96 +35,30 @@ impl std::fmt::Debug for Directory {
 impl Directory {
     /// Reads all that was ever saved, then follows in the background until `shutdown`.
     pub async fn start(log: EventLog, shutdown: CancellationToken) -> Result<Self, ReadError> {
-        let tail = log.tail(Log::Events, 0, &[AggregateType::Workflow]).await?;
-        let (reaching, reached) = watch::channel(0);
-        let directory = Self {
+        let workflows = Workflows::default();
+        let kinds = [AggregateType::Workflow];
+        let known = workflows.clone();
+        let take_in = move |events: Vec<Recorded>| {
+            for event in &events {
+                known.note(event);
+            }
+        };
+        let reached = follow(&log, &kinds, "workflows", take_in, shutdown).await?;
+        Ok(Self {
             log,
-            workflows: Arc::default(),
+            workflows,
             reached,
-        };
-        let (ready, first) = tokio::sync::oneshot::channel();
-        let follower = directory.clone();
-        tokio::spawn(async move {
-            tokio::select! {
-                () = follower.follow(tail, reaching, ready) => (),
-                () = shutdown.cancelled() => (),
-            }
-        });
-        // An error means that the process is shutting down already.
-        let _ = first.await;
-        Ok(directory)
-    }
-
-    async fn follow(
-        &self,
-        mut tail: Tail,
-        reaching: watch::Sender<u64>,
-        ready: tokio::sync::oneshot::Sender<()>,
-    ) {
-        let mut ready = Some(ready);
-        loop {
-            if tail.caught_up()
-                && let Some(ready) = ready.take()
-            {
-                let _ = ready.send(());
-            }
-            match tail.next(BATCH).await {
-                Ok(batch) => {
-                    let last = batch.last_sequence;
-                    self.take_in(batch);
-                    reaching.send_replace(last);
-                }
-                Err(error) => {
-                    tracing::error!(%error, "Workflows cannot be followed");
-                    tokio::time::sleep(BACKOFF).await;
-                }
-            }
-        }
-    }
-
-    fn take_in(&self, batch: Batch) {
-        for item in batch.items {
-            match item {
-                Item::Event(event) => {
-                    self.note(&event);
-                }
-                Item::Undecodable {
-                    sequence, reason, ..
-                } => tracing::error!(sequence, reason, "A saved workflow cannot be read"),
-            }
-        }
-    }
-
-    /// Learns of one saved version; older news than what is known changes nothing.
-    fn note(&self, recorded: &Recorded) -> Option<Summary> {
-        let Event::WorkflowSaved(saved) = &recorded.event else {
-            return None;
-        };
-        let (org, id) = (&recorded.stream.org, &saved.workflow_id);
-        self.learn(org, id, Summary::from(saved), recorded.sequence);
-        Some(Summary::from(saved))
+        })
     }
 
     /// Learns of a version that was just saved here, so that the caller's next trigger sees it.
     pub(super) fn learn(&self, org: &OrgId, id: &WorkflowId, summary: Summary, sequence: u64) {
-        let mut workflows = self
-            .workflows
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        let of_org = workflows.entry(org.clone()).or_default();
-        let known = of_org.get(id.as_str()).map_or(0, |entry| entry.sequence);
-        if sequence > known {
-            of_org.insert(id.as_str().to_owned(), Entry { summary, sequence });
-        }
+        self.workflows.learn(org, id, summary, sequence);
     }
 
     /// What is known of a workflow.
     pub(super) fn get(&self, org: &OrgId, id: &str) -> Option<Summary> {
-        let workflows = self
-            .workflows
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
-        workflows.get(org)?.get(id).map(|entry| entry.summary)
+        self.workflows.get(org, id)
     }
 
     /// Whether everything up to a position has been taken in.
@@ -142,11 +74,41 @@ impl Directory {
         }
         let stream = StreamId::new(org, AggregateType::Workflow, id);
         match self.log.last(&stream).await {
-            Ok(last) => last.and_then(|recorded| self.note(&recorded)),
+            Ok(last) => last.and_then(|recorded| self.workflows.note(&recorded)),
             Err(error) => {
                 tracing::warn!(%error, "A workflow could not be looked up in the log");
                 self.get(org, id)
             }
         }
+    }
+}
+
+/// The workflows that are known; clones are the same.
+#[derive(Clone, Default)]
+struct Workflows(Arc<RwLock<HashMap<OrgId, HashMap<String, Entry>>>>);
+
+impl Workflows {
+    /// Learns of one saved version; older news than what is known changes nothing.
+    fn note(&self, recorded: &Recorded) -> Option<Summary> {
+        let Event::WorkflowSaved(saved) = &recorded.event else {
+            return None;
+        };
+        let (org, id) = (&recorded.stream.org, &saved.workflow_id);
+        self.learn(org, id, Summary::from(saved), recorded.sequence);
+        Some(Summary::from(saved))
+    }
+
+    fn learn(&self, org: &OrgId, id: &WorkflowId, summary: Summary, sequence: u64) {
+        let mut workflows = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let of_org = workflows.entry(org.clone()).or_default();
+        let known = of_org.get(id.as_str()).map_or(0, |entry| entry.sequence);
+        if sequence > known {
+            of_org.insert(id.as_str().to_owned(), Entry { summary, sequence });
+        }
+    }
+
+    fn get(&self, org: &OrgId, id: &str) -> Option<Summary> {
+        let workflows = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        workflows.get(org)?.get(id).map(|entry| entry.summary)
     }
 }

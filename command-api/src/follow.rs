@@ -1,0 +1,74 @@
+//! Following the log into what a process keeps in memory.
+
+use std::time::Duration;
+
+use event_log::{Batch, EventLog, Item, ReadError, Tail};
+use schemas::{AggregateType, Log, Recorded};
+use tokio::sync::{oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+const BATCH: usize = 1_000;
+const BACKOFF: Duration = Duration::from_secs(1);
+
+/// Hands all events of some kinds of aggregate to `take_in`, those of a batch together: first all
+/// that was ever written, before this returns, then in the background what follows, until
+/// `shutdown`. Answers with the sequence that has been taken in. `what` names it in log lines.
+pub(crate) async fn follow(
+    log: &EventLog,
+    kinds: &[AggregateType],
+    what: &'static str,
+    take_in: impl Fn(Vec<Recorded>) + Send + 'static,
+    shutdown: CancellationToken,
+) -> Result<watch::Receiver<u64>, ReadError> {
+    let tail = log.tail(Log::Events, 0, kinds).await?;
+    let (reaching, reached) = watch::channel(0);
+    let (ready, first) = oneshot::channel();
+    tokio::spawn(async move {
+        let following = keep_following(tail, what, take_in, reaching, ready);
+        shutdown.run_until_cancelled(following).await;
+    });
+    // An error means that the process is shutting down already.
+    let _ = first.await;
+    Ok(reached)
+}
+
+async fn keep_following(
+    mut tail: Tail,
+    what: &'static str,
+    take_in: impl Fn(Vec<Recorded>),
+    reaching: watch::Sender<u64>,
+    ready: oneshot::Sender<()>,
+) {
+    let mut ready = Some(ready);
+    loop {
+        if tail.caught_up()
+            && let Some(ready) = ready.take()
+        {
+            let _ = ready.send(());
+        }
+        match tail.next(BATCH).await {
+            Ok(batch) => {
+                let last = batch.last_sequence;
+                take_in(readable(batch, what));
+                reaching.send_replace(last);
+            }
+            Err(error) => {
+                tracing::error!(%error, what, "The log cannot be followed");
+                tokio::time::sleep(BACKOFF).await;
+            }
+        }
+    }
+}
+
+fn readable(batch: Batch, what: &str) -> Vec<Recorded> {
+    let readable = |item| match item {
+        Item::Event(event) => Some(event),
+        Item::Undecodable {
+            sequence, reason, ..
+        } => {
+            tracing::error!(sequence, reason, what, "An event cannot be read");
+            None
+        }
+    };
+    batch.items.into_iter().filter_map(readable).collect()
+}
