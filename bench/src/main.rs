@@ -8,6 +8,7 @@
 mod accept;
 mod ceiling;
 mod export;
+mod large;
 mod live;
 mod load;
 mod plain;
@@ -39,6 +40,9 @@ struct Options {
     /// Only this part.
     #[arg(long, value_enum)]
     only: Option<Part>,
+    /// Aggregates of the large log, each with five events.
+    #[arg(long, default_value_t = 1_000_000)]
+    aggregates: usize,
     /// Runs as the plain handler that the bench compares with.
     #[arg(long, hide = true)]
     plain: bool,
@@ -58,6 +62,8 @@ enum Part {
     Live,
     /// Rows of an export per second.
     Export,
+    /// Memory, restarts and latency on a log of millions of events (minutes; only when named).
+    Large,
 }
 
 #[tokio::main]
@@ -90,6 +96,10 @@ async fn main() {
     if wanted(Part::Export) {
         let system = System::start(&["waypost"]).await;
         export::measure(&system, options.rounds, &mut report).await;
+    }
+    if options.only == Some(Part::Large) {
+        let mut system = System::start(&[]).await;
+        large::measure(&mut system, options.aggregates, &mut report).await;
     }
     report.print();
 }

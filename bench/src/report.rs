@@ -28,6 +28,21 @@ impl Report {
         self.push(what, [milliseconds, String::new(), String::new()], aim);
     }
 
+    /// A number of things of ours alone, and the time that all of them took.
+    pub(crate) fn count(&mut self, what: &str, count: usize, time: Duration) {
+        #[expect(clippy::cast_precision_loss, reason = "counts of a bench are small")]
+        let rate = count as f64 / time.as_secs_f64();
+        let figure = format!("{count} in {:.1} s, {rate:.0}/s", time.as_secs_f64());
+        self.push(what, [figure, String::new(), String::new()], "");
+    }
+
+    /// What a process of ours holds in memory, in bytes.
+    pub(crate) fn memory(&mut self, what: &str, bytes: u64) {
+        let figure = format!("{} MiB", bytes / (1024 * 1024));
+        let what = format!("memory of {what}");
+        self.push(&what, [figure, String::new(), String::new()], "");
+    }
+
     fn push(&mut self, what: &str, [ours, other, ratio]: [String; 3], aim: &str) {
         eprintln!("{what}: {ours} {other} {ratio}");
         self.rows

@@ -1,7 +1,7 @@
 //! Servers and programs under measure, as processes of their own.
 
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,12 @@ pub(crate) struct System {
 pub(crate) struct Process {
     pub(crate) addr: SocketAddr,
     child: Child,
+}
+
+impl Process {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
 }
 
 impl Drop for Process {
@@ -52,6 +58,28 @@ impl System {
             system.programs.push(process);
         }
         system
+    }
+
+    /// Starts one more program.
+    pub(crate) fn run(&self, program: &str) -> Process {
+        self.spawn(program, "WAYPOST_ADDR", &[])
+    }
+
+    /// Keeps a program running as long as the system.
+    pub(crate) fn keep(&mut self, process: Process) {
+        self.programs.push(process);
+    }
+
+    /// The folder of keys and settings.
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// Writes a file for the operator's command line and gives its path.
+    pub(crate) fn write(&self, name: &str, content: &str) -> String {
+        let path = self.home.path().join(name);
+        std::fs::write(&path, content).expect("a file");
+        path.to_str().expect("a path in UTF-8").to_owned()
     }
 
     /// Where the measured program listens.
@@ -130,7 +158,8 @@ fn folder() -> PathBuf {
     this.parent().expect("a folder").to_owned()
 }
 
-async fn until_ready(addr: SocketAddr) {
+/// Waits until a program says that it is ready.
+pub(crate) async fn until_ready(addr: SocketAddr) {
     let request = b"GET /readyz HTTP/1.1\r\nhost: bench\r\n\r\n";
     let end = Instant::now() + Duration::from_secs(30);
     loop {
