@@ -38,6 +38,7 @@ mod settings;
 mod sos;
 mod targets;
 mod tenants;
+mod tokens;
 mod trigger;
 mod webhooks;
 mod websocket;

@@ -17,6 +17,7 @@ async fn an_event_is_read_back_as_it_was_decided() {
         correlation_id: Some("request 7\nwith \"odd\" %20 words: ä".to_owned()),
         causation_id: Some(String::new()),
         traceparent: Some(Traceparent::from_parts(7, 8)),
+        hops: 3,
     };
     new.receipt = Some(Receipt {
         key: "key".to_owned(),

@@ -8,6 +8,7 @@
 
 mod append;
 mod backup;
+mod backup_damage;
 mod batches;
 mod conflicts;
 mod crashes;

@@ -196,6 +196,7 @@ fn ids_names_and_contexts_of_any_characters_survive() {
                     correlation_id: Some(correlation),
                     causation_id: Some(causation),
                     traceparent: None,
+                    hops: 0,
                 },
                 ..event()
             };
