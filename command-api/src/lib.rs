@@ -46,14 +46,18 @@ pub use settings::CommandSettings;
 const READS: &[&str] = &[
     "/api/v1/analytics",
     "/api/v1/clients",
+    "/api/v1/events",
     "/api/v1/leads",
+    "/api/v1/locations",
     "/api/v1/orders",
     "/api/v1/runs/{run_id}",
     "/api/v1/webhooks/{id}/deliveries",
     "/api/v1/workflows",
     "/api/v1/workflows/{id}/runs",
+    "/asyncapi.json",
     "/location/history",
     "/location/latest",
+    "/openapi.json",
 ];
 
 /// What the routes of commands stand on.

@@ -5,6 +5,7 @@
 
 mod business;
 mod circles;
+mod documents;
 pub mod exports;
 pub mod feed;
 mod keys;
@@ -110,6 +111,7 @@ fn routes(state: State) -> Router {
     Router::new()
         .merge(business::router())
         .merge(circles::router())
+        .merge(documents::router())
         .merge(exports::router())
         .merge(feed::router())
         .merge(keys::router())

@@ -30,6 +30,7 @@ mod locations;
 mod ndjson;
 mod operations;
 mod outages;
+mod pages;
 mod records;
 mod records_all;
 mod runs;

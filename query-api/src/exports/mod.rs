@@ -83,8 +83,12 @@ fn export<S: ScopeMarker>(kind: &'static Kind) -> MethodRouter<State> {
 }
 
 /// The export API answers with no other statuses than those its description lists: what fails
-/// once the caller is known to be allowed is a 500.
+/// once the caller is known to be allowed is a 500. A position that cannot be read is the caller's
+/// own slip, and of a header that is not that description's.
 fn only_listed_statuses(error: HttpError) -> HttpError {
+    if error.status == StatusCode::BAD_REQUEST {
+        return error;
+    }
     error.with_status(StatusCode::INTERNAL_SERVER_ERROR)
 }
 

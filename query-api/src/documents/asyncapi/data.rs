@@ -1,0 +1,140 @@
+//! What each public type of event says outside.
+
+use schemas::{CATALOG, CatalogEntry, Visibility};
+use serde_json::{Map, Value, json};
+
+/// The user's own events, of any name behind the dot.
+pub(super) const CUSTOM: &str = "custom.name";
+
+/// Fields that stand in the log and are shown to nobody.
+const HIDDEN: &[&str] = &["keySha256", "secret", "sealed", "audience"];
+
+/// Every public type, and the shapes of what they say.
+pub(super) struct Told {
+    pub(super) types: Vec<&'static str>,
+    pub(super) schemas: Map<String, Value>,
+}
+
+impl Told {
+    pub(super) fn gather() -> Self {
+        let public = |entry: &&CatalogEntry| entry.visibility == Visibility::Public;
+        let mut told = Self {
+            types: Vec::new(),
+            schemas: Map::new(),
+        };
+        for entry in CATALOG.iter().filter(public) {
+            told.add(entry);
+        }
+        told.types.push(CUSTOM);
+        let any = json!({"type": "object", "description": "As the NOTIFY step gave it."});
+        told.schemas.insert(CUSTOM.to_owned(), any);
+        told
+    }
+
+    fn add(&mut self, entry: &CatalogEntry) {
+        let mut schema = entry.json_schema();
+        redirect(&mut schema);
+        let Value::Object(mut schema) = schema else {
+            return;
+        };
+        schema.remove("$schema");
+        if let Some(Value::Object(definitions)) = schema.remove("$defs") {
+            self.schemas.extend(definitions);
+        }
+        show(entry.name, &mut schema);
+        self.schemas.insert(entry.name.to_owned(), schema.into());
+        self.types.push(entry.name);
+    }
+}
+
+/// Definitions of all types stand together.
+fn redirect(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields.iter_mut() {
+                match value {
+                    Value::String(to) if name == "$ref" => {
+                        *to = to.replace("#/$defs/", "#/components/schemas/");
+                    }
+                    other => redirect(other),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(redirect),
+        _ => {}
+    }
+}
+
+/// Takes away what is hidden, and adds what is unsealed before it is shown. That is absent where
+/// its person was forgotten, so it is never required.
+fn show(name: &str, schema: &mut Map<String, Value>) {
+    if let Some(Value::Array(required)) = schema.get_mut("required") {
+        required.retain(|name| !HIDDEN.iter().any(|hidden| name == hidden));
+    }
+    let Some(Value::Object(properties)) = schema.get_mut("properties") else {
+        return;
+    };
+    properties.retain(|name, _| !HIDDEN.contains(&name.as_str()));
+    if let Value::Object(unsealed) = unsealed(name) {
+        properties.extend(unsealed);
+    }
+}
+
+fn unsealed(name: &str) -> Value {
+    let optional = |kind: &str| json!({"type": [kind, "null"]});
+    match name {
+        "location.updated" => json!({
+            "lat": {"type": "number"}, "lng": {"type": "number"},
+            "accuracy": optional("number"), "speed": optional("number"),
+            "place_name": optional("string"), "battery": optional("number"),
+        }),
+        "place.entered" | "place.left" => json!({"name": {"type": "string"}}),
+        "sos.triggered" | "sos.acknowledged" | "sos.resolved" => json!({
+            "lat": optional("number"), "lng": optional("number"), "message": optional("string"),
+        }),
+        _ => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use schemas::Event;
+
+    use super::*;
+
+    /// The samples of every type are what the log really holds.
+    #[test]
+    fn what_is_shown_of_every_sample_is_described() {
+        let told = Told::gather();
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../schemas/samples");
+        let mut seen = BTreeSet::new();
+        for file in std::fs::read_dir(folder).unwrap() {
+            let file = std::fs::read(file.unwrap().path()).unwrap();
+            let file: Value = serde_json::from_slice(&file).unwrap();
+            for sample in file["samples"].as_array().unwrap() {
+                let sample = serde_json::to_vec(sample).unwrap();
+                let event = Event::decode(file["type"].as_str().unwrap(), &sample).unwrap();
+                let name = event.name();
+                if let Some(schema) = told.schemas.get(name.as_ref()) {
+                    is_described(&name, &event.public_data().unwrap(), schema);
+                    seen.insert(name.into_owned());
+                }
+            }
+        }
+        assert_eq!(seen.len(), told.types.len() - 1, "{seen:?}");
+    }
+
+    fn is_described(name: &str, shown: &Value, schema: &Value) {
+        for field in shown.as_object().unwrap().keys() {
+            let properties = &schema["properties"];
+            assert!(properties.get(field).is_some(), "{name}: {field}");
+        }
+        for required in schema["required"].as_array().into_iter().flatten() {
+            let field = required.as_str().unwrap();
+            assert!(shown.get(field).is_some(), "{name}: {field} is not shown");
+        }
+    }
+}

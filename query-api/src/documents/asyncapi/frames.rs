@@ -1,0 +1,116 @@
+//! The frames of the socket, both ways.
+
+use serde_json::{Map, Value, json};
+
+use super::data::Told;
+use super::reference;
+
+pub(super) const FROM_CLIENT: &[&str] = &["auth", "subscribe", "unsubscribe"];
+pub(super) const FROM_SERVER: &[&str] = &[
+    "ready",
+    "subscribed",
+    "snapshot",
+    "event",
+    "conflated",
+    "reset",
+    "error",
+];
+
+/// Adds the messages of all frames, and the shapes that they share.
+pub(super) fn add(
+    messages: &mut Map<String, Value>,
+    schemas: &mut Map<String, Value>,
+    told: &Told,
+) {
+    let text = || json!({"type": "string"});
+    let id = || {
+        json!({"type": "string", "minLength": 1, "maxLength": 64,
+               "description": "The subscription's name, of the client's choice."})
+    };
+    let channel = || json!({"enum": ["locations", "places", "sos", "runs", "events"]});
+    let shown = reference("schemas", "LiveEvent");
+    let after = json!({
+        "type": ["string", "null"],
+        "description": "The position behind which to go on; without it a snapshot comes first.",
+    });
+    let frames = [
+        (
+            "auth",
+            "Says who it is; again later to renew the token.",
+            json!({"token": text()}),
+        ),
+        (
+            "subscribe",
+            "Wants a channel's events.",
+            json!({"id": id(), "channel": channel(), "after": after}),
+        ),
+        ("unsubscribe", "Wants no more of them.", json!({"id": id()})),
+        ("ready", "The client is known and may subscribe.", json!({})),
+        (
+            "subscribed",
+            "Events from behind this position follow.",
+            json!({"id": id(), "position": text()}),
+        ),
+        (
+            "snapshot",
+            "What is latest in the channel.",
+            json!({"id": id(), "data": {"type": "array", "items": {"type": "object"}}}),
+        ),
+        (
+            "event",
+            "Something happened.",
+            json!({"id": id(), "channel": channel(), "position": text(), "event": shown}),
+        ),
+        (
+            "conflated",
+            "The client is slow: of the positions behind `from` up to `to` only the newest of \
+             each person follow.",
+            json!({"id": id(), "from": text(), "to": text()}),
+        ),
+        (
+            "reset",
+            "`after` is too old to go on from: a snapshot follows.",
+            json!({"id": id()}),
+        ),
+        (
+            "error",
+            "Something is wrong with a frame; the connection goes on.",
+            json!({"id": id(), "error": text()}),
+        ),
+    ];
+    for (name, summary, fields) in frames {
+        messages.insert(format!("frame.{name}"), frame(name, summary, fields));
+    }
+    schemas.insert("LiveEvent".to_owned(), live_event(told));
+}
+
+fn frame(name: &str, summary: &str, fields: Value) -> Value {
+    let mut properties = Map::new();
+    properties.insert("type".to_owned(), json!({"const": name}));
+    if let Value::Object(fields) = fields {
+        properties.extend(fields);
+    }
+    let optional = |field: &str| field == "after" || (name == "error" && field == "id");
+    let required = properties.keys().filter(|field| !optional(field));
+    let required: Vec<_> = required.cloned().collect();
+    json!({
+        "name": name, "summary": summary,
+        "payload": {"type": "object", "required": required, "properties": properties},
+    })
+}
+
+/// An event within a frame.
+fn live_event(told: &Told) -> Value {
+    let one = |name: &&'static str| {
+        json!({
+            "type": "object", "required": ["type", "time", "data"],
+            "properties": {
+                "type": super::type_of(name),
+                "time": {"type": "string", "format": "date-time"},
+                "data": reference("schemas", name),
+            },
+        })
+    };
+    let types: Vec<_> = told.types.iter().map(one).collect();
+    json!({"oneOf": types})
+}

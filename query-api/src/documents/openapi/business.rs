@@ -1,0 +1,128 @@
+//! Business data.
+
+use access::Scope;
+use serde_json::Value;
+
+use super::Part;
+use super::operation::get;
+use super::shape::{
+    answer, array, integer, like, list, meaning, nullable, schema, string, time, whole, word,
+};
+
+pub(super) const ORDER_STATUSES: &[&str] = &["PAYMENT_PENDING", "ACTIVE", "COMPLETED", "CANCELLED"];
+
+pub(super) fn part() -> Part {
+    Part {
+        tag: "Business data",
+        description: "Orders, leads, clients and what they add up to. 100 requests of a key in a \
+                      clock minute; the key may come as `X-Api-Key`.",
+        operations: vec![
+            get("/api/v1/orders", "listOrders", "List orders")
+                .business_key(Scope::ReadOrders)
+                .query_value("status", "Only orders that stand so.", word(ORDER_STATUSES))
+                .read()
+                .paged()
+                .answers(200, "Orders, newest first.", list("Order")),
+            get("/api/v1/leads", "listLeads", "List leads")
+                .business_key(Scope::ReadLeads)
+                .read()
+                .paged()
+                .answers(200, "Leads, newest first.", list("Lead")),
+            get(
+                "/api/v1/analytics",
+                "getAnalytics",
+                "Read the analytics summary",
+            )
+            .business_key(Scope::ReadAnalytics)
+            .read()
+            .answers(200, "The summary.", schema("Analytics")),
+            get("/api/v1/clients", "listClients", "List clients")
+                .business_key(Scope::ReadClients)
+                .read()
+                .paged()
+                .answers(200, "Clients, newest first.", list("Client")),
+        ],
+        schemas: schemas(),
+    }
+}
+
+fn order_fields() -> Vec<(&'static str, Value)> {
+    let client = answer(vec![
+        ("name", nullable(string())),
+        ("email", nullable(string())),
+    ]);
+    vec![
+        ("id", string()),
+        ("orderNumber", like(string(), "WP-00870")),
+        ("status", word(ORDER_STATUSES)),
+        ("amount", meaning(whole(), "In minor units.")),
+        ("plan", nullable(string())),
+        ("createdAt", time()),
+        ("client", client),
+        ("product", answer(vec![("name", nullable(string()))])),
+    ]
+}
+
+fn schemas() -> Vec<(&'static str, Value)> {
+    let optional = || nullable(string());
+    let money = || meaning(serde_json::json!({"type": "integer"}), "In minor units.");
+    let month = serde_json::json!({"type": "string", "pattern": r"^\d{4}-\d{2}$"});
+    let mut months = array(&answer(vec![("month", month), ("revenue", money())]));
+    months["minItems"] = 12.into();
+    months["maxItems"] = 12.into();
+    vec![
+        ("Order", answer(order_fields())),
+        (
+            "Lead",
+            answer(vec![
+                ("id", string()),
+                ("name", string()),
+                ("phone", optional()),
+                ("email", optional()),
+                ("service", optional()),
+                ("source", optional()),
+                ("status", optional()),
+                ("score", whole()),
+                ("createdAt", time()),
+            ]),
+        ),
+        (
+            "Client",
+            answer(vec![
+                ("id", string()),
+                ("name", string()),
+                ("email", optional()),
+                ("phone", optional()),
+                ("company", optional()),
+                ("city", optional()),
+                ("isActive", serde_json::json!({"type": "boolean"})),
+                ("createdAt", time()),
+            ]),
+        ),
+        (
+            "Analytics",
+            answer(vec![
+                (
+                    "totalRevenue",
+                    meaning(
+                        money(),
+                        "Of orders that are ACTIVE or COMPLETED, in minor units.",
+                    ),
+                ),
+                ("totalOrders", integer(0, i64::MAX)),
+                ("totalLeads", integer(0, i64::MAX)),
+                (
+                    "conversionRate",
+                    meaning(
+                        serde_json::json!({"type": "number"}),
+                        "100 × totalOrders ÷ totalLeads with two decimals; 0 without leads.",
+                    ),
+                ),
+                (
+                    "monthlyRevenue",
+                    meaning(months, "The 12 months up to now (UTC), oldest first."),
+                ),
+            ]),
+        ),
+    ]
+}

@@ -1,0 +1,261 @@
+//! One operation: what it takes, who may ask for it and what it answers.
+
+use std::borrow::Cow;
+
+use access::{Api, Scope};
+use serde_json::{Map, Value, json};
+
+use super::shape::refer;
+
+/// Who may ask.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Caller {
+    /// Anybody.
+    Anybody,
+    /// An API key with a scope.
+    Key(Scope, Api),
+    /// A person with an access token; the request is counted.
+    Person,
+    /// A person with an access token; the request is not counted.
+    Uncounted,
+    /// A person, or nobody known.
+    Perhaps,
+}
+
+/// An operation in the making.
+pub(super) struct Operation {
+    pub(super) method: &'static str,
+    pub(super) path: Cow<'static, str>,
+    pub(super) id: Cow<'static, str>,
+    summary: Cow<'static, str>,
+    description: Option<&'static str>,
+    caller: Caller,
+    parameters: Vec<Value>,
+    body: Option<Value>,
+    answers: Vec<(u16, Value)>,
+    answer_headers: Vec<&'static str>,
+    refusals: Vec<u16>,
+}
+
+macro_rules! methods {
+    ($($method:ident),+) => {$(
+        pub(super) fn $method(
+            path: impl Into<Cow<'static, str>>,
+            id: impl Into<Cow<'static, str>>,
+            summary: impl Into<Cow<'static, str>>,
+        ) -> Operation {
+            Operation::new(stringify!($method), path.into(), id.into(), summary.into())
+        }
+    )+};
+}
+
+methods!(get, post, put, patch, delete);
+
+impl Operation {
+    fn new(
+        method: &'static str,
+        path: Cow<'static, str>,
+        id: Cow<'static, str>,
+        summary: Cow<'static, str>,
+    ) -> Self {
+        Self {
+            method,
+            path,
+            id,
+            summary,
+            description: None,
+            caller: Caller::Anybody,
+            parameters: Vec::new(),
+            body: None,
+            answers: Vec::new(),
+            answer_headers: Vec::new(),
+            refusals: Vec::new(),
+        }
+    }
+
+    pub(super) fn says(mut self, description: &'static str) -> Self {
+        self.description = Some(description);
+        self
+    }
+
+    /// An API key with this scope is needed.
+    pub(super) fn key(self, scope: Scope) -> Self {
+        self.by(Caller::Key(scope, Api::Waypost))
+            .refuses(&[401, 403, 429])
+    }
+
+    /// The same, on the API that counts by the minute and takes `X-Api-Key` too.
+    pub(super) fn business_key(self, scope: Scope) -> Self {
+        self.by(Caller::Key(scope, Api::BusinessData))
+            .refuses(&[401, 403, 429])
+    }
+
+    pub(super) fn person(self) -> Self {
+        self.by(Caller::Person).refuses(&[401, 429])
+    }
+
+    pub(super) fn by(mut self, caller: Caller) -> Self {
+        self.caller = caller;
+        self
+    }
+
+    /// It reads from the read models, which may be told to wait for a position.
+    pub(super) fn read(self) -> Self {
+        self.parameter(refer("parameters", "MinPosition"))
+            .refuses(&[400, 500, 503])
+    }
+
+    /// It answers a page of a list.
+    pub(super) fn paged(self) -> Self {
+        let paging = ["Limit", "Page", "Cursor"];
+        let paged = paging.into_iter().fold(self, |operation, name| {
+            operation.parameter(refer("parameters", name))
+        });
+        paged.answer_header("Link")
+    }
+
+    /// It appends to the log.
+    pub(super) fn command(self) -> Self {
+        self.answer_header("Waypost-Position").refuses(&[500, 503])
+    }
+
+    /// It may be sent again under an `Idempotency-Key`.
+    pub(super) fn idempotent(self) -> Self {
+        self.parameter(refer("parameters", "IdempotencyKey"))
+            .refuses(&[400, 409])
+    }
+
+    pub(super) fn parameter(mut self, parameter: Value) -> Self {
+        self.parameters.push(parameter);
+        self
+    }
+
+    /// A value in the path; of any text unless `schema` says more.
+    pub(super) fn path_value(self, name: &str, description: &str, schema: Value) -> Self {
+        self.parameter(json!({
+            "name": name, "in": "path", "required": true, "description": description,
+            "schema": schema,
+        }))
+    }
+
+    pub(super) fn query_value(self, name: &str, description: &str, schema: Value) -> Self {
+        self.parameter(json!({
+            "name": name, "in": "query", "description": description, "schema": schema,
+        }))
+    }
+
+    /// A JSON body that must be there.
+    pub(super) fn takes(self, schema: &str) -> Self {
+        self.body(json!({
+            "required": true,
+            "content": {"application/json": {"schema": refer("schemas", schema)}},
+        }))
+        .refuses(&[400, 413, 415])
+    }
+
+    pub(super) fn body(mut self, body: Value) -> Self {
+        self.body = Some(body);
+        self
+    }
+
+    /// A JSON answer.
+    pub(super) fn answers(self, status: u16, description: &str, schema: Value) -> Self {
+        self.answers_with(
+            status,
+            description,
+            json!({"application/json": {"schema": schema}}),
+        )
+    }
+
+    /// An answer of other types.
+    pub(super) fn answers_with(mut self, status: u16, description: &str, content: Value) -> Self {
+        let answer = json!({"description": description, "content": content});
+        self.answers.push((status, answer));
+        self
+    }
+
+    pub(super) fn answers_nothing(mut self, status: u16, description: &str) -> Self {
+        self.answers
+            .push((status, json!({"description": description})));
+        self
+    }
+
+    /// A header of the answers above.
+    pub(super) fn answer_header(mut self, name: &'static str) -> Self {
+        self.answer_headers.push(name);
+        self
+    }
+
+    pub(super) fn refuses(mut self, statuses: &[u16]) -> Self {
+        for status in statuses {
+            if !self.refusals.contains(status) {
+                self.refusals.push(*status);
+            }
+        }
+        self
+    }
+
+    fn is_counted(&self) -> bool {
+        matches!(
+            self.caller,
+            Caller::Key(..) | Caller::Person | Caller::Perhaps
+        )
+    }
+
+    pub(super) fn write(mut self, tag: &str) -> Value {
+        let counted = self.is_counted();
+        self.refusals.sort_unstable();
+        let mut object = Map::new();
+        object.insert("operationId".to_owned(), self.id.as_ref().into());
+        object.insert("tags".to_owned(), json!([tag]));
+        object.insert("summary".to_owned(), self.summary.as_ref().into());
+        if let Some(description) = self.description {
+            object.insert("description".to_owned(), description.into());
+        }
+        if let Caller::Key(scope, _) = self.caller {
+            object.insert("x-scope".to_owned(), scope.as_str().into());
+        }
+        object.insert("security".to_owned(), security(self.caller));
+        if !self.parameters.is_empty() {
+            object.insert("parameters".to_owned(), self.parameters.into());
+        }
+        if let Some(body) = self.body {
+            object.insert("requestBody".to_owned(), body);
+        }
+        let headers = headers(&self.answer_headers, counted);
+        let mut responses = Map::new();
+        for (status, mut answer) in self.answers {
+            if !headers.is_empty() {
+                answer["headers"] = headers.clone().into();
+            }
+            responses.insert(status.to_string(), answer);
+        }
+        for status in self.refusals {
+            let name = super::refusals::name(status, counted);
+            responses.insert(status.to_string(), refer("responses", &name));
+        }
+        object.insert("responses".to_owned(), responses.into());
+        object.into()
+    }
+}
+
+/// References to headers, with those of a limit where the answer is under one.
+pub(super) fn headers(names: &[&str], counted: bool) -> Map<String, Value> {
+    let limit = ["RateLimit", "RateLimit-Policy"];
+    let limit = limit.iter().filter(|_| counted);
+    names
+        .iter()
+        .chain(limit)
+        .map(|name| ((*name).to_owned(), refer("headers", name)))
+        .collect()
+}
+
+fn security(caller: Caller) -> Value {
+    match caller {
+        Caller::Anybody => json!([]),
+        Caller::Key(_, Api::Waypost) => json!([{"apiKey": []}]),
+        Caller::Key(_, Api::BusinessData) => json!([{"apiKey": []}, {"apiKeyHeader": []}]),
+        Caller::Person | Caller::Uncounted => json!([{"accessToken": []}]),
+        Caller::Perhaps => json!([{}, {"accessToken": []}]),
+    }
+}

@@ -1,0 +1,124 @@
+//! Where persons are.
+
+use serde_json::{Value, json};
+
+use super::Part;
+use super::operation::{Caller, Operation, get, post};
+use super::shape::{
+    answer, array, integer, later, meaning, nullable, number, schema, string, text, time,
+    tolerant_request,
+};
+
+pub(super) fn part() -> Part {
+    Part {
+        tag: "Positions",
+        description: "Saying where one is, and seeing where those are whom one shares a circle with.",
+        operations: operations(),
+        schemas: schemas(),
+    }
+}
+
+fn operations() -> Vec<Operation> {
+    let one_or_many = json!({"oneOf": [
+        schema("Fix"),
+        {"type": "array", "items": schema("Fix"), "minItems": 1, "maxItems": 100},
+    ]});
+    let taken = answer(vec![("id", string()), ("recorded_at", time())]);
+    let answered = json!({"oneOf": [taken, answer(vec![("accepted", array(&taken))])]});
+    let id = integer(1, (1 << 53) - 1);
+    vec![
+        post("/location/update", "updateLocation", "Say where one is")
+            .says(
+                "One position, or up to 100 that are taken all or none. Each counts as one of the \
+                 tier's location updates; an error in an array names the index.",
+            )
+            .by(Caller::Person)
+            .refuses(&[401, 413, 415, 429])
+            .idempotent()
+            .body(json!({
+                "required": true,
+                "content": {"application/json": {"schema": one_or_many}},
+            }))
+            .answers(202, "Taken.", answered)
+            .command(),
+        post("/location/pause", "pauseSharing", "Hide for a while")
+            .person()
+            .idempotent()
+            .takes("Pause")
+            .answers_nothing(204, "Hidden.")
+            .command(),
+        post("/location/resume", "resumeSharing", "Show oneself again")
+            .person()
+            .idempotent()
+            .answers_nothing(204, "Shown.")
+            .command()
+            .refuses(&[413]),
+        get("/location/latest", "readLatest", "See where everyone is")
+            .person()
+            .read()
+            .answers(200, "The newest position of each.", schema("Positions")),
+        get("/location/history", "readHistory", "See where somebody was")
+            .person()
+            .query_value("user_id", "Who; oneself if absent.", id)
+            .query_value("from", "Not before.", time())
+            .query_value("to", "Not after.", time())
+            .query_value(
+                "limit",
+                "Positions at most; 100 unless said.",
+                integer(1, 1_000),
+            )
+            .read()
+            .answers(200, "Positions, newest first.", schema("Positions"))
+            .refuses(&[403]),
+    ]
+}
+
+fn schemas() -> Vec<(&'static str, Value)> {
+    let from_zero = || nullable(json!({"type": "number", "minimum": 0}));
+    let metres = || meaning(from_zero(), "In metres.");
+    let speed = || meaning(from_zero(), "In metres a second.");
+    let percent = || nullable(number(0.0, 100.0));
+    let seen = answer(vec![
+        ("user_id", integer(1, (1 << 53) - 1)),
+        ("name", string()),
+        ("lat", number(-90.0, 90.0)),
+        ("lng", number(-180.0, 180.0)),
+        ("accuracy", metres()),
+        ("speed", speed()),
+        ("place_name", nullable(string())),
+        ("battery", percent()),
+        ("recorded_at", time()),
+    ]);
+    let mut fix = tolerant_request(
+        vec![
+            ("lat", number(-90.0, 90.0)),
+            ("lng", number(-180.0, 180.0)),
+            ("accuracy", metres()),
+            ("speed", speed()),
+            ("place_name", nullable(text(200))),
+            ("battery", percent()),
+            (
+                "recorded_at",
+                meaning(nullable(time()), "At most 5 minutes ahead; now if absent."),
+            ),
+        ],
+        &["lat", "lng"],
+    );
+    fix["examples"] =
+        json!([{"lat": 53.5511, "lng": 9.9937, "accuracy": 12, "place_name": "Harbour"}]);
+    vec![
+        ("Fix", fix),
+        (
+            "Pause",
+            tolerant_request(
+                vec![("until", meaning(later(), "In the future."))],
+                &["until"],
+            ),
+        ),
+        ("Position", seen),
+        (
+            "Positions",
+            answer(vec![("data", array(&schema("Position")))]),
+        ),
+    ]
+}

@@ -1,0 +1,252 @@
+//! Business records.
+
+use access::Scope;
+use serde_json::{Value, json};
+
+use super::Part;
+use super::business::ORDER_STATUSES;
+use super::operation::{Operation, delete, get, post, put};
+use super::shape::{
+    Fields, answer, id, like, meaning, nullable, number, request, schema, string, text, time,
+    whole, word,
+};
+
+/// A kind: its name in paths, what one is called, and the schemas of one as it is sent and stored.
+struct Kind {
+    path: &'static str,
+    one: &'static str,
+    noun: &'static str,
+}
+
+const KINDS: [Kind; 6] = [
+    kind("companies", "Company", "company"),
+    kind("deals", "Deal", "deal"),
+    kind("contacts", "Contact", "contact"),
+    kind("orders", "Order", "order"),
+    kind("leads", "Lead", "lead"),
+    kind("clients", "Client", "client"),
+];
+
+const fn kind(path: &'static str, one: &'static str, noun: &'static str) -> Kind {
+    Kind { path, one, noun }
+}
+
+pub(super) fn part() -> Part {
+    Part {
+        tag: "Records",
+        description: "Writing the organization's business records, one by one or line by line. \
+                      Ids are the caller's own, or new ones.",
+        operations: KINDS.iter().flat_map(operations).collect(),
+        schemas: schemas(),
+    }
+}
+
+fn operations(kind: &Kind) -> [Operation; 4] {
+    let Kind { path, one, noun } = kind;
+    let lines = json!({"schema": {
+        "type": "string",
+        "description": "A record a line.",
+        "examples": ["{\"id\":\"1\", …}\n{\"id\":\"2\", …}\n"],
+    }});
+    let answered = json!({"schema": {
+        "type": "string",
+        "description": "An answer for each line as it is confirmed: `{\"line\":1,\"id\":\"…\",\
+                        \"status\":\"created\"|\"updated\"|\"unchanged\"}` or \
+                        `{\"line\":2,\"error\":\"…\"}`.",
+    }});
+    let sent = || json!({"schema": schema(&format!("{one}Record"))});
+    let all = format!("/api/v1/records/{path}");
+    let single = |operation: Operation| {
+        operation
+            .key(Scope::WriteRecords)
+            .path_value("id", "The record.", id())
+    };
+    let at = format!("{all}/{{id}}");
+    [
+        post(
+            all,
+            format!("create{one}"),
+            format!("Make a {noun}, or write many"),
+        )
+        .says(
+            "One as JSON must be new. With `application/x-ndjson` each line makes a record or \
+                 replaces it, and gets a line of answer.",
+        )
+        .key(Scope::WriteRecords)
+        .idempotent()
+        .body(json!({
+            "required": true,
+            "content": {"application/json": sent(), "application/x-ndjson": lines},
+        }))
+        .answers_with(
+            200,
+            "A line of answer for each line.",
+            json!({"application/x-ndjson": answered}),
+        )
+        .answers(201, "The record is made.", schema("RecordId"))
+        .command()
+        .refuses(&[400, 413, 415]),
+        single(get(
+            at.clone(),
+            format!("get{one}"),
+            format!("Read a {noun}"),
+        ))
+        .read()
+        .answers(
+            200,
+            "The record as it was written.",
+            schema(&format!("Stored{one}")),
+        )
+        .refuses(&[404]),
+        single(put(
+            at.clone(),
+            format!("put{one}"),
+            format!("Make a {noun} or replace it"),
+        ))
+        .body(json!({"required": true, "content": {"application/json": sent()}}))
+        .answers(200, "The record is replaced.", schema("RecordId"))
+        .answers(201, "The record is made.", schema("RecordId"))
+        .command()
+        .refuses(&[400, 409, 413, 415]),
+        single(delete(
+            at,
+            format!("delete{one}"),
+            format!("Delete a {noun}"),
+        ))
+        .says("It leaves every list, export and total.")
+        .answers_nothing(204, "The record is gone.")
+        .command()
+        .refuses(&[400, 404, 409]),
+    ]
+}
+
+/// Text that may be absent.
+fn texts(names: &[&'static str]) -> Fields {
+    let shape = |name: &&'static str| (*name, nullable(text(1_000)));
+    names.iter().map(shape).collect()
+}
+
+fn required_text(example: &str) -> Value {
+    let shape = json!({
+        "type": "string", "minLength": 1, "maxLength": 1000, "pattern": r"^[^\u0000]*[^\s\u0000][^\u0000]*$",
+    });
+    like(shape, example)
+}
+
+fn record(mut fields: Fields, required: &[&str]) -> Value {
+    fields.insert(0, ("id", meaning(nullable(id()), "A new one if absent.")));
+    fields.push((
+        "createdAt",
+        meaning(nullable(time()), "Kept if given, else now."),
+    ));
+    request(fields, required)
+}
+
+fn contact() -> Value {
+    let fields = texts(&[
+        "firstName",
+        "lastName",
+        "email",
+        "phone",
+        "jobTitle",
+        "companyId",
+        "companyName",
+        "city",
+        "country",
+        "owner",
+    ]);
+    let mut contact = record(fields, &[]);
+    let given =
+        |name: &str| json!({"required": [name], "properties": {name: required_text("Zoë")}});
+    contact["anyOf"] = json!([given("firstName"), given("lastName"), given("email")]);
+    contact
+}
+
+fn schemas() -> Vec<(&'static str, Value)> {
+    let mut company = vec![("name", required_text("Acme"))];
+    company.extend(texts(&[
+        "domain", "industry", "phone", "email", "address", "city", "country", "owner",
+    ]));
+    company.extend([
+        ("employees", nullable(whole())),
+        (
+            "annualRevenue",
+            meaning(nullable(whole()), "In minor units."),
+        ),
+    ]);
+    let mut deal = vec![("title", required_text("Heat pumps for Acme"))];
+    deal.extend(texts(&[
+        "stage",
+        "currency",
+        "companyId",
+        "companyName",
+        "contactId",
+        "contactName",
+        "owner",
+    ]));
+    deal.extend([
+        ("amount", meaning(nullable(whole()), "In minor units.")),
+        (
+            "probability",
+            meaning(nullable(number(0.0, 100.0)), "In percent."),
+        ),
+        (
+            "expectedCloseDate",
+            nullable(json!({"type": "string", "format": "date"})),
+        ),
+    ]);
+    let client = request(texts(&["name", "email"]), &[]);
+    let product = request(texts(&["name"]), &[]);
+    let within = |shape: Value| json!({"anyOf": [shape, {"type": "null"}]});
+    let mut order = vec![
+        ("orderNumber", required_text("WP-00870")),
+        ("status", word(ORDER_STATUSES)),
+        ("amount", meaning(whole(), "In minor units.")),
+    ];
+    order.extend(texts(&["plan"]));
+    order.extend([("client", within(client)), ("product", within(product))]);
+    let mut lead = vec![("name", required_text("Ada Lovelace"))];
+    lead.extend(texts(&["phone", "email", "service", "source", "status"]));
+    lead.push(("score", meaning(nullable(whole()), "0 if absent.")));
+    let mut client = vec![("name", required_text("Ada Lovelace"))];
+    client.extend(texts(&["email", "phone", "company", "city"]));
+    client.push((
+        "isActive",
+        json!({"type": ["boolean", "null"], "description": "true if absent."}),
+    ));
+    let kinds = [
+        ("CompanyRecord", "StoredCompany", record(company, &["name"])),
+        ("DealRecord", "StoredDeal", record(deal, &["title"])),
+        ("ContactRecord", "StoredContact", contact()),
+        (
+            "OrderRecord",
+            "StoredOrder",
+            record(order, &["orderNumber", "status", "amount"]),
+        ),
+        ("LeadRecord", "StoredLead", record(lead, &["name"])),
+        ("ClientRecord", "StoredClient", record(client, &["name"])),
+    ];
+    let mut schemas = vec![("RecordId", answer(vec![("id", string())]))];
+    for (sent, kept, shape) in kinds {
+        schemas.push((kept, stored(&shape)));
+        schemas.push((sent, shape));
+    }
+    schemas
+}
+
+/// A record as it is read: all fields are there, null where nothing was given.
+fn stored(sent: &Value) -> Value {
+    let mut shape = json!({"type": "object", "properties": sent["properties"]});
+    let properties = &mut shape["properties"];
+    properties["id"] = string();
+    properties["createdAt"] = time();
+    properties["updatedAt"] = time();
+    for (name, kind) in [("score", "integer"), ("isActive", "boolean")] {
+        if properties.get(name).is_some() {
+            properties[name] = json!({"type": kind});
+        }
+    }
+    let names = shape["properties"].as_object().into_iter();
+    shape["required"] = names.flat_map(|fields| fields.keys().cloned()).collect();
+    shape
+}

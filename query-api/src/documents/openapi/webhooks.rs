@@ -1,0 +1,182 @@
+//! Webhooks.
+
+use access::Scope;
+use serde_json::{Value, json};
+
+use super::Part;
+use super::operation::{Operation, delete, get, patch, post};
+use super::shape::{
+    answer, array, id, integer, like, list, meaning, nullable, request, schema, string, text, time,
+    word,
+};
+
+const STATUSES: &[&str] = &["ENABLED", "DISABLED"];
+
+pub(super) fn part() -> Part {
+    Part {
+        tag: "Webhooks",
+        description: "Endpoints that are told of events, signed after Standard Webhooks. What is \
+                      sent stands in `/asyncapi.json`.",
+        operations: operations(),
+        schemas: schemas(),
+    }
+}
+
+fn one(operation: Operation) -> Operation {
+    operation
+        .key(Scope::ManageWebhooks)
+        .path_value("id", "The endpoint.", id())
+        .refuses(&[404])
+}
+
+fn operations() -> Vec<Operation> {
+    vec![
+        post("/api/v1/webhooks", "createWebhook", "Make an endpoint")
+            .says("The secret is shown here and when it is changed.")
+            .key(Scope::ManageWebhooks)
+            .idempotent()
+            .takes("WebhookRequest")
+            .answers(201, "The endpoint.", schema("NewWebhook"))
+            .command(),
+        get("/api/v1/webhooks", "listWebhooks", "List endpoints")
+            .key(Scope::ManageWebhooks)
+            .read()
+            .paged()
+            .answers(200, "Endpoints.", list("Webhook")),
+        one(get(
+            "/api/v1/webhooks/{id}",
+            "getWebhook",
+            "Read an endpoint",
+        ))
+        .read()
+        .answers(200, "The endpoint.", schema("Webhook")),
+        one(patch(
+            "/api/v1/webhooks/{id}",
+            "changeWebhook",
+            "Change an endpoint",
+        ))
+        .says("What is absent stays.")
+        .takes("WebhookChange")
+        .answers(200, "The endpoint as it is now.", schema("ChangedWebhook"))
+        .command()
+        .refuses(&[409]),
+        one(delete(
+            "/api/v1/webhooks/{id}",
+            "deleteWebhook",
+            "Delete an endpoint",
+        ))
+        .answers_nothing(204, "It gets nothing more.")
+        .command()
+        .refuses(&[400, 409]),
+        one(get(
+            "/api/v1/webhooks/{id}/deliveries",
+            "listDeliveries",
+            "List an endpoint's deliveries",
+        ))
+        .read()
+        .paged()
+        .answers(200, "Deliveries, newest first.", list("Delivery")),
+    ]
+}
+
+fn events() -> Value {
+    let pattern = json!({"type": "string", "minLength": 1, "maxLength": 128});
+    let mut events = array(&pattern);
+    events["type"] = json!(["array", "null"]);
+    events["minItems"] = 1.into();
+    events["maxItems"] = 100.into();
+    let events = like(events, json!(["run.*", "sos.triggered"]));
+    meaning(
+        events,
+        "Which events it gets: `*`, a type, or all of a kind as `run.*`. Absent means all.",
+    )
+}
+
+fn url() -> Value {
+    like(
+        json!({"type": "string", "format": "uri", "maxLength": 2048}),
+        "https://example.org/hooks",
+    )
+}
+
+fn shown(status: Value) -> Vec<(&'static str, Value)> {
+    vec![
+        ("id", string()),
+        ("url", string()),
+        ("events", array(&string())),
+        ("status", status),
+        ("createdAt", time()),
+    ]
+}
+
+/// The same with a description where there is one.
+fn described(fields: Vec<(&'static str, Value)>) -> Value {
+    let mut shape = answer(fields);
+    shape["properties"]["description"] = string();
+    shape
+}
+
+fn schemas() -> Vec<(&'static str, Value)> {
+    let description = || nullable(text(500));
+    let mut new = shown(json!({"const": "ENABLED"}));
+    new.push(("secret", like(string(), "whsec_…")));
+    let mut stored = shown(word(STATUSES));
+    stored.extend([
+        ("description", nullable(string())),
+        (
+            "disabledReason",
+            meaning(nullable(string()), "Why Waypost switched it off."),
+        ),
+        ("updatedAt", time()),
+    ]);
+    let attempt = answer(vec![
+        ("at", time()),
+        ("status", nullable(integer(100, 999))),
+        ("durationMs", integer(0, i64::from(u32::MAX))),
+        ("error", nullable(string())),
+        (
+            "response",
+            meaning(nullable(string()), "How the answer's body begins."),
+        ),
+    ]);
+    vec![
+        (
+            "WebhookRequest",
+            request(
+                vec![
+                    ("url", url()),
+                    ("events", events()),
+                    ("description", description()),
+                ],
+                &["url"],
+            ),
+        ),
+        (
+            "WebhookChange",
+            request(
+                vec![
+                    ("url", nullable(url())),
+                    ("events", events()),
+                    ("description", description()),
+                    ("status", nullable(word(STATUSES))),
+                ],
+                &[],
+            ),
+        ),
+        ("NewWebhook", described(new)),
+        ("ChangedWebhook", described(shown(word(STATUSES)))),
+        ("Webhook", answer(stored)),
+        (
+            "Delivery",
+            answer(vec![
+                ("id", string()),
+                ("eventId", string()),
+                ("type", string()),
+                ("status", word(&["PENDING", "SUCCEEDED", "FAILED"])),
+                ("nextAttemptAt", nullable(time())),
+                ("attempts", array(&attempt)),
+                ("createdAt", time()),
+            ]),
+        ),
+    ]
+}

@@ -1,0 +1,158 @@
+//! What a workflow's definition is made of.
+
+use serde_json::{Value, json};
+
+use super::shape::{
+    array, id, integer, like, meaning, name, nullable, number, request, schema, word,
+};
+
+pub(super) const STATUSES: &[&str] = &["DRAFT", "ACTIVE", "PAUSED", "ARCHIVED"];
+pub(super) const TYPES: &[&str] = &["TRIGGER", "HTTP", "NOTIFY"];
+
+fn step_id() -> Value {
+    json!({"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"})
+}
+
+fn ways() -> Value {
+    json!({
+        "type": ["array", "null"], "items": step_id(), "maxItems": 100, "uniqueItems": true,
+        "description": "The steps that come after it.",
+    })
+}
+
+fn step(
+    kind: &str,
+    fields: impl IntoIterator<Item = (&'static str, Value)>,
+    required: &[&str],
+) -> Value {
+    let mut all = vec![
+        ("id", step_id()),
+        ("type", json!({"const": kind})),
+        ("next", ways()),
+        (
+            "join",
+            meaning(
+                nullable(word(&["any", "all"])),
+                "Whether it begins after the first of the steps before it, or after all that are \
+                 not skipped.",
+            ),
+        ),
+    ];
+    all.extend(fields);
+    let always = ["id", "type"];
+    let required: Vec<_> = always.iter().chain(required).copied().collect();
+    request(all, &required)
+}
+
+fn http() -> Value {
+    let seconds = || nullable(number(0.0, 86_400.0));
+    let retry = request(
+        vec![
+            ("maxAttempts", nullable(integer(1, 100))),
+            ("initialSeconds", seconds()),
+            ("maxSeconds", seconds()),
+        ],
+        &[],
+    );
+    let fields = [
+        (
+            "method",
+            meaning(
+                nullable(word(&["GET", "POST", "PUT", "PATCH", "DELETE"])),
+                "`GET` unless there is a body; then it must be said.",
+            ),
+        ),
+        (
+            "url",
+            like(
+                json!({"type": "string", "minLength": 1, "maxLength": 2048}),
+                "https://crm.example/leads/{{ trigger.id }}",
+            ),
+        ),
+        (
+            "headers",
+            json!({
+                "type": ["object", "null"], "maxProperties": 50,
+                "additionalProperties": {"type": "string", "maxLength": 8192},
+            }),
+        ),
+        (
+            "body",
+            meaning(json!({}), "JSON; strings in it may be templates."),
+        ),
+        ("timeoutSeconds", nullable(integer(1, 300))),
+        ("retry", json!({"anyOf": [retry, {"type": "null"}]})),
+        (
+            "acceptStatus",
+            json!({
+                "type": ["array", "null"], "items": integer(100, 599), "maxItems": 500,
+                "description": "Statuses that mean success; without them, 2xx.",
+            }),
+        ),
+    ];
+    step("HTTP", fields, &["url"])
+}
+
+fn notify() -> Value {
+    let part = "[A-Za-z0-9_-]+";
+    let event = json!({
+        "type": "string", "maxLength": 64, "pattern": format!(r"^{part}(\.{part})*$"),
+        "description": "The event's type becomes `custom.<event>`.",
+    });
+    let data = json!({
+        "type": ["object", "null"],
+        "description": "The event's data; strings in it may be templates.",
+    });
+    step("NOTIFY", [("event", event), ("data", data)], &["event"])
+}
+
+pub(super) fn schemas() -> Vec<(&'static str, Value)> {
+    let steps = TYPES.iter().map(|kind| schema(&step_name(kind)));
+    let steps: Vec<Value> = steps.collect();
+    let any = json!({"oneOf": steps});
+    let mut steps = array(&any);
+    steps["maxItems"] = 500.into();
+    let mut definition = request(
+        vec![
+            (
+                "workflowId",
+                meaning(nullable(id()), "If given, that of the path."),
+            ),
+            ("name", like(name(200), "Welcome a lead")),
+            ("status", word(STATUSES)),
+            (
+                "timeoutSeconds",
+                meaning(
+                    nullable(integer(1, 31_536_000)),
+                    "A run that takes longer has failed; a day unless said.",
+                ),
+            ),
+            ("steps", steps),
+        ],
+        &["name", "status", "steps"],
+    );
+    definition["examples"] = json!([{
+        "name": "Welcome a lead",
+        "status": "ACTIVE",
+        "steps": [
+            {"id": "start", "type": "TRIGGER", "next": ["tell"]},
+            {"id": "tell", "type": "NOTIFY", "event": "lead_welcomed",
+             "data": {"email": "{{ trigger.email }}"}},
+        ],
+    }]);
+    vec![
+        ("WorkflowDefinition", definition),
+        ("TriggerStep", step("TRIGGER", [], &[])),
+        ("HttpStep", http()),
+        ("NotifyStep", notify()),
+    ]
+}
+
+/// `HTTP` is described as `HttpStep`.
+fn step_name(kind: &str) -> String {
+    let words = kind.split('_').map(|word| {
+        let (first, rest) = word.split_at(1);
+        format!("{first}{}", rest.to_lowercase())
+    });
+    words.chain(["Step".to_owned()]).collect()
+}

@@ -1,0 +1,184 @@
+//! `/openapi.json` and `/asyncapi.json`: true of the system that serves them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use harness::Answer;
+use reqwest::Method;
+use serde_json::Value;
+
+use crate::system;
+
+/// Pages for persons, which no program reads.
+const FOR_PERSONS: &[&str] = &["/docs", "/dashboard"];
+
+const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
+
+async fn document(path: &str) -> Value {
+    let answer = system().await.client().get(path).await;
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    answer.ok(200)
+}
+
+/// A path whatever its values are called.
+fn shape(path: &str) -> String {
+    let part = |part: &str| if part.starts_with('{') { "{}" } else { part }.to_owned();
+    let path = path.replace("//", "/{}/");
+    path.split('/').map(part).collect::<Vec<_>>().join("/")
+}
+
+#[tokio::test]
+async fn every_described_operation_is_there_and_no_other() {
+    let document = document("/openapi.json").await;
+    assert_eq!(document["openapi"], "3.1.0");
+    let client = system().await.client();
+    for (path, described) in document["paths"].as_object().unwrap() {
+        let path = shape(path).replace("{}", "x");
+        for method in METHODS {
+            let asked = method.to_uppercase().parse::<Method>().unwrap();
+            let answer = Answer::to(client.request(asked, &path)).await;
+            let is_there = answer.status != 405;
+            assert_eq!(is_there, described.get(method).is_some(), "{method} {path}");
+            let unknown = answer.status == 404 && answer.text().contains("nothing at this path");
+            assert!(!unknown, "{method} {path}");
+        }
+    }
+}
+
+/// Every text of a source file that names a route.
+fn routes_of(source: &str) -> impl Iterator<Item = String> {
+    let after = source.split(".route(").skip(1);
+    let literal = after.filter_map(|rest| {
+        let rest = rest.trim_start().strip_prefix('"')?;
+        Some(rest.split('"').next()?.to_owned())
+    });
+    literal.collect::<Vec<_>>().into_iter()
+}
+
+fn routes_below(folder: &Path, found: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            routes_below(&path, found);
+        } else if path.extension().is_some_and(|kind| kind == "rs") {
+            found.extend(routes_of(&fs::read_to_string(path).unwrap()));
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_route_of_the_services_is_described() {
+    let document = document("/openapi.json").await;
+    let paths = document["paths"].as_object().unwrap();
+    let described: BTreeSet<String> = paths.keys().map(|path| shape(path)).collect();
+    let mut routes = BTreeSet::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for room in ["command-api", "query-api", "workflow-runner", "service"] {
+        routes_below(&root.join(room).join("src"), &mut routes);
+    }
+    assert!(routes.len() > 50, "the routes were not found: {routes:?}");
+    let for_persons = |path: &&String| FOR_PERSONS.iter().any(|page| path.starts_with(page));
+    for route in routes.iter().filter(|route| !for_persons(route)) {
+        assert!(
+            described.contains(&shape(route)),
+            "{route} is not described"
+        );
+    }
+}
+
+/// What the specifications say of each of their operations: its statuses.
+const SPECIFIED: &[(&str, &str, &[u16])] = &[
+    (
+        "post",
+        "/api/v1/workflows/{workflowId}/trigger",
+        &[202, 400, 401, 403, 404, 409, 429, 500],
+    ),
+    ("get", "/api/export/companies", &[200, 401, 403, 429]),
+    ("get", "/api/export/deals", &[200, 401, 403, 429]),
+    ("get", "/api/export/contacts", &[200, 401, 403, 429]),
+    ("get", "/api/v1/orders", &[200, 400, 401, 403, 429, 500]),
+    ("get", "/api/v1/leads", &[200, 400, 401, 403, 429, 500]),
+    ("get", "/api/v1/analytics", &[200, 401, 403, 429, 500]),
+    ("get", "/api/v1/clients", &[200, 400, 401, 403, 429, 500]),
+    ("post", "/auth/register", &[201, 400, 409]),
+    ("post", "/auth/login", &[200, 401, 429]),
+    ("post", "/auth/otp/send", &[202, 429]),
+    ("post", "/auth/otp/verify", &[200, 401]),
+    ("post", "/location/update", &[202, 400, 401, 429]),
+];
+
+#[tokio::test]
+async fn what_the_specifications_list_is_described() {
+    let document = document("/openapi.json").await;
+    for (method, path, statuses) in SPECIFIED {
+        let responses = &document["paths"][path][method]["responses"];
+        for status in *statuses {
+            let response = &responses[status.to_string()];
+            assert!(response.is_object(), "{method} {path} {status}");
+        }
+    }
+    let trigger = &document["paths"]["/api/v1/workflows/{workflowId}/trigger"]["post"];
+    let statuses = trigger["responses"].as_object().unwrap();
+    assert_eq!(
+        statuses.len(),
+        SPECIFIED[0].2.len(),
+        "no others: {statuses:?}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_under_a_limit_says_so() {
+    let document = document("/openapi.json").await;
+    for (path, described) in document["paths"].as_object().unwrap() {
+        for (method, operation) in described.as_object().unwrap() {
+            let responses = operation["responses"].as_object().unwrap();
+            let refused = responses
+                .get("429")
+                .and_then(|refused| refused["$ref"].as_str());
+            let Some("#/components/responses/TooManyRequestsCounted") = refused else {
+                continue;
+            };
+            for (status, response) in responses
+                .iter()
+                .filter(|(status, _)| status.starts_with('2'))
+            {
+                let limit = &response["headers"]["RateLimit"];
+                assert!(limit.is_object(), "{method} {path} {status}");
+            }
+        }
+    }
+    let response = &document["components"]["responses"]["TooManyRequestsCounted"]["headers"];
+    for name in ["RateLimit", "RateLimit-Policy", "Retry-After"] {
+        assert!(response[name].is_object(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn sockets_webhooks_and_feeds_are_described() {
+    let document = document("/asyncapi.json").await;
+    assert_eq!(document["asyncapi"], "3.0.0");
+    let channels = document["channels"].as_object().unwrap();
+    let names: Vec<_> = channels.keys().collect();
+    assert_eq!(names, ["socket", "webhooks", "events", "locations"]);
+    let close = Path::new(env!("CARGO_MANIFEST_DIR")).join("../workflow-runner/src/ws/close.rs");
+    let close = fs::read_to_string(close).unwrap();
+    let codes: Vec<_> = close
+        .split("=> ")
+        .filter_map(|rest| rest.get(..4).filter(|code| code.parse::<u16>().is_ok()))
+        .collect();
+    assert!(codes.len() > 5, "{codes:?}");
+    for code in codes {
+        let described = &channels["socket"]["x-close-codes"][code];
+        assert!(described.is_string(), "{code}");
+    }
+    let webhooks = channels["webhooks"]["messages"].as_object().unwrap();
+    for name in [
+        "run.succeeded",
+        "sos.triggered",
+        "location.updated",
+        "custom.name",
+    ] {
+        assert!(webhooks.contains_key(name), "{name}");
+    }
+}
