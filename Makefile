@@ -27,6 +27,12 @@ bench: ## Measure Waypost against the ceilings of this machine
 	@cargo build --release --package bench --package waypost --package command-api
 	@exec $(target)/release/bench
 
+.PHONY: faults
+faults: ## Hurt Waypost under load for SECONDS (60) by SEED, on NATS (1 or 3) servers, and check what is left
+	@scripts/prepare
+	@cargo build --package faults --package waypost --package command-api --package query-api --package projector --package workflow-runner
+	@exec $(target)/debug/faults --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED)) --nats $(or $(NATS),1)
+
 .PHONY: lint
 lint: ## Check format and lints, as the tests' runner does
 	@cargo fmt --all --check

@@ -9,13 +9,15 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::reaper::Group;
 
-/// Where the built programs lie: beside the folder of this test's own binary.
+/// Where the built programs lie: beside this one, or beside the folder of a test's own binary.
 pub fn programs() -> PathBuf {
-    let test = std::env::current_exe().expect("this program's path");
-    test.ancestors()
-        .nth(2)
-        .expect("the target folder")
-        .to_owned()
+    let this = std::env::current_exe().expect("this program's path");
+    let folder = this.parent().expect("a folder");
+    if folder.ends_with("deps") {
+        folder.parent().expect("the target folder").to_owned()
+    } else {
+        folder.to_owned()
+    }
 }
 
 /// A program of ours that runs, killed when dropped.

@@ -129,6 +129,25 @@ impl System {
         Self::run(shape, home, environment, settings, servers).await
     }
 
+    /// A system on servers that the caller started and hurts.
+    pub async fn start_on(
+        shape: Shape,
+        home: TemporaryHome,
+        servers: &Urls,
+        settings: &[(&str, &str)],
+    ) -> Self {
+        let named = [
+            ("NATS_URL", &servers.nats),
+            ("DATABASE_URL", &servers.database),
+            ("WAYPOST_READ_DATABASE_URL", &servers.reader),
+        ];
+        let environment = named
+            .into_iter()
+            .filter_map(|(name, url)| Some((name.to_owned(), url.clone()?)));
+        let environment = environment.collect();
+        Self::run(shape, home, environment, settings, (None, None)).await
+    }
+
     async fn run(
         shape: Shape,
         home: TemporaryHome,

@@ -1,0 +1,205 @@
+//! Commands against the log: nothing lost, nothing twice, nothing that nobody asked for.
+
+use std::collections::{HashMap, HashSet};
+
+use event_log::Position;
+use schemas::Log;
+use serde_json::Value;
+
+use super::{Evidence, Fact, Findings, holds};
+use crate::notes::{Asked, Note, Outcome, Times};
+
+const LOST: &str = "acknowledged commands stand in the log once";
+const REFUSED: &str = "refused commands left nothing";
+const KEYED: &str = "commands with an Idempotency-Key happened at most once";
+const UNKEYED: &str = "commands whose outcome nobody knows happened at most once";
+const UNASKED: &str = "events that somebody asked for";
+const CAUSED: &str = "events that follow from another one that is there";
+const READABLE: &str = "the log can be read without a gap";
+const AT_POSITION: &str = "acknowledged positions are the command's own";
+const LINES: &str = "lines that were acknowledged stand in the log";
+const ONE_FIX: &str = "a person's fix stands in the log once";
+
+pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
+    let facts = evidence.facts;
+    findings.judge(
+        READABLE,
+        facts.unreadable.is_empty(),
+        "the log",
+        "every event",
+        facts.unreadable.join("; "),
+    );
+    let notes = evidence.client.notes.commands();
+    let known: HashSet<u128> = notes.iter().map(|note| note.trace).collect();
+    let mut by_trace: HashMap<u128, Vec<&Fact>> = HashMap::new();
+    let ids: HashSet<&str> = facts.all.iter().map(|fact| fact.id.as_str()).collect();
+    for fact in &facts.all {
+        if let Some(cause) = &fact.cause {
+            let there = ids.contains(cause.as_str());
+            findings.judge(
+                CAUSED,
+                there,
+                fact.place(),
+                "its cause",
+                format!("no {cause}"),
+            );
+            continue;
+        }
+        let trace = fact.trace.filter(|trace| known.contains(trace));
+        if let Some(trace) = trace {
+            by_trace.entry(trace).or_default().push(fact);
+        } else if !facts.is_of_the_making(fact) && follows_from_itself(fact) {
+            findings.judge(UNASKED, false, fact.place(), "a command", "none");
+        }
+    }
+    let fixes = fixes(evidence, findings);
+    for note in &notes {
+        let happened = by_trace.remove(&note.trace).unwrap_or_default();
+        one(note, &happened, findings);
+        at_position(note, &happened, findings);
+        lines(note, &happened, findings);
+        if let ("positions", Outcome::Acknowledged { .. }) = (note.command, &note.outcome) {
+            for asked in &note.asked {
+                let there = fixes.contains(&fix(&asked.data));
+                findings.judge(LOST, there, &note.request, &asked.data, "no such fix");
+            }
+        }
+    }
+}
+
+/// Attempts at deliveries are Waypost's own doing.
+fn follows_from_itself(fact: &Fact) -> bool {
+    fact.log != Log::Deliveries
+}
+
+/// A claim is how a command is kept from happening twice, and no effect of its own.
+fn is_effect(fact: &Fact) -> bool {
+    !fact.kind.starts_with("claim.")
+}
+
+fn one(note: &Note, happened: &[&Fact], findings: &mut Findings) {
+    let mut left: Vec<(&Asked, u32)> = note.asked.iter().map(|asked| (asked, 0)).collect();
+    let check = match (&note.outcome, note.keyed) {
+        (_, true) => KEYED,
+        (Outcome::Acknowledged { .. }, false) => LOST,
+        (Outcome::Refused { .. }, false) => REFUSED,
+        (Outcome::Unknown, false) => UNKEYED,
+    };
+    // Whatever stands there twice is found event by event, below.
+    findings.judge(check, true, "", "", "");
+    let mut effects = 0;
+    for fact in happened.iter().filter(|fact| is_effect(fact)) {
+        effects += 1;
+        let fits = |(asked, times): &&mut (&Asked, u32)| {
+            (*times == 0 || asked.times == Times::Some)
+                && asked.types.contains(&fact.kind)
+                && holds(&fact.data, &asked.data)
+        };
+        if let Some((_, times)) = left.iter_mut().find(fits) {
+            *times += 1;
+            findings.judge(UNASKED, true, "", "", "");
+        } else {
+            let asked = left
+                .iter()
+                .any(|(asked, _)| asked.types.contains(&fact.kind));
+            let check = if asked { check } else { UNASKED };
+            let found = format!("{} with {}; {:?}", fact.place(), fact.data, note.outcome);
+            findings.judge(
+                check,
+                false,
+                &note.request,
+                "one event for what was asked",
+                found,
+            );
+        }
+    }
+    match note.outcome {
+        Outcome::Acknowledged { .. } => {
+            for (asked, times) in left {
+                let lost = times == 0 && asked.times == Times::Once;
+                let expected = format!("{:?} with {}", asked.types, asked.data);
+                findings.judge(LOST, !lost, &note.request, expected, "nothing");
+            }
+            if note.command == "call for help" {
+                findings.judge(LOST, effects > 0, &note.request, "a call", "nothing");
+            }
+        }
+        // The first of several attempts may have been on its way when the last was refused.
+        Outcome::Refused { status } if note.attempts == 1 => {
+            let found = format!("{status}, and {effects} events");
+            findings.judge(REFUSED, effects == 0, &note.request, "nothing", found);
+        }
+        Outcome::Refused { .. } | Outcome::Unknown => {}
+    }
+}
+
+/// The position of an answer is the place of the command's last event, where it wrote one.
+fn at_position(note: &Note, happened: &[&Fact], findings: &mut Findings) {
+    let Outcome::Acknowledged {
+        position: Some(position),
+        ..
+    } = &note.outcome
+    else {
+        return;
+    };
+    let Ok(position) = position.parse::<Position>() else {
+        return findings.judge(AT_POSITION, false, &note.request, "a position", position);
+    };
+    if happened.is_empty() || note.attempts > 1 {
+        return;
+    }
+    let last = happened
+        .iter()
+        .map(|fact| fact.sequence)
+        .max()
+        .unwrap_or_default();
+    let right = position.sequence() == last;
+    findings.judge(AT_POSITION, right, &note.request, last, position.sequence());
+}
+
+/// Each line of a bulk write has an answer of its own.
+fn lines(note: &Note, happened: &[&Fact], findings: &mut Findings) {
+    let (
+        "post lines",
+        Outcome::Acknowledged {
+            body: Value::String(body),
+            ..
+        },
+    ) = (note.command, &note.outcome)
+    else {
+        return;
+    };
+    for line in body.lines() {
+        let answer: Value = serde_json::from_str(line).unwrap_or_default();
+        let nth = answer["line"]
+            .as_u64()
+            .and_then(|nth| usize::try_from(nth).ok());
+        let asked = nth.and_then(|nth| note.asked.get(nth.checked_sub(1)?));
+        let Some(asked) = asked else {
+            findings.judge(LINES, false, &note.request, "a line that was sent", line);
+            continue;
+        };
+        let written = matches!(answer["status"].as_str(), Some("created" | "updated"));
+        let there = happened.iter().any(|fact| holds(&fact.data, &asked.data));
+        findings.judge(LINES, there || !written, &note.request, &asked.data, line);
+    }
+}
+
+type Fix = (u64, i64);
+
+fn fix(data: &Value) -> Fix {
+    let at = data["recorded_at"].as_str().unwrap_or_default();
+    let at = chrono::DateTime::parse_from_rfc3339(at);
+    let at = at.map(|at| at.timestamp_micros()).unwrap_or_default();
+    (data["user_id"].as_u64().unwrap_or_default(), at)
+}
+
+/// Every fix in the log; none may stand there twice, however often it was sent.
+fn fixes(evidence: &Evidence<'_>, findings: &mut Findings) -> HashSet<Fix> {
+    let mut fixes = HashSet::new();
+    for fact in evidence.facts.of(Log::Locations) {
+        let is_first = fixes.insert(fix(&fact.data));
+        findings.judge(ONE_FIX, is_first, fact.place(), "once", "again");
+    }
+    fixes
+}

@@ -1,0 +1,191 @@
+//! Every event of the log, read from it directly.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use event_log::{EventLog, Item, Owner, Tail};
+use schemas::circle::CircleOwner;
+use schemas::{AggregateType, Event, Log, Recorded, Sealed};
+use serde_json::{Value, json};
+
+/// The logs, in the order in which they are read.
+const LOGS: [Log; 3] = [Log::Events, Log::Locations, Log::Deliveries];
+/// Events taken at a time.
+const AT_ONCE: usize = 1_000;
+
+/// An event as the checker knows it: its data as JSON, with what is sealed in it opened.
+#[derive(Clone, Debug)]
+pub(crate) struct Fact {
+    pub(crate) log: Log,
+    pub(crate) sequence: u64,
+    pub(crate) org: String,
+    pub(crate) aggregate: AggregateType,
+    pub(crate) stream: String,
+    pub(crate) id: String,
+    pub(crate) time: DateTime<Utc>,
+    pub(crate) kind: String,
+    pub(crate) public: bool,
+    pub(crate) data: Value,
+    /// The trace that it belongs to.
+    pub(crate) trace: Option<u128>,
+    /// The event that it follows from; nothing where a request from outside led to it.
+    pub(crate) cause: Option<String>,
+}
+
+impl Fact {
+    /// For reports.
+    pub(crate) fn place(&self) -> String {
+        format!(
+            "{} at {:?} {} ({}/{})",
+            self.kind, self.log, self.sequence, self.org, self.stream
+        )
+    }
+}
+
+/// Everything in the log, and where reading it goes on.
+pub(crate) struct Facts {
+    log: EventLog,
+    tails: HashMap<Log, Tail>,
+    pub(crate) all: Vec<Fact>,
+    /// Up to where events stem from making the world.
+    pub(crate) made_up_to: HashMap<Log, u64>,
+    /// What could not be read: none should be there.
+    pub(crate) unreadable: Vec<String>,
+}
+
+impl Facts {
+    pub(crate) async fn open(log: EventLog) -> Self {
+        let mut made_up_to = HashMap::new();
+        for one in LOGS {
+            let end = log.end(one).await.expect("the log's end");
+            made_up_to.insert(one, end.sequence());
+        }
+        Self {
+            log,
+            tails: HashMap::new(),
+            all: Vec::new(),
+            made_up_to,
+            unreadable: Vec::new(),
+        }
+    }
+
+    /// Reads on to where the log ends now; whether there was anything new.
+    pub(crate) async fn advance(&mut self) -> bool {
+        let before = self.all.len();
+        for log in LOGS {
+            if let Err(error) = self.read(log).await {
+                self.unreadable.push(format!("{log:?}: {error}"));
+            }
+        }
+        self.all.len() > before
+    }
+
+    async fn read(&mut self, log: Log) -> Result<(), String> {
+        let end = self.log.end(log).await.map_err(|error| error.to_string())?;
+        let mut tail = match self.tails.remove(&log) {
+            Some(tail) => tail,
+            None => self
+                .log
+                .tail(log, 0, &[])
+                .await
+                .map_err(|error| error.to_string())?,
+        };
+        while tail.last_sequence() < end.sequence() {
+            let batch = tail
+                .next(AT_ONCE)
+                .await
+                .map_err(|error| error.to_string())?;
+            for item in batch.items {
+                match item {
+                    Item::Event(recorded) => {
+                        let fact = self.fact(log, &recorded).await;
+                        self.all.push(fact);
+                    }
+                    Item::Undecodable {
+                        sequence, reason, ..
+                    } => {
+                        self.unreadable
+                            .push(format!("{log:?} {sequence}: {reason}"));
+                    }
+                }
+            }
+        }
+        self.tails.insert(log, tail);
+        Ok(())
+    }
+
+    async fn fact(&self, log: Log, recorded: &Recorded) -> Fact {
+        let context = &recorded.context;
+        let trace = context.traceparent.as_ref();
+        let trace = trace.and_then(|parent| u128::from_str_radix(parent.trace_id(), 16).ok());
+        // A request names itself as its own cause.
+        let cause = context.causation_id.clone();
+        let cause = cause.filter(|cause| context.correlation_id.as_ref() != Some(cause));
+        let encoded = recorded.event.encode().unwrap_or_default();
+        let mut data = serde_json::from_slice(&encoded).unwrap_or_default();
+        self.open_sealed(&recorded.event, &mut data).await;
+        Fact {
+            log,
+            sequence: recorded.sequence,
+            org: recorded.stream.org.to_string(),
+            aggregate: recorded.stream.aggregate,
+            stream: recorded.stream.id.clone(),
+            id: recorded.id.to_string(),
+            time: recorded.time,
+            kind: recorded.event.name().into_owned(),
+            public: recorded.event.visibility() == schemas::Visibility::Public,
+            data,
+            trace,
+            cause,
+        }
+    }
+
+    async fn open_sealed(&self, event: &Event, data: &mut Value) {
+        let opened = match event {
+            Event::AccountRegistered(new) => {
+                let owner = Owner::Account(new.account_id);
+                let (name, email) = (&new.name, &new.email);
+                json!({"name": self.open_one(&owner, name).await,
+                    "email": self.open_one(&owner, email).await})
+            }
+            Event::CircleCreated(new) => {
+                let owner = match &new.owner {
+                    CircleOwner::Account(account) => Owner::Account(*account),
+                    CircleOwner::Organization(org) => Owner::Organization(org.clone()),
+                };
+                json!({"name": self.open_one(&owner, &new.name).await})
+            }
+            Event::CirclePlaceAdded(new) => {
+                self.open_object(&Owner::Account(new.by), &new.place).await
+            }
+            other => match other.personal() {
+                Some((account, sealed)) => self.open_object(&Owner::Account(account), sealed).await,
+                None => return,
+            },
+        };
+        if let (Value::Object(fields), Value::Object(opened)) = (data, opened) {
+            fields.extend(opened);
+        }
+    }
+
+    async fn open_one(&self, owner: &Owner, sealed: &Sealed) -> Option<String> {
+        self.log.vault().unseal(owner, sealed).await.ok()
+    }
+
+    async fn open_object(&self, owner: &Owner, sealed: &Sealed) -> Value {
+        let opened = self.open_one(owner, sealed).await.unwrap_or_default();
+        serde_json::from_str(&opened).unwrap_or_default()
+    }
+
+    /// Those of one log.
+    pub(crate) fn of(&self, log: Log) -> impl Iterator<Item = &Fact> {
+        self.all.iter().filter(move |fact| fact.log == log)
+    }
+
+    /// Whether it was there before the run began.
+    pub(crate) fn is_of_the_making(&self, fact: &Fact) -> bool {
+        self.made_up_to
+            .get(&fact.log)
+            .is_some_and(|end| fact.sequence <= *end)
+    }
+}

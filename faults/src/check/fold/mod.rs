@@ -1,0 +1,113 @@
+//! A fold of the log of the checker's own, as simple as can be: rows by their keys, in maps.
+
+mod counts;
+mod rows;
+mod runs;
+
+use std::collections::BTreeMap;
+
+use schemas::Log;
+use serde_json::Value;
+
+use super::{Fact, Facts};
+
+/// A table's rows by their keys.
+pub(crate) type Table = BTreeMap<String, Value>;
+
+/// What the read models should hold.
+#[derive(Default)]
+pub(crate) struct Fold {
+    tables: BTreeMap<&'static str, Table>,
+}
+
+impl Fold {
+    pub(crate) fn of(facts: &Facts) -> Self {
+        let mut fold = Self::default();
+        for table in TABLES {
+            fold.tables.insert(table.name, Table::new());
+        }
+        for log in [Log::Events, Log::Locations, Log::Deliveries] {
+            for fact in facts.of(log) {
+                fold.take(fact);
+            }
+        }
+        counts::add(&mut fold);
+        fold
+    }
+
+    fn take(&mut self, fact: &Fact) {
+        rows::take(self, fact);
+        runs::take(self, fact);
+    }
+
+    pub(crate) fn table(&self, name: &str) -> &Table {
+        static EMPTY: Table = Table::new();
+        self.tables.get(name).unwrap_or(&EMPTY)
+    }
+
+    fn rows(&mut self, name: &'static str) -> &mut Table {
+        self.tables.entry(name).or_default()
+    }
+
+    /// Runs that have not ended.
+    pub(crate) fn open_runs(&self) -> usize {
+        let runs = self.table("runs").values();
+        runs.filter(|run| run["ended_at"].is_null()).count()
+    }
+}
+
+/// A table of the read models, and the columns that name its rows.
+pub(crate) struct Named {
+    pub(crate) name: &'static str,
+    pub(crate) key: &'static [&'static str],
+}
+
+const fn named(name: &'static str, key: &'static [&'static str]) -> Named {
+    Named { name, key }
+}
+
+/// Every table that is compared.
+pub(crate) const TABLES: &[Named] = &[
+    named("organizations", &["org_id"]),
+    named("api_keys", &["org_id", "key_id"]),
+    named("workflows", &["org_id", "workflow_id"]),
+    named("runs", &["org_id", "run_id"]),
+    named("webhooks", &["org_id", "webhook_id"]),
+    named("deliveries", &["org_id", "delivery_id"]),
+    named("companies", &["org_id", "id"]),
+    named("deals", &["org_id", "id"]),
+    named("contacts", &["org_id", "id"]),
+    named("orders", &["org_id", "id"]),
+    named("leads", &["org_id", "id"]),
+    named("clients", &["org_id", "id"]),
+    named("revenue_months", &["org_id", "month"]),
+    named("totals", &["org_id", "kind", "parent", "state"]),
+    named("accounts", &["account_id"]),
+    named("circles", &["circle_id"]),
+    named("circle_members", &["circle_id", "account_id", "sequence"]),
+    named("circle_places", &["circle_id", "place_id"]),
+    named("sharing_pauses", &["account_id", "sequence"]),
+    named("positions", &["account_id", "recorded_at"]),
+];
+
+/// A row's name: its key's values, times in one form.
+pub(crate) fn key(row: &Value, columns: &[&str]) -> String {
+    let parts = columns.iter().map(|column| match &row[*column] {
+        Value::String(text) => match chrono::DateTime::parse_from_rfc3339(text) {
+            Ok(time) => time.timestamp_micros().to_string(),
+            Err(_) => text.clone(),
+        },
+        other => other.to_string(),
+    });
+    parts.collect::<Vec<_>>().join(" ")
+}
+
+impl Fold {
+    /// Writes a row under its key.
+    fn put(&mut self, name: &'static str, row: Value) {
+        if let Some(table) = TABLES.iter().find(|table| table.name == name) {
+            let key = key(&row, table.key);
+            self.rows(name).insert(key, row);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Runs: their state, and each step with its attempts.
+
+use schemas::AggregateType;
+use serde_json::{Value, json};
+
+use super::Fold;
+use crate::check::Fact;
+
+pub(super) fn take(fold: &mut Fold, fact: &Fact) {
+    if fact.aggregate != AggregateType::Run {
+        return;
+    }
+    let (data, at) = (&fact.data, json!(fact.time));
+    if fact.kind == "workflow.triggered" {
+        return fold.put(
+            "runs",
+            json!({"org_id": fact.org, "run_id": data["runId"], "workflow_id": data["workflowId"],
+                "workflow_version": data["workflowVersion"], "state": "QUEUED",
+                "trigger_payload": data["triggerPayload"], "created_at": at, "started_at": null,
+                "ended_at": null, "error": null, "steps": {}}),
+        );
+    }
+    let key = format!("{} {}", fact.org, fact.stream);
+    let Some(run) = fold.rows("runs").get_mut(&key) else {
+        return;
+    };
+    // What comes after a run's end changes nothing.
+    if !run["ended_at"].is_null() {
+        return;
+    }
+    match fact.kind.as_str() {
+        "run.started" => {
+            run["state"] = json!("RUNNING");
+            run["started_at"] = at;
+        }
+        "run.step_started" => {
+            run["state"] = json!("RUNNING");
+            let step = step(run, data);
+            step["state"] = json!("RUNNING");
+            attempt(step, data, &at);
+        }
+        "run.step_succeeded" => {
+            let step = step(run, data);
+            step["state"] = json!("SUCCEEDED");
+            step["output"] = data["output"].clone();
+            attempt(step, data, &at)["endedAt"] = at.clone();
+        }
+        "run.step_failed" => {
+            let retried = !data["retryAt"].is_null();
+            let step = step(run, data);
+            step["state"] = json!(if retried { "WAITING" } else { "FAILED" });
+            let attempt = attempt(step, data, &at);
+            attempt["endedAt"] = at;
+            attempt["error"] = data["error"].clone();
+        }
+        "run.waiting" => {
+            run["state"] = json!("WAITING");
+            step(run, data)["state"] = json!("WAITING");
+        }
+        "run.succeeded" => end(run, "SUCCEEDED", &at),
+        "run.failed" => {
+            end(run, "FAILED", &at);
+            run["error"] = data["error"].clone();
+        }
+        "run.cancelled" => end(run, "CANCELLED", &at),
+        _ => {}
+    }
+}
+
+fn step<'a>(run: &'a mut Value, data: &Value) -> &'a mut Value {
+    let id = data["stepId"].as_str().unwrap_or_default();
+    let step = &mut run["steps"][id];
+    if step.is_null() {
+        *step = json!({"state": "QUEUED", "attempts": [], "output": null});
+    }
+    step
+}
+
+/// A step that ends in a moment need not say that it began.
+fn attempt<'a>(step: &'a mut Value, data: &Value, at: &Value) -> &'a mut Value {
+    let number = &data["attempt"];
+    let attempts = step["attempts"].as_array();
+    let known = attempts.and_then(|all| all.iter().position(|one| one["number"] == *number));
+    let place = known.unwrap_or_else(|| {
+        let attempts = step["attempts"].as_array_mut();
+        let new = json!({"number": number, "startedAt": at, "endedAt": null, "error": null});
+        attempts.map_or(0, |all| {
+            all.push(new);
+            all.len() - 1
+        })
+    });
+    &mut step["attempts"][place]
+}
+
+fn end(run: &mut Value, state: &str, at: &Value) {
+    run["state"] = json!(state);
+    run["ended_at"] = at.clone();
+    for (_, step) in run["steps"].as_object_mut().into_iter().flatten() {
+        if matches!(step["state"].as_str(), Some("RUNNING" | "WAITING")) {
+            step["state"] = json!("CANCELLED");
+        }
+        for attempt in step["attempts"].as_array_mut().into_iter().flatten() {
+            if attempt["endedAt"].is_null() {
+                attempt["endedAt"] = at.clone();
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Webhooks: what was due was delivered at least once, under one id.
+
+use std::collections::{HashMap, HashSet};
+
+use schemas::Log;
+
+use super::{Facts, Findings};
+use crate::check::Evidence;
+use crate::readers::Arrived;
+use crate::world::text;
+
+const DELIVERED: &str = "deliveries that were due arrived";
+const ONE_ID: &str = "deliveries that kept one id";
+const WANTED: &str = "deliveries that the webhook had asked for";
+
+/// A webhook as the log leaves it.
+struct Hook {
+    path: String,
+    /// What it wanted, from which event on; nothing while it is disabled.
+    wishes: Vec<(u64, Option<Vec<String>>)>,
+    deleted: bool,
+}
+
+impl Hook {
+    fn wants(&self, sequence: u64, kind: &str) -> bool {
+        let in_force = self.wishes.iter().rfind(|(since, _)| *since < sequence);
+        let patterns = in_force.and_then(|(_, wish)| wish.as_ref());
+        patterns.is_some_and(|patterns| {
+            patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, kind))
+        })
+    }
+
+    /// Whether nothing has stopped it after this event: what waits for a webhook that is
+    /// disabled or deleted is not sent.
+    fn goes_on_after(&self, sequence: u64) -> bool {
+        let later = self.wishes.iter().filter(|(since, _)| *since > sequence);
+        !self.deleted && later.into_iter().all(|(_, wish)| wish.is_some())
+    }
+}
+
+fn matches(pattern: &str, kind: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => kind.starts_with(start),
+        None => pattern == kind,
+    }
+}
+
+/// Every webhook, by organization.
+fn hooks<'a>(facts: &'a Facts, receiver: &str) -> Vec<(&'a str, Hook)> {
+    let mut hooks: Vec<(&str, Hook)> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for fact in facts.of(Log::Events) {
+        let wish = || {
+            let events = fact.data["events"].as_array().into_iter().flatten();
+            events.map(text).collect::<Vec<_>>()
+        };
+        let known = places.get(fact.stream.as_str()).copied();
+        match (fact.kind.as_str(), known) {
+            ("webhook.created", _) => {
+                places.insert(&fact.stream, hooks.len());
+                let url = text(&fact.data["url"]);
+                let path = url.strip_prefix(receiver).unwrap_or(&url).to_owned();
+                let wishes = vec![(fact.sequence, Some(wish()))];
+                hooks.push((
+                    &fact.org,
+                    Hook {
+                        path,
+                        wishes,
+                        deleted: false,
+                    },
+                ));
+            }
+            ("webhook.updated", Some(place)) => {
+                let enabled = fact.data["status"] == "ENABLED";
+                let wish = enabled.then(wish);
+                hooks[place].1.wishes.push((fact.sequence, wish));
+            }
+            ("webhook.disabled", Some(place)) => {
+                hooks[place].1.wishes.push((fact.sequence, None));
+            }
+            ("webhook.deleted", Some(place)) => hooks[place].1.deleted = true,
+            _ => {}
+        }
+    }
+    hooks
+}
+
+/// What may be kept from an organization by the time it is sent: its person hides or has left.
+fn may_be_hidden(kind: &str) -> bool {
+    kind.starts_with("place.") || kind.starts_with("location.")
+}
+
+/// What every webhook was due to get: its path and the event's sequence.
+fn due<'a>(facts: &'a Facts, receiver: &str) -> Vec<(String, &'a super::Fact)> {
+    let mut due = Vec::new();
+    for (org, hook) in hooks(facts, receiver) {
+        for fact in facts.of(Log::Events) {
+            let is_for_it = fact.public && fact.org == org && !may_be_hidden(&fact.kind);
+            if is_for_it
+                && hook.wants(fact.sequence, &fact.kind)
+                && hook.goes_on_after(fact.sequence)
+            {
+                due.push((hook.path.clone(), fact));
+            }
+        }
+    }
+    due
+}
+
+fn taken(arrived: &[Arrived]) -> HashSet<(&str, u64)> {
+    let taken = arrived.iter().filter(|one| one.taken);
+    taken
+        .map(|one| (one.path.as_str(), sequence(&one.position)))
+        .collect()
+}
+
+fn sequence(position: &str) -> u64 {
+    let position = position.parse::<event_log::Position>();
+    position
+        .map(event_log::Position::sequence)
+        .unwrap_or_default()
+}
+
+/// How many deliveries are due and have not arrived.
+pub(crate) fn undelivered(facts: &Facts, arrived: &[Arrived], receiver: &str) -> usize {
+    let taken = taken(arrived);
+    let due = due(facts, receiver);
+    let is_missing =
+        |(path, fact): &&(String, &super::Fact)| !taken.contains(&(path.as_str(), fact.sequence));
+    due.iter().filter(is_missing).count()
+}
+
+pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
+    let taken = taken(evidence.arrived);
+    for (path, fact) in due(evidence.facts, evidence.receiver) {
+        let there = taken.contains(&(path.as_str(), fact.sequence));
+        findings.judge(
+            DELIVERED,
+            there,
+            format!("{} to {path}", fact.place()),
+            "delivered",
+            "not",
+        );
+    }
+    let mut ids: HashMap<(&str, &str), &str> = HashMap::new();
+    let to_hooks = evidence
+        .arrived
+        .iter()
+        .filter(|one| one.path.starts_with("/hook/"));
+    for one in to_hooks.clone() {
+        let first = ids.entry((&one.path, &one.position)).or_insert(&one.id);
+        let what = format!("{} at {}", one.path, one.position);
+        findings.judge(ONE_ID, *first == one.id, what, first, &one.id);
+    }
+    let hooks = hooks(evidence.facts, evidence.receiver);
+    let events: HashMap<u64, &super::Fact> = evidence
+        .facts
+        .of(Log::Events)
+        .map(|fact| (fact.sequence, fact))
+        .collect();
+    for one in to_hooks.filter(|one| one.position.starts_with('e')) {
+        let fact = events.get(&sequence(&one.position));
+        let wanted = fact.is_some_and(|fact| {
+            let theirs = |(org, hook): &&(&str, Hook)| *org == fact.org && hook.path == one.path;
+            let hook = hooks.iter().find(theirs);
+            hook.is_some_and(|(_, hook)| hook.wants(fact.sequence, &fact.kind))
+        });
+        let what = format!("{} at {}", one.path, one.position);
+        let found = fact.map(|fact| fact.place()).unwrap_or_default();
+        findings.judge(WANTED, wanted, what, "an event it wants", found);
+    }
+}

@@ -1,0 +1,236 @@
+//! A client like any other, that writes down what it asks for and what it is told.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::Value;
+
+use crate::dice::Dice;
+use crate::notes::{Asked, Note, Notes, Outcome};
+
+/// How long one attempt may take.
+const PATIENCE: Duration = Duration::from_secs(4);
+/// How long a command is tried again under its `Idempotency-Key`.
+const INSISTS: Duration = Duration::from_secs(20);
+
+/// A command to be sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Command {
+    pub(crate) name: &'static str,
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) token: String,
+    pub(crate) body: Body,
+    /// Whether it is sent under an `Idempotency-Key`, and again until somebody answers.
+    pub(crate) keyed: bool,
+    pub(crate) asked: Vec<Asked>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Body {
+    None,
+    Json(Value),
+    Lines(Vec<Value>),
+}
+
+/// A whole answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) position: Option<String>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or(Value::Null)
+    }
+
+    pub(crate) fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+}
+
+/// The client that all workers share.
+pub(crate) struct Client {
+    http: reqwest::Client,
+    base: String,
+    /// Addresses of second instances, while there are any.
+    pub(crate) beside: Mutex<Option<(String, Duty)>>,
+    pub(crate) notes: Arc<Notes>,
+    root: u64,
+    next: AtomicU64,
+    over: AtomicBool,
+}
+
+/// What a second instance answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Duty {
+    Commands,
+    Queries,
+    Nothing,
+}
+
+impl Client {
+    pub(crate) fn new(base: &str, root: u64, notes: Arc<Notes>) -> Self {
+        // A second provider is no fault: everybody in this process asks for the same one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .pool_max_idle_per_host(0)
+            .timeout(PATIENCE)
+            .build()
+            .expect("an HTTP client");
+        Self {
+            http,
+            base: base.to_owned(),
+            beside: Mutex::default(),
+            notes,
+            root: root | 1,
+            next: AtomicU64::new(1),
+            over: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// No new commands: the load ends.
+    pub(crate) fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// A number that nothing else of this run has.
+    pub(crate) fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Sends a command, under an `Idempotency-Key` again and again until it is answered, and notes
+    /// what came of it.
+    pub(crate) async fn command(&self, dice: &mut Dice, command: Command) -> Outcome {
+        let number = self.number();
+        let trace = u128::from(self.root) << 64 | u128::from(number);
+        let began = Instant::now();
+        let mut attempts = 0;
+        let outcome = loop {
+            attempts += 1;
+            let answer = self.attempt(dice, &command, number, trace).await;
+            let outcome = outcome(&command, answer);
+            let tried_enough = !command.keyed || began.elapsed() > INSISTS;
+            if tried_enough || !matches!(outcome, Outcome::Unknown) {
+                break outcome;
+            }
+            tokio::time::sleep(dice.millis(20..200)).await;
+        };
+        let request = format!("{} {}", command.method, command.path);
+        self.notes.command(Note {
+            trace,
+            command: command.name,
+            request,
+            keyed: command.keyed,
+            attempts,
+            asked: command.asked,
+            outcome: outcome.clone(),
+        });
+        outcome
+    }
+
+    async fn attempt(
+        &self,
+        dice: &mut Dice,
+        command: &Command,
+        number: u64,
+        trace: u128,
+    ) -> Option<Answer> {
+        let base = self.instance(dice, Duty::Commands);
+        let span = dice.throw().max(1);
+        let mut request = self
+            .http
+            .request(command.method.clone(), format!("{base}{}", command.path))
+            .header("traceparent", format!("00-{trace:032x}-{span:016x}-01"));
+        if !command.token.is_empty() {
+            request = request.bearer_auth(&command.token);
+        }
+        if command.keyed {
+            request = request.header("idempotency-key", format!("{:x}-{number}", self.root));
+        }
+        request = match &command.body {
+            Body::None => request,
+            Body::Json(value) => request
+                .header("content-type", "application/json")
+                .body(value.to_string()),
+            Body::Lines(lines) => {
+                let lines: Vec<_> = lines.iter().map(ToString::to_string).collect();
+                request
+                    .header("content-type", "application/x-ndjson")
+                    .body(lines.join("\n"))
+            }
+        };
+        whole(request).await
+    }
+
+    /// Reads, waiting for a position where one is given. Nothing where nobody answered.
+    pub(crate) async fn read(
+        &self,
+        dice: &mut Dice,
+        token: &str,
+        path: &str,
+        position: Option<&str>,
+    ) -> Option<Answer> {
+        let base = self.instance(dice, Duty::Queries);
+        let mut request = self.http.get(format!("{base}{path}")).bearer_auth(token);
+        if let Some(position) = position {
+            request = request.header("waypost-min-position", position);
+        }
+        whole(request.timeout(Duration::from_secs(8))).await
+    }
+
+    /// Mostly the one address; half of the time a second instance where one runs.
+    fn instance(&self, dice: &mut Dice, duty: Duty) -> String {
+        let beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*beside {
+            Some((base, theirs)) if *theirs == duty && dice.chance(50) => base.clone(),
+            _ => self.base.clone(),
+        }
+    }
+}
+
+async fn whole(request: reqwest::RequestBuilder) -> Option<Answer> {
+    let response = request.send().await.ok()?;
+    let status = response.status().as_u16();
+    let position = response.headers().get("waypost-position");
+    let position = position.and_then(|value| value.to_str().ok().map(str::to_owned));
+    let body = response.bytes().await.ok()?.to_vec();
+    Some(Answer {
+        status,
+        position,
+        body,
+    })
+}
+
+fn outcome(command: &Command, answer: Option<Answer>) -> Outcome {
+    let Some(answer) = answer else {
+        return Outcome::Unknown;
+    };
+    match answer.status {
+        200..300 => {
+            let body = match command.body {
+                Body::Lines(_) => String::from_utf8_lossy(&answer.body).into_owned().into(),
+                _ => answer.json(),
+            };
+            Outcome::Acknowledged {
+                position: answer.position,
+                body,
+            }
+        }
+        status @ 400..500 => Outcome::Refused { status },
+        _ => Outcome::Unknown,
+    }
+}

@@ -1,0 +1,91 @@
+//! Choices that a seed decides.
+
+use std::ops::Range;
+use std::time::Duration;
+
+/// A generator (splitmix64) whose choices follow from its seed alone.
+#[derive(Clone, Debug)]
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Dice of their own for somebody: what others throw does not change theirs.
+    pub(crate) fn of(&self, whose: &str) -> Self {
+        let seed = whose
+            .bytes()
+            .fold(self.0 ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            });
+        Self(seed)
+    }
+
+    pub(crate) fn throw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+
+    /// A number below `end`, which is above 0.
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        let end = u64::try_from(end).unwrap_or(u64::MAX).max(1);
+        usize::try_from(self.throw() % end).unwrap_or_default()
+    }
+
+    /// True in so many of a hundred cases.
+    pub(crate) fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    /// One of those that there are.
+    pub(crate) fn pick<T: Clone>(&mut self, among: &[T]) -> Option<T> {
+        among.get(self.below(among.len())).cloned()
+    }
+
+    /// One by its weight.
+    pub(crate) fn weigh<T: Copy>(&mut self, among: &[(usize, T)]) -> T {
+        let all = among.iter().map(|(weight, _)| weight).sum();
+        let mut left = self.below(all);
+        for (weight, one) in among {
+            match left.checked_sub(*weight) {
+                Some(rest) => left = rest,
+                None => return *one,
+            }
+        }
+        among[0].1
+    }
+
+    pub(crate) fn millis(&mut self, range: Range<u64>) -> Duration {
+        let span = usize::try_from(range.end - range.start).unwrap_or(1);
+        let above = u64::try_from(self.below(span)).unwrap_or_default();
+        Duration::from_millis(range.start + above)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_throws_the_same() {
+        let throws = |seed| {
+            let mut dice = Dice::new(seed).of("somebody");
+            (0..20).map(|_| dice.below(1_000)).collect::<Vec<_>>()
+        };
+        assert_eq!(throws(7), throws(7));
+        assert_ne!(throws(7), throws(8));
+    }
+
+    #[test]
+    fn weights_decide_how_often() {
+        let mut dice = Dice::new(1);
+        let heads = (0..1_000)
+            .filter(|_| dice.weigh(&[(9, true), (1, false)]))
+            .count();
+        assert!((850..950).contains(&heads), "{heads}");
+    }
+}

@@ -1,0 +1,169 @@
+//! Waypost under faults.
+//!
+//! [`run`] starts four services on a NATS and a Postgres of their own, sends commands of every
+//! kind as clients do and notes each answer, while a nemesis kills, holds still and restarts
+//! everything there is and delivers twice. At the end everything is healed, and a checker that
+//! knows only what clients were told and the log says what was lost, doubled or wrong.
+#![expect(
+    clippy::expect_used,
+    reason = "a run that cannot be set up or healed has failed, and its logs say why"
+)]
+
+mod check;
+mod client;
+mod dice;
+mod load;
+mod nemesis;
+mod notes;
+mod quiet;
+mod readers;
+mod report;
+mod servers;
+mod settings;
+mod world;
+
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use event_log::{EventLog, Keyring, LogSettings};
+use harness::{Shape, System};
+use local_servers::TemporaryHome;
+
+pub use report::Report;
+
+use check::{Evidence, Facts};
+use client::Client;
+use dice::Dice;
+use load::Load;
+use nemesis::Nemesis;
+use notes::Notes;
+use readers::{Heard, Receiver, listen};
+use servers::Servers;
+use world::World;
+
+/// How a run goes.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How long the nemesis rages.
+    pub seconds: u64,
+    /// What load and nemesis choose by.
+    pub seed: u64,
+    /// NATS servers: 1, or 3 as a cluster.
+    pub nats: usize,
+}
+
+/// Runs load and nemesis, heals, and holds everything against everything.
+///
+/// # Panics
+/// Where servers or services cannot be started, or do not come back.
+pub async fn run(options: &Options) -> Report {
+    let dice = Dice::new(options.seed);
+    let home = TemporaryHome::new().expect("a folder");
+    let servers = Servers::start(&home, options.nats).await.expect("servers");
+    let settings = settings::of(options.nats);
+    let database = servers.urls().database.expect("a database");
+    let log = settings::log(&servers, options.nats);
+    let system = System::start_on(Shape::Four, home, &servers.urls(), &settings).await;
+    let log = open_log(&system, &log).await;
+    let receiver = Receiver::start(dice.of("receiver")).await;
+    let world = World::make(&system, receiver.base()).await;
+    let mut facts = Facts::open(log.clone()).await;
+    facts.advance().await;
+
+    let base = format!("http://{}", system.addr());
+    let root = dice.of("traces").throw();
+    let load = Arc::new(Load {
+        client: Client::new(&base, root, Arc::<Notes>::default()),
+        world,
+        receiver: receiver.base().to_owned(),
+    });
+    let sockets = subscribe(&load, &dice);
+    let workers = load::start(&load, &dice);
+    let nemesis_dice = dice.of("nemesis");
+    let mut nemesis = Nemesis::new(system, servers, load.clone(), log.clone(), nemesis_dice);
+    let begun = Instant::now();
+    nemesis
+        .rage(begun + Duration::from_secs(options.seconds))
+        .await;
+    let raged = begun.elapsed();
+
+    load.client.end();
+    nemesis.heal().await;
+    for worker in workers {
+        worker.await.expect("a worker that ends by itself");
+    }
+    let (fold, open) = quiet::wait(&mut facts, &log, &receiver, &database).await;
+    let heard = sockets_at_the_end(sockets, &facts).await;
+    let evidence = Evidence {
+        client: &load.client,
+        world: &load.world,
+        facts: &facts,
+        fold: &fold,
+        arrived: &receiver.arrived(),
+        heard: &heard,
+        done: &nemesis.done,
+        database: &database,
+        receiver: receiver.base(),
+    };
+    let mut findings = check::all(&evidence).await;
+    for what in open {
+        findings.judge(
+            "all got quiet at the end",
+            false,
+            what,
+            "nothing open",
+            "still open",
+        );
+    }
+    check::verify(&nemesis.system, &mut findings).await;
+    Report::new(options, raged, &evidence, findings).keep_logs(&nemesis)
+}
+
+async fn open_log(system: &System, settings: &LogSettings) -> EventLog {
+    let keyring = Keyring::load(system.home()).expect("the run's keys");
+    EventLog::connect(settings, keyring).await.expect("the log")
+}
+
+type Subscription = (Arc<std::sync::Mutex<Heard>>, tokio::task::JoinHandle<()>);
+
+/// Subscribers to all channels that can be judged event by event.
+fn subscribe(load: &Load, dice: &Dice) -> Vec<Subscription> {
+    let mut subscriptions = Vec::new();
+    let mut add = |token: &str, channel: &str, who: &str| {
+        let dice = dice.of(&format!("{who} {channel}"));
+        let base = load.client.base();
+        subscriptions.push(listen(base, token, channel, who, dice));
+    };
+    for org in &load.world.orgs {
+        add(&org.key, "runs", &org.id);
+        add(&org.key, "events", &org.id);
+    }
+    for person in load.world.persons.iter().filter(|person| person.steady) {
+        add(&person.token(), "locations", &person.id.to_string());
+    }
+    subscriptions
+}
+
+/// Waits a moment for subscribers to see the rest, and ends them.
+async fn sockets_at_the_end(subscriptions: Vec<Subscription>, facts: &Facts) -> Vec<Heard> {
+    const PATIENCE: Duration = Duration::from_secs(20);
+    let begun = Instant::now();
+    let heard = |one: &Subscription| {
+        let heard = one.0.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.clone()
+    };
+    while begun.elapsed() < PATIENCE {
+        let behind = subscriptions
+            .iter()
+            .filter(|one| check::is_behind(&heard(one), facts));
+        if behind.count() == 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let all = subscriptions.iter().map(heard).collect();
+    for (_, task) in subscriptions {
+        task.abort();
+    }
+    all
+}

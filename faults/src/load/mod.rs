@@ -1,0 +1,158 @@
+//! The load: commands of every kind, as clients send them.
+
+mod circles;
+mod limits;
+mod own_reads;
+mod persons;
+mod positions;
+mod records;
+mod settings;
+mod workflows;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use reqwest::Method;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use crate::client::{Body, Client, Command};
+use crate::dice::Dice;
+use crate::notes::Asked;
+use crate::world::{Org, Person, World};
+
+/// Workers that act for organizations, and for persons.
+const OF_ORGS: usize = 6;
+const OF_PERSONS: usize = 3;
+/// A worker's longest pause between two commands, in milliseconds.
+const PAUSE: u64 = 60;
+
+/// What workers work with.
+pub(crate) struct Load {
+    pub(crate) client: Client,
+    pub(crate) world: World,
+    /// Where webhooks and HTTP steps call.
+    pub(crate) receiver: String,
+}
+
+type Act = for<'a> fn(&'a Load, &'a mut Dice) -> BoxFuture<'a, ()>;
+
+/// What acts for organizations, by weight.
+const ORG_ACTS: &[(usize, Act)] = &[
+    (26, |load, dice| Box::pin(workflows::trigger(load, dice))),
+    (4, |load, dice| Box::pin(workflows::cancel(load, dice))),
+    (3, |load, dice| Box::pin(workflows::put(load, dice))),
+    (14, |load, dice| Box::pin(records::create(load, dice))),
+    (20, |load, dice| Box::pin(records::put(load, dice))),
+    (7, |load, dice| Box::pin(records::delete(load, dice))),
+    (4, |load, dice| Box::pin(records::lines(load, dice))),
+    (2, |load, dice| Box::pin(settings::make_webhook(load, dice))),
+    (2, |load, dice| {
+        Box::pin(settings::change_webhook(load, dice))
+    }),
+    (1, |load, dice| {
+        Box::pin(settings::delete_webhook(load, dice))
+    }),
+    (2, |load, dice| Box::pin(settings::make_key(load, dice))),
+    (1, |load, dice| Box::pin(settings::revoke_key(load, dice))),
+    (1, |load, dice| Box::pin(circles::of_org(load, dice))),
+    (1, |load, dice| Box::pin(circles::invite_of_org(load, dice))),
+];
+
+/// What persons do, by weight.
+const PERSON_ACTS: &[(usize, Act)] = &[
+    (30, |load, dice| Box::pin(positions::one(load, dice))),
+    (10, |load, dice| Box::pin(positions::several(load, dice))),
+    (4, |load, dice| Box::pin(positions::pause(load, dice))),
+    (3, |load, dice| Box::pin(circles::make(load, dice))),
+    (4, |load, dice| Box::pin(circles::invite(load, dice))),
+    (6, |load, dice| Box::pin(circles::join(load, dice))),
+    (4, |load, dice| Box::pin(circles::leave(load, dice))),
+    (3, |load, dice| Box::pin(circles::add_place(load, dice))),
+    (2, |load, dice| Box::pin(circles::remove_place(load, dice))),
+    (4, |load, dice| Box::pin(persons::call_for_help(load, dice))),
+    (5, |load, dice| Box::pin(persons::answer_a_call(load, dice))),
+    (2, |load, dice| Box::pin(persons::sign_in_again(load, dice))),
+    (1, |load, dice| {
+        Box::pin(persons::change_password(load, dice))
+    }),
+    (2, |load, dice| {
+        Box::pin(persons::register_twice(load, dice))
+    }),
+];
+
+impl Load {
+    fn org(&self, dice: &mut Dice) -> &Org {
+        &self.world.orgs[dice.below(self.world.orgs.len())]
+    }
+
+    fn person(&self, dice: &mut Dice) -> &Person {
+        &self.world.persons[dice.below(self.world.persons.len())]
+    }
+}
+
+/// Starts all workers; they end once the client is told that it is over.
+pub(crate) fn start(load: &Arc<Load>, dice: &Dice) -> Vec<JoinHandle<()>> {
+    let mut workers = Vec::new();
+    let worker = |name: String, acts: &'static [(usize, Act)]| {
+        let (load, mut dice) = (load.clone(), dice.of(&name));
+        tokio::spawn(async move {
+            while !load.client.is_over() {
+                dice.weigh(acts)(&load, &mut dice).await;
+                tokio::time::sleep(dice.millis(1..PAUSE)).await;
+            }
+        })
+    };
+    for nth in 0..OF_ORGS {
+        workers.push(worker(format!("org {nth}"), ORG_ACTS));
+    }
+    for nth in 0..OF_PERSONS {
+        workers.push(worker(format!("person {nth}"), PERSON_ACTS));
+    }
+    for nth in 0..load.world.orgs.len() {
+        let (load, dice) = (load.clone(), dice.of(&format!("limits {nth}")));
+        workers.push(tokio::spawn(limits::press(load, dice, nth)));
+    }
+    for nth in 0..3 {
+        let (load, dice) = (load.clone(), dice.of(&format!("own reads {nth}")));
+        workers.push(tokio::spawn(own_reads::check(load, dice, nth)));
+    }
+    workers
+}
+
+/// Does nothing for a moment: there is nothing yet to act on.
+async fn nothing_to_do() {
+    tokio::time::sleep(Duration::from_millis(5)).await;
+}
+
+/// A POST of JSON.
+fn post(name: &'static str, token: &str, path: String, body: Value, asked: Vec<Asked>) -> Command {
+    Command {
+        name,
+        method: Method::POST,
+        path,
+        token: token.to_owned(),
+        body: Body::Json(body),
+        keyed: false,
+        asked,
+    }
+}
+
+impl Command {
+    /// The same under an `Idempotency-Key` in so many of a hundred cases.
+    fn keyed(self, dice: &mut Dice, percent: usize) -> Self {
+        let keyed = dice.chance(percent);
+        Self { keyed, ..self }
+    }
+
+    fn by(self, method: Method) -> Self {
+        Self { method, ..self }
+    }
+
+    /// The same without a body.
+    fn bare(self) -> Self {
+        let body = Body::None;
+        Self { body, ..self }
+    }
+}

@@ -1,0 +1,116 @@
+//! Records of all six kinds: posted, put, deleted, and as lines.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{Load, post};
+use crate::client::{Body, Command};
+use crate::dice::Dice;
+use crate::notes::{Asked, Times};
+
+/// The kinds as paths and as events name them.
+const KINDS: &[(&str, &str)] = &[
+    ("companies", "company"),
+    ("deals", "deal"),
+    ("contacts", "contact"),
+    ("orders", "order"),
+    ("leads", "lead"),
+    ("clients", "client"),
+];
+/// Records of a kind that several workers put and delete.
+const SHARED: usize = 25;
+const STATUSES: &[&str] = &["PAYMENT_PENDING", "ACTIVE", "COMPLETED", "CANCELLED"];
+
+/// A record that no other is equal to, by its number.
+pub(super) fn record(kind: &str, number: u64, dice: &mut Dice) -> Value {
+    let mark = format!("n{number}");
+    let month = 1 + dice.below(12);
+    let created = format!("2026-{month:02}-{:02}T10:00:00Z", 1 + dice.below(28));
+    match kind {
+        "companies" => json!({"name": mark, "domain": format!("{mark}.example"), "city": "Łódź",
+            "employees": dice.below(5_000), "createdAt": created}),
+        "deals" => json!({"title": mark, "amount": dice.below(1_000_000), "currency": "EUR",
+            "probability": 12.5, "expectedCloseDate": "2026-12-24"}),
+        "contacts" => json!({"firstName": "Zoë", "lastName": mark, "phone": "+4930123456",
+            "email": format!("{mark}@example.org"), "createdAt": created}),
+        "orders" => json!({"orderNumber": mark, "status": dice.pick(STATUSES),
+            "amount": dice.below(100_000), "client": {"name": "Zoë", "email": "z@example.org"},
+            "product": {"name": "Care"}, "createdAt": created}),
+        "leads" => json!({"name": mark, "score": dice.below(100), "source": "fair"}),
+        _ => json!({"name": mark, "company": "GmbH & Söhne", "isActive": dice.chance(50)}),
+    }
+}
+
+/// A kind: how paths and how events name it.
+pub(super) fn kind(dice: &mut Dice) -> (&'static str, &'static str) {
+    dice.pick(KINDS).unwrap_or(("contacts", "contact"))
+}
+
+pub(super) async fn create(load: &Load, dice: &mut Dice) {
+    let org = load.org(dice);
+    let (kind, event) = kind(dice);
+    let number = load.client.number();
+    let mut body = record(kind, number, dice);
+    if dice.chance(50) {
+        body["id"] = format!("c{number}").into();
+    }
+    let asked = Asked::once(&format!("{event}.created"), body.clone());
+    let path = format!("/api/v1/records/{kind}");
+    let command = post("post record", &org.key, path, body, vec![asked]).keyed(dice, 60);
+    load.client.command(dice, command).await;
+}
+
+pub(super) async fn put(load: &Load, dice: &mut Dice) {
+    let org = load.org(dice);
+    let (kind, event) = kind(dice);
+    let id = format!("s{}", dice.below(SHARED));
+    let body = record(kind, load.client.number(), dice);
+    let mut held = body.clone();
+    held["id"] = id.clone().into();
+    let asked = Asked::once(&format!("{event}.created"), held).or(&format!("{event}.updated"));
+    let path = format!("/api/v1/records/{kind}/{id}");
+    let command = post("put record", &org.key, path, body, vec![asked]);
+    load.client.command(dice, command.by(Method::PUT)).await;
+}
+
+pub(super) async fn delete(load: &Load, dice: &mut Dice) {
+    let org = load.org(dice);
+    let (kind, event) = kind(dice);
+    let id = format!("s{}", dice.below(SHARED));
+    let asked = Asked::once(&format!("{event}.deleted"), json!({"id": id}));
+    let path = format!("/api/v1/records/{kind}/{id}");
+    let command = post("delete record", &org.key, path, Value::Null, vec![asked]);
+    load.client
+        .command(dice, command.by(Method::DELETE).bare())
+        .await;
+}
+
+/// Many records in one request, each with an answer of its own. Some of them stand in it twice.
+pub(super) async fn lines(load: &Load, dice: &mut Dice) {
+    let org = load.org(dice);
+    let (kind, event) = kind(dice);
+    let (mut lines, mut asked) = (Vec::new(), Vec::new());
+    for _ in 0..3 + dice.below(20) {
+        let number = load.client.number();
+        let mut line = record(kind, number, dice);
+        line["id"] = if dice.chance(40) {
+            format!("s{}", dice.below(SHARED)).into()
+        } else {
+            format!("l{number}").into()
+        };
+        // Whether each line was written is for its own line of the answer to say.
+        let one = Asked::once(&format!("{event}.created"), line.clone());
+        asked.push(one.or(&format!("{event}.updated")).times(Times::AtMostOnce));
+        lines.push(line);
+    }
+    let command = Command {
+        name: "post lines",
+        method: Method::POST,
+        path: format!("/api/v1/records/{kind}"),
+        token: org.key.clone(),
+        body: Body::Lines(lines),
+        keyed: dice.chance(60),
+        asked,
+    };
+    load.client.command(dice, command).await;
+}

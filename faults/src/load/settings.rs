@@ -1,0 +1,93 @@
+//! Webhooks and API keys.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{Load, nothing_to_do, post};
+use crate::dice::Dice;
+use crate::notes::{Asked, Outcome};
+use crate::world::text;
+
+/// Webhooks that the load makes for one organization.
+const WEBHOOKS: usize = 5;
+const WISHES: &[&str] = &[
+    "lead.*",
+    "deal.created",
+    "key.*",
+    "workflow.saved",
+    "contact.deleted",
+];
+
+pub(super) async fn make_webhook(load: &Load, dice: &mut Dice) {
+    let org = load.org(dice);
+    if org.webhooks.len() >= WEBHOOKS {
+        return delete_webhook(load, dice).await;
+    }
+    let url = format!("{}/hook/n{}", load.receiver, load.client.number());
+    let wish = dice.pick(WISHES).unwrap_or("lead.*");
+    let body = json!({"url": url, "events": [wish]});
+    let asked = vec![Asked::once("webhook.created", body.clone())];
+    let path = "/api/v1/webhooks".to_owned();
+    let command = post("make webhook", &org.key, path, body, asked).keyed(dice, 50);
+    if let Outcome::Acknowledged { body, .. } = load.client.command(dice, command).await {
+        org.webhooks.add(text(&body["id"]));
+    }
+}
+
+pub(super) async fn change_webhook(load: &Load, dice: &mut Dice) {
+    let org = load.org(dice);
+    let Some(id) = org.webhooks.any(dice) else {
+        return nothing_to_do().await;
+    };
+    let about = format!("Changed as {}", load.client.number());
+    let status = if dice.chance(70) {
+        "ENABLED"
+    } else {
+        "DISABLED"
+    };
+    let body = json!({"description": about, "status": status});
+    let mut held = body.clone();
+    held["id"] = id.clone().into();
+    let asked = vec![Asked::once("webhook.updated", held)];
+    let path = format!("/api/v1/webhooks/{id}");
+    let command = post("change webhook", &org.key, path, body, asked);
+    load.client.command(dice, command.by(Method::PATCH)).await;
+}
+
+pub(super) async fn delete_webhook(load: &Load, dice: &mut Dice) {
+    let org = load.org(dice);
+    let Some(id) = org.webhooks.take(dice) else {
+        return nothing_to_do().await;
+    };
+    let asked = vec![Asked::once("webhook.deleted", json!({"id": id}))];
+    let path = format!("/api/v1/webhooks/{id}");
+    let command = post("delete webhook", &org.key, path, Value::Null, asked);
+    load.client
+        .command(dice, command.by(Method::DELETE).bare())
+        .await;
+}
+
+pub(super) async fn make_key(load: &Load, dice: &mut Dice) {
+    let org = load.org(dice);
+    let name = format!("Key {}", load.client.number());
+    let body = json!({"name": name, "scopes": ["read:leads"], "rateLimit": 50});
+    let asked = vec![Asked::once("key.created", body.clone())];
+    let path = "/api/v1/keys".to_owned();
+    let command = post("make key", &org.key, path, body, asked).keyed(dice, 60);
+    if let Outcome::Acknowledged { body, .. } = load.client.command(dice, command).await {
+        org.keys.add(text(&body["keyId"]));
+    }
+}
+
+pub(super) async fn revoke_key(load: &Load, dice: &mut Dice) {
+    let org = load.org(dice);
+    let Some(id) = org.keys.take(dice) else {
+        return nothing_to_do().await;
+    };
+    let asked = vec![Asked::once("key.revoked", json!({"keyId": id}))];
+    let path = format!("/api/v1/keys/{id}");
+    let command = post("revoke key", &org.key, path, Value::Null, asked);
+    load.client
+        .command(dice, command.by(Method::DELETE).bare())
+        .await;
+}

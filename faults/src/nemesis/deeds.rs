@@ -1,0 +1,153 @@
+//! What the nemesis does.
+
+use std::time::Instant;
+
+use super::{Deed, Nemesis, RUNNER, SERVICES, Target};
+use crate::client::Duty;
+
+impl Nemesis {
+    /// Kills as a crash would, and brings back after a moment or two.
+    pub(super) async fn kill(&mut self, targets: &[Target]) {
+        let since = Instant::now();
+        for target in targets {
+            self.count("kill", *target);
+            match target {
+                Target::Service(nth) => self.system.programs()[*nth].kill(),
+                Target::Nats => self.one_of_nats().kill(),
+                Target::Postgres => self.servers.postgres.kill(),
+            }
+        }
+        tokio::time::sleep(self.dice.millis(0..900)).await;
+        for target in targets {
+            self.bring_back(*target).await;
+        }
+        if targets.contains(&Target::Postgres) {
+            self.counted_alone(since);
+        }
+    }
+
+    async fn bring_back(&mut self, target: Target) {
+        match target {
+            Target::Service(nth) => self.system.programs()[nth].restart(),
+            Target::Nats => {
+                for nats in self
+                    .servers
+                    .nats
+                    .iter_mut()
+                    .filter(|nats| nats.pid().is_none())
+                {
+                    nats.restart().await.expect("NATS again");
+                }
+            }
+            Target::Postgres => {
+                let again = self.servers.postgres.restart().await;
+                again.expect("Postgres again");
+            }
+        }
+    }
+
+    /// Holds a process still: its connections stay open and nothing answers.
+    pub(super) async fn hold_still(&mut self, target: Target) {
+        let since = Instant::now();
+        self.count("hold still", target);
+        let nth_nats = self.dice.below(self.servers.nats.len());
+        match target {
+            Target::Service(nth) => self.system.programs()[nth].pause(),
+            Target::Nats => self.servers.nats[nth_nats].pause(),
+            Target::Postgres => self.servers.postgres.pause(),
+        }
+        let span = if self.dice.chance(70) {
+            100..2_000
+        } else {
+            2_000..6_000
+        };
+        tokio::time::sleep(self.dice.millis(span)).await;
+        match target {
+            Target::Service(nth) => self.system.programs()[nth].resume(),
+            Target::Nats => self.servers.nats[nth_nats].resume(),
+            Target::Postgres => self.servers.postgres.resume(),
+        }
+        if target == Target::Postgres {
+            self.counted_alone(since);
+        }
+    }
+
+    /// Ends in order and starts again.
+    pub(super) async fn restart(&mut self, target: Target) {
+        let since = Instant::now();
+        self.count("restart", target);
+        match target {
+            Target::Service(nth) => {
+                let program = &mut self.system.programs()[nth];
+                tokio::task::block_in_place(|| program.stop());
+                program.restart();
+            }
+            Target::Nats => {
+                let again = self.one_of_nats().restart().await;
+                again.expect("NATS again");
+            }
+            Target::Postgres => {
+                let again = self.servers.postgres.restart().await;
+                again.expect("Postgres again");
+                self.counted_alone(since);
+            }
+        }
+    }
+
+    fn one_of_nats(&mut self) -> &mut local_servers::LocalNats {
+        let nth = self.dice.below(self.servers.nats.len());
+        &mut self.servers.nats[nth]
+    }
+
+    /// A second instance of a service beside the first. It answers half of the requests until
+    /// the next time, when it is killed.
+    pub(super) async fn second(&mut self) {
+        self.end_second();
+        self.until_ready(Instant::now() + std::time::Duration::from_secs(5))
+            .await;
+        let target = Target::Service(self.dice.below(SERVICES));
+        let name = self.name(target);
+        self.count("a second", target);
+        let (client, program) = self.system.another(&name).await;
+        let duty = match name.as_str() {
+            "command-api" => Duty::Commands,
+            "query-api" => Duty::Queries,
+            _ => Duty::Nothing,
+        };
+        let mut beside = self.load.client.beside.lock().expect("a lock");
+        *beside = Some((client.base().to_owned(), duty));
+        drop(beside);
+        self.second = Some(program);
+    }
+
+    /// Kills the second instance, if there is one.
+    pub(super) fn end_second(&mut self) {
+        if let Some(mut program) = self.second.take() {
+            *self.load.client.beside.lock().expect("a lock") = None;
+            program.kill();
+            *self
+                .done
+                .tally
+                .entry("kill a second".to_owned())
+                .or_default() += 1;
+            self.done.kills += 1;
+        }
+    }
+
+    /// Kills the runner and starts it on checkpoints of some time ago: it is given again what it
+    /// has done already.
+    pub(super) async fn older_checkpoint(&mut self) {
+        let nth = (0..SERVICES).find(|nth| self.system.programs()[*nth].name() == RUNNER);
+        let Some(nth) = nth.filter(|_| self.older.is_there()) else {
+            return Box::pin(self.act(Deed::Kill)).await;
+        };
+        self.end_second();
+        let target = Target::Service(nth);
+        self.count("kill", target);
+        self.system.programs()[nth].kill();
+        if self.older.put_back().await {
+            self.count("older checkpoints", target);
+        }
+        self.system.programs()[nth].restart();
+    }
+}

@@ -1,0 +1,204 @@
+//! The nemesis: kills, holds still and restarts everything there is, and delivers twice.
+
+mod deeds;
+mod older;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use event_log::EventLog;
+use harness::{Program, System};
+
+use crate::dice::Dice;
+use crate::load::Load;
+use crate::servers::Servers;
+use older::Older;
+
+/// Where a service stands among the system's programs.
+const SERVICES: usize = 4;
+const RUNNER: &str = "workflow-runner";
+
+/// What can be hurt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    Service(usize),
+    Nats,
+    Postgres,
+}
+
+/// What can be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Deed {
+    Kill,
+    KillTwo,
+    HoldStill,
+    Restart,
+    Second,
+    OlderCheckpoint,
+}
+
+const DEEDS: &[(usize, Deed)] = &[
+    (46, Deed::Kill),
+    (20, Deed::KillTwo),
+    (15, Deed::HoldStill),
+    (6, Deed::Restart),
+    (7, Deed::Second),
+    (6, Deed::OlderCheckpoint),
+];
+const TARGETS: &[(usize, Target)] = &[
+    (3, Target::Service(0)),
+    (3, Target::Service(1)),
+    (2, Target::Service(2)),
+    (4, Target::Service(3)),
+    (3, Target::Nats),
+    (3, Target::Postgres),
+];
+
+/// What was done, for the report and for what it excuses.
+#[derive(Debug, Default)]
+pub(crate) struct Done {
+    /// How often, by deed and target.
+    pub(crate) tally: BTreeMap<String, u64>,
+    pub(crate) kills: u64,
+    /// When Postgres was away: each process then counts limits alone.
+    pub(crate) counted_alone: Vec<(Instant, Instant)>,
+}
+
+/// Somebody who means harm, and owns all that can be harmed.
+pub(crate) struct Nemesis {
+    pub(crate) system: System,
+    pub(crate) servers: Servers,
+    pub(crate) done: Done,
+    load: Arc<Load>,
+    older: Older,
+    dice: Dice,
+    /// A second instance of a service, while it runs.
+    second: Option<Program>,
+}
+
+impl Nemesis {
+    pub(crate) fn new(
+        system: System,
+        servers: Servers,
+        load: Arc<Load>,
+        log: EventLog,
+        dice: Dice,
+    ) -> Self {
+        Self {
+            system,
+            servers,
+            done: Done::default(),
+            load,
+            older: Older::new(log),
+            dice,
+            second: None,
+        }
+    }
+
+    /// Does harm until then.
+    pub(crate) async fn rage(&mut self, until: Instant) {
+        let mut round = 0;
+        while Instant::now() < until {
+            round += 1;
+            let calm = if round % 5 == 0 {
+                1_000..2_500
+            } else {
+                100..1_200
+            };
+            tokio::time::sleep(self.dice.millis(calm)).await;
+            if round % 5 == 0 {
+                self.until_ready(until).await;
+                self.older.look().await;
+            }
+            let deed = self.dice.weigh(DEEDS);
+            self.act(deed).await;
+        }
+    }
+
+    async fn act(&mut self, deed: Deed) {
+        match deed {
+            Deed::Kill => {
+                let target = self.target();
+                self.kill(&[target]).await;
+            }
+            Deed::KillTwo => {
+                let (one, mut two) = (self.target(), self.target());
+                while two == one {
+                    two = self.target();
+                }
+                self.kill(&[one, two]).await;
+            }
+            Deed::HoldStill => {
+                let target = self.target();
+                self.hold_still(target).await;
+            }
+            Deed::Restart => {
+                let target = self.target();
+                self.restart(target).await;
+            }
+            Deed::Second => self.second().await,
+            Deed::OlderCheckpoint => self.older_checkpoint().await,
+        }
+    }
+
+    fn target(&mut self) -> Target {
+        self.dice.weigh(TARGETS)
+    }
+
+    fn name(&mut self, target: Target) -> String {
+        match target {
+            Target::Service(nth) => self.system.programs()[nth].name().to_owned(),
+            Target::Nats => "NATS".to_owned(),
+            Target::Postgres => "Postgres".to_owned(),
+        }
+    }
+
+    fn count(&mut self, what: &str, target: Target) {
+        let name = self.name(target);
+        *self.done.tally.entry(format!("{what} {name}")).or_default() += 1;
+        if what == "kill" {
+            self.done.kills += 1;
+        }
+    }
+
+    /// Notes a time in which limits need not be exact.
+    fn counted_alone(&mut self, since: Instant) {
+        self.done.counted_alone.push((since, Instant::now()));
+    }
+
+    /// Waits for every process to be ready, but not for ever.
+    async fn until_ready(&mut self, until: Instant) {
+        let limit = until.min(Instant::now() + Duration::from_secs(10));
+        let _ = tokio::time::timeout_at(limit.into(), self.system.until_ready()).await;
+    }
+
+    /// Ends all harm and waits until everything is ready again.
+    pub(crate) async fn heal(&mut self) {
+        self.end_second();
+        for nth in 0..SERVICES {
+            self.system.programs()[nth].resume();
+        }
+        for nats in &self.servers.nats {
+            nats.resume();
+        }
+        self.servers.postgres.resume();
+        self.system.until_ready().await;
+    }
+
+    /// The logs of everything that ran.
+    pub(crate) fn logs(&self) -> Vec<PathBuf> {
+        let mut logs = Vec::new();
+        let home = self.system.home();
+        for folder in [home.to_owned(), home.join("nats"), home.join("postgres")] {
+            let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            logs.extend(
+                files
+                    .map(|file| file.path())
+                    .filter(|path| path.extension().is_some_and(|extension| extension == "log")),
+            );
+        }
+        logs
+    }
+}

@@ -1,0 +1,63 @@
+//! Checkpoints of the runner as they stood some time ago.
+
+use std::time::Duration;
+
+use async_nats::jetstream::kv::Store;
+use event_log::EventLog;
+use futures::StreamExt as _;
+use tokio::time::timeout;
+
+/// The buckets in which the runner notes how far it has come. What stands there may always be
+/// older than the truth.
+const BUCKETS: &[&str] = &["run-checkpoints", "WEBHOOK_CHECKPOINTS"];
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What stood in the buckets at some time.
+pub(super) struct Older {
+    log: EventLog,
+    stood: Vec<(Store, String, Vec<u8>)>,
+}
+
+impl Older {
+    pub(super) fn new(log: EventLog) -> Self {
+        let stood = Vec::new();
+        Self { log, stood }
+    }
+
+    pub(super) fn is_there(&self) -> bool {
+        !self.stood.is_empty()
+    }
+
+    /// Remembers what stands there now, where the log answers.
+    pub(super) async fn look(&mut self) {
+        if let Ok(Some(stood)) = timeout(PATIENCE, read(&self.log)).await {
+            self.stood = stood;
+        }
+    }
+
+    /// Puts back what was remembered; whether all of it stands there again.
+    pub(super) async fn put_back(&self) -> bool {
+        let putting = async {
+            for (bucket, key, value) in &self.stood {
+                bucket.put(key, value.clone().into()).await.ok()?;
+            }
+            Some(())
+        };
+        matches!(timeout(PATIENCE, putting).await, Ok(Some(())))
+    }
+}
+
+async fn read(log: &EventLog) -> Option<Vec<(Store, String, Vec<u8>)>> {
+    let mut stood = Vec::new();
+    for name in BUCKETS {
+        let bucket = log.bucket(name, None).await.ok()?;
+        let mut keys = bucket.keys().await.ok()?;
+        while let Some(key) = keys.next().await {
+            let key = key.ok()?;
+            if let Some(value) = bucket.get(&key).await.ok()? {
+                stood.push((bucket.clone(), key, value.to_vec()));
+            }
+        }
+    }
+    Some(stood)
+}

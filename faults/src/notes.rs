@@ -1,0 +1,170 @@
+//! What clients asked for and what they were told: all that the checker knows beside the log.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use serde_json::Value;
+
+/// How often something stands in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Times {
+    /// Once if the command was acknowledged, at most once if nobody knows.
+    Once,
+    /// At most once in any case: the command may have found it true already.
+    AtMostOnce,
+    /// Any number of times, such as a call's copies for organizations.
+    Some,
+}
+
+/// An event that a command asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    /// Its possible types.
+    pub(crate) types: Vec<String>,
+    /// What its data must hold.
+    pub(crate) data: Value,
+    pub(crate) times: Times,
+}
+
+impl Asked {
+    pub(crate) fn once(kind: &str, data: Value) -> Self {
+        Self {
+            types: vec![kind.to_owned()],
+            data,
+            times: Times::Once,
+        }
+    }
+
+    pub(crate) fn times(self, times: Times) -> Self {
+        Self { times, ..self }
+    }
+
+    pub(crate) fn or(mut self, kind: &str) -> Self {
+        self.types.push(kind.to_owned());
+        self
+    }
+}
+
+/// What a client was told in the end.
+#[derive(Clone, Debug)]
+pub(crate) enum Outcome {
+    /// It was carried out.
+    Acknowledged {
+        position: Option<String>,
+        body: Value,
+    },
+    /// It was not.
+    Refused { status: u16 },
+    /// Nobody knows: no answer, or one that says so.
+    Unknown,
+}
+
+/// One command.
+#[derive(Clone, Debug)]
+pub(crate) struct Note {
+    /// The trace that all its attempts bear, and every event that follows from it.
+    pub(crate) trace: u128,
+    /// What kind of command it is, for the summary.
+    pub(crate) command: &'static str,
+    /// The request, for whoever reads a report.
+    pub(crate) request: String,
+    /// Whether it came with an `Idempotency-Key`.
+    pub(crate) keyed: bool,
+    pub(crate) attempts: u32,
+    pub(crate) asked: Vec<Asked>,
+    pub(crate) outcome: Outcome,
+}
+
+/// A request that counted against a limit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Admitted {
+    pub(crate) sent: Instant,
+    pub(crate) answered: Instant,
+    pub(crate) cost: u64,
+}
+
+/// What was admitted of one limited caller.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Limited {
+    pub(crate) limit: u64,
+    pub(crate) admitted: Vec<Admitted>,
+    pub(crate) refused: u64,
+}
+
+/// A reader's complaint: an answer that cannot be.
+#[derive(Clone, Debug)]
+pub(crate) struct Complaint {
+    pub(crate) check: &'static str,
+    pub(crate) what: String,
+    pub(crate) expected: String,
+    pub(crate) found: String,
+}
+
+/// Everything that was noted.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    commands: Mutex<Vec<Note>>,
+    limited: Mutex<BTreeMap<String, Limited>>,
+    complaints: Mutex<Vec<Complaint>>,
+    /// Reads that were right, by their check.
+    right: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Notes {
+    pub(crate) fn command(&self, note: Note) {
+        locked(&self.commands).push(note);
+    }
+
+    pub(crate) fn limited(&self, who: &str, limit: u64, admitted: Option<Admitted>) {
+        let mut all = locked(&self.limited);
+        let one = all.entry(who.to_owned()).or_default();
+        one.limit = limit;
+        match admitted {
+            Some(admitted) => one.admitted.push(admitted),
+            None => one.refused += 1,
+        }
+    }
+
+    pub(crate) fn complain(&self, complaint: Complaint) {
+        locked(&self.complaints).push(complaint);
+    }
+
+    pub(crate) fn right(&self, check: &'static str) {
+        *locked(&self.right).entry(check).or_default() += 1;
+    }
+
+    pub(crate) fn commands(&self) -> Vec<Note> {
+        locked(&self.commands).clone()
+    }
+
+    pub(crate) fn limits(&self) -> BTreeMap<String, Limited> {
+        locked(&self.limited).clone()
+    }
+
+    pub(crate) fn complaints(&self) -> Vec<Complaint> {
+        locked(&self.complaints).clone()
+    }
+
+    pub(crate) fn rights(&self) -> BTreeMap<&'static str, u64> {
+        locked(&self.right).clone()
+    }
+
+    /// How many commands of each kind came to what.
+    pub(crate) fn tally(&self) -> BTreeMap<&'static str, [u64; 3]> {
+        let mut tally: BTreeMap<_, [u64; 3]> = BTreeMap::new();
+        for note in locked(&self.commands).iter() {
+            let place = match note.outcome {
+                Outcome::Acknowledged { .. } => 0,
+                Outcome::Refused { .. } => 1,
+                Outcome::Unknown => 2,
+            };
+            tally.entry(note.command).or_default()[place] += 1;
+        }
+        tally
+    }
+}

@@ -1,0 +1,32 @@
+//! The run's own NATS and Postgres, and what can be done to them.
+
+use local_servers::{
+    Error, LocalNats, LocalPostgres, NatsOptions, PostgresOptions, TemporaryHome, Urls,
+};
+
+/// The servers of one run.
+pub(crate) struct Servers {
+    pub(crate) nats: Vec<LocalNats>,
+    pub(crate) postgres: LocalPostgres,
+}
+
+impl Servers {
+    pub(crate) async fn start(home: &TemporaryHome, _nats: usize) -> Result<Self, Error> {
+        let nats = LocalNats::start(home.path(), NatsOptions::default()).await?;
+        let postgres = LocalPostgres::start(home.path(), PostgresOptions::default()).await?;
+        Ok(Self {
+            nats: vec![nats],
+            postgres,
+        })
+    }
+
+    /// Where they are, for the services.
+    pub(crate) fn urls(&self) -> Urls {
+        let nats: Vec<_> = self.nats.iter().map(LocalNats::url).collect();
+        Urls {
+            nats: Some(nats.join(",")),
+            database: Some(self.postgres.url()),
+            reader: Some(self.postgres.reader_url()),
+        }
+    }
+}
