@@ -23,6 +23,7 @@ const ORG: HeaderName = HeaderName::from_static("ce-orgid");
 const CORRELATION: HeaderName = HeaderName::from_static("ce-correlationid");
 const CAUSATION: HeaderName = HeaderName::from_static("ce-causationid");
 const TRACEPARENT: HeaderName = HeaderName::from_static("ce-traceparent");
+const HOPS: HeaderName = HeaderName::from_static("ce-hops");
 const CONTENT_TYPE: HeaderName = HeaderName::from_static("content-type");
 const RECEIPT_KEY: HeaderName = HeaderName::from_static("waypost-receipt");
 const RECEIPT_FINGERPRINT: HeaderName = HeaderName::from_static("waypost-receipt-fingerprint");
@@ -59,6 +60,9 @@ pub(crate) fn encode(stream: &StreamId, new: &NewEvent) -> Result<Encoded, serde
     }
     if let Some(traceparent) = &new.context.traceparent {
         add(TRACEPARENT, traceparent.as_str().into());
+    }
+    if new.context.hops > 0 {
+        add(HOPS, new.context.hops.to_string().into());
     }
     if let Some(receipt) = &new.receipt {
         add(RECEIPT_KEY, header_text(&receipt.key));
@@ -104,6 +108,7 @@ pub(crate) fn decode(
             correlation_id: text(CORRELATION).map(plain_text),
             causation_id: text(CAUSATION).map(plain_text),
             traceparent: text(TRACEPARENT).and_then(Traceparent::parse),
+            hops: text(HOPS).and_then(|hops| hops.parse().ok()).unwrap_or(0),
         },
         receipt: text(RECEIPT_KEY)
             .zip(text(RECEIPT_FINGERPRINT))

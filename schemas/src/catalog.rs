@@ -213,7 +213,7 @@ events! {
     /// A named secret was given a value.
     SecretSet(secret::Set) = "secret.set" v 1 Internal,
     /// A workflow's definition was saved.
-    WorkflowSaved(workflow::Saved) = "workflow.saved" v 1 Public,
+    WorkflowSaved(workflow::Saved) = "workflow.saved" v 2 Public,
     /// A run of a workflow was asked for.
     WorkflowTriggered(workflow::Triggered) = "workflow.triggered" v 1 Public,
     /// A runner took the run up.
@@ -221,7 +221,7 @@ events! {
     /// An attempt at a step began.
     RunStepStarted(run::StepStarted) = "run.step_started" v 1 Public,
     /// A step ended well.
-    RunStepSucceeded(run::StepSucceeded) = "run.step_succeeded" v 1 Public,
+    RunStepSucceeded(run::StepSucceeded) = "run.step_succeeded" v 2 Public,
     /// An attempt at a step failed.
     RunStepFailed(run::StepFailed) = "run.step_failed" v 1 Public,
     /// The run goes on only after a time.
@@ -230,6 +230,8 @@ events! {
     RunSucceeded(run::Succeeded) = "run.succeeded" v 1 Public,
     /// The run ended in failure.
     RunFailed(run::Failed) = "run.failed" v 1 Public,
+    /// A run that had ended goes on from the steps that failed.
+    RunRetried(run::Retried) = "run.retried" v 1 Public,
     /// The run was called off.
     RunCancelled(run::Cancelled) = "run.cancelled" v 1 Public,
     /// A company was written for the first time.

@@ -171,6 +171,8 @@ pub struct Context {
     pub causation_id: Option<String>,
     /// The trace this event belongs to.
     pub traceparent: Option<Traceparent>,
+    /// How many runs that an event set off lie between this event and the request from outside.
+    pub hops: u8,
 }
 
 impl Context {
@@ -184,6 +186,7 @@ impl Context {
                 .or_else(|| Some(cause.id.to_string())),
             causation_id: Some(cause.id.to_string()),
             traceparent: cause.context.traceparent.clone(),
+            hops: cause.context.hops,
         }
     }
 }

@@ -46,9 +46,38 @@ pub struct StepSucceeded {
     pub step_id: StepId,
     /// The attempt's number, from 1.
     pub attempt: u32,
+    /// Which way the run goes on from the step.
+    pub way: Way,
     /// What later steps see as `steps.<id>.output`.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub output: Value,
+}
+
+/// Which way a run goes on from a step: the list of the definition whose steps follow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Way {
+    /// `next`: what most steps have.
+    #[default]
+    Next,
+    /// `then`: a condition was true.
+    Then,
+    /// `else`: a condition was not true.
+    Else,
+    /// `onTimeout`: what was waited for did not come.
+    OnTimeout,
+}
+
+impl Way {
+    /// The name of the list in a definition.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Next => "next",
+            Self::Then => "then",
+            Self::Else => "else",
+            Self::OnTimeout => "onTimeout",
+        }
+    }
 }
 
 /// An attempt at a step failed.
@@ -104,6 +133,17 @@ pub struct Failed {
     pub workflow_id: WorkflowId,
     /// Why, for people.
     pub error: String,
+}
+
+/// A run that had failed or was called off goes on: steps that have succeeded stay as they are,
+/// those that had begun and have not begin another attempt.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Retried {
+    /// The run.
+    pub run_id: RunId,
+    /// Its workflow.
+    pub workflow_id: WorkflowId,
 }
 
 /// The run was called off.

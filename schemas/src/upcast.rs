@@ -12,7 +12,25 @@ pub(crate) struct Upcaster {
 }
 
 /// Every upcaster; a type with three versions has two.
-pub(crate) const UPCASTERS: &[Upcaster] = &[];
+pub(crate) const UPCASTERS: &[Upcaster] = &[
+    // Before there were conditions and waits, every step went on by `next`.
+    Upcaster {
+        from: "run.step_succeeded.v1",
+        to: "run.step_succeeded.v2",
+        lift: |mut data| {
+            if let Some(fields) = data.as_object_mut() {
+                fields.insert("way".to_owned(), "next".into());
+            }
+            data
+        },
+    },
+    // The second version has further types of step; what the first could say reads the same.
+    Upcaster {
+        from: "workflow.saved.v1",
+        to: "workflow.saved.v2",
+        lift: std::convert::identity,
+    },
+];
 
 /// The newest version of recorded data, or `None` where no upcaster knows the type.
 ///
@@ -44,7 +62,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{CATALOG, CatalogEntry};
+    use crate::run::Way;
+    use crate::{CATALOG, CatalogEntry, Event};
 
     /// A type that has had three shapes: `name`, then `title`, then `title` and `tags`.
     const THREE_VERSIONS: &[Upcaster] = &[
@@ -87,6 +106,21 @@ mod tests {
     #[test]
     fn data_that_is_not_json_is_an_error() {
         assert!(lift(THREE_VERSIONS, "note.written.v1", b"{").is_err());
+    }
+
+    #[test]
+    fn a_step_of_the_first_version_went_on_by_next() {
+        let first = json!({"runId": "r", "workflowId": "w", "stepId": "s", "attempt": 2,
+                           "output": {"way": "then"}});
+        let event = Event::decode("run.step_succeeded.v1", first.to_string().as_bytes()).unwrap();
+        let Event::RunStepSucceeded(succeeded) = event else {
+            panic!("{event:?}");
+        };
+        assert_eq!(succeeded.way, Way::Next);
+        assert_eq!(
+            (succeeded.attempt, &succeeded.output["way"]),
+            (2, &json!("then"))
+        );
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use crate::run::Way;
 use crate::{RunId, StepId, WorkflowId};
 
 /// A workflow's definition was saved; versions count from 1.
@@ -65,6 +66,23 @@ pub struct Step {
     pub join: Join,
 }
 
+impl Step {
+    /// The ways that lead on from it, with the steps that follow on each.
+    pub fn ways(&self) -> Vec<(Way, &[StepId])> {
+        match &self.action {
+            Action::Condition(condition) => vec![
+                (Way::Then, condition.then.as_slice()),
+                (Way::Else, condition.otherwise.as_slice()),
+            ],
+            Action::WaitForEvent(wait) => vec![
+                (Way::Next, self.next.as_slice()),
+                (Way::OnTimeout, wait.on_timeout.as_slice()),
+            ],
+            _ => vec![(Way::Next, self.next.as_slice())],
+        }
+    }
+}
+
 /// When a step with several predecessors runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -81,11 +99,156 @@ pub enum Join {
 #[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Action {
     /// Where runs begin.
-    Trigger,
+    Trigger(Trigger),
     /// Calls an HTTP address.
     Http(Http),
     /// Writes a `custom.<event>` event.
     Notify(Notify),
+    /// Goes one of two ways.
+    Condition(Condition),
+    /// Waits for a time.
+    Delay(Delay),
+    /// Waits for an event.
+    WaitForEvent(WaitForEvent),
+    /// Makes a business record or replaces it.
+    Record(Record),
+}
+
+impl Action {
+    /// The type's name in a definition.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Trigger(_) => "TRIGGER",
+            Self::Http(_) => "HTTP",
+            Self::Notify(_) => "NOTIFY",
+            Self::Condition(_) => "CONDITION",
+            Self::Delay(_) => "DELAY",
+            Self::WaitForEvent(_) => "WAIT_FOR_EVENT",
+            Self::Record(_) => "RECORD",
+        }
+    }
+}
+
+/// Where runs begin, and what begins them beside the API and people.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Trigger {
+    /// What sets the workflow off by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<On>,
+}
+
+/// What sets a workflow off by itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum On {
+    /// Every event of a type.
+    Event(OnEvent),
+    /// The clock.
+    Schedule(OnSchedule),
+}
+
+/// Every event of a type sets the workflow off.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OnEvent {
+    /// A type such as `lead.created`, or all of a kind such as `lead.*`.
+    pub event: String,
+    /// An expression over the event's `data`; only events for which it is true count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<String>,
+}
+
+/// The clock sets the workflow off.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OnSchedule {
+    /// Five fields as cron reads them.
+    pub schedule: String,
+    /// The time zone whose clock counts, by its IANA name.
+    pub timezone: String,
+}
+
+/// Goes one of two ways; `next` plays no part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Condition {
+    /// An expression.
+    #[serde(rename = "if")]
+    pub test: String,
+    /// The steps that follow where it is true.
+    #[serde(default)]
+    pub then: Vec<StepId>,
+    /// The steps that follow where it is not.
+    #[serde(rename = "else", default)]
+    pub otherwise: Vec<StepId>,
+}
+
+/// Waits for a time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Delay {
+    /// How long, from the step's beginning.
+    #[serde(serialize_with = "seconds")]
+    #[schemars(with = "f64")]
+    pub seconds: f64,
+}
+
+/// Waits for the first event of a type that matches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WaitForEvent {
+    /// A type such as `contact.updated`, or all of a kind such as `contact.*`.
+    pub event: String,
+    /// An expression over the event's `data`, `trigger` and `steps`; without one the first event
+    /// matches.
+    #[serde(rename = "match", default, skip_serializing_if = "Option::is_none")]
+    pub matching: Option<String>,
+    /// How long it waits, from its beginning; without this as long as the run may take.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "maybe_seconds"
+    )]
+    #[schemars(with = "Option<f64>")]
+    pub timeout_seconds: Option<f64>,
+    /// The steps that follow where nothing came in time; `next` are those that follow the event.
+    #[serde(default)]
+    pub on_timeout: Vec<StepId>,
+}
+
+/// Makes a business record or replaces it. Strings may be templates.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Record {
+    /// The kind, such as `contacts`.
+    pub kind: String,
+    /// The record's id; without one the data's own, or one that is the step's alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record_id: Option<String>,
+    /// The record's fields.
+    pub data: Map<String, Value>,
+}
+
+/// Writes whole seconds without a fraction, as they were given.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a whole number within bounds"
+)]
+fn seconds<S: Serializer>(seconds: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    if seconds.fract() == 0.0 && (0.0..=1e15).contains(seconds) {
+        serializer.serialize_u64(*seconds as u64)
+    } else {
+        serializer.serialize_f64(*seconds)
+    }
+}
+
+#[expect(clippy::ref_option, reason = "serde asks for a reference")]
+fn maybe_seconds<S: Serializer>(given: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match given {
+        Some(given) => seconds(given, serializer),
+        None => serializer.serialize_none(),
+    }
 }
 
 /// An HTTP call. Strings may be templates.

@@ -60,6 +60,7 @@ impl RequestContext {
             correlation_id: Some(request.clone()),
             causation_id: Some(request),
             traceparent: Some(self.0.traceparent.clone()),
+            hops: 0,
         }
     }
 

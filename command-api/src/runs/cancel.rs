@@ -2,16 +2,14 @@
 
 use access::{Authorized, scope};
 use axum::extract::{Path, Request, State};
-use axum::http::StatusCode;
 use axum::response::Response;
 use domain::run::{NotCancellable, Run};
-use schemas::{AggregateType, OrgId, RunId, StreamId};
-use serde::Serialize;
+use schemas::{OrgId, RunId};
 use service::{HttpError, RequestContext};
 
-use crate::commands::{Decision, Outcome, Past};
+use super::change::{accepted, change};
 use crate::idempotency::IdempotencyKey;
-use crate::{App, CommandError, Commands, Done, Origin, Refusal, answer, body};
+use crate::{App, CommandError, Commands, Done, Origin, Refusal, body};
 
 /// Why a run is not called off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,12 +31,6 @@ impl Refusal for NotCancelled {
     }
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct CancelledRun {
-    run_id: RunId,
-}
-
 /// Calls a run off; one that has been called off already stays so.
 pub async fn cancel(
     commands: &Commands,
@@ -46,19 +38,11 @@ pub async fn cancel(
     org: &OrgId,
     run_id: &RunId,
 ) -> Result<Done<()>, CommandError<NotCancelled>> {
-    let stream = StreamId::new(org, AggregateType::Run, run_id.as_str());
-    let holder = run_id.as_str();
-    let cancelled = commands.execute_once(origin, &stream, Past::Whole, holder, |past, _| {
+    change(commands, origin, org, run_id, |past| {
         let run = Run::fold(past).map_err(|_| NotCancelled::NoRun)?;
-        Ok(Decision::new((), domain::run::cancel(&run)?))
-    });
-    Ok(match cancelled.await? {
-        Outcome::First(done) => done,
-        Outcome::Repeat(repeated) => Done {
-            answer: (),
-            position: repeated.position,
-        },
+        Ok(domain::run::cancel(&run)?)
     })
+    .await
 }
 
 pub(super) async fn cancel_run(
@@ -74,10 +58,5 @@ pub(super) async fn cancel_run(
     let origin = Origin::of(&context).with_receipt(receipt);
     let run_id = RunId::new(id);
     let done = cancel(&app.commands, &origin, &caller.org, &run_id).await?;
-    let position = done.position;
-    let answer = CancelledRun { run_id };
-    Ok(answer::json(
-        StatusCode::ACCEPTED,
-        Done { answer, position },
-    ))
+    Ok(accepted(run_id, done.position))
 }

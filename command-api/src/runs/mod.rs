@@ -1,14 +1,19 @@
-//! Runs: calling them off.
+//! Runs: calling them off, and letting them go on.
 
 mod cancel;
+mod change;
+mod retry;
 
 use axum::Router;
 use axum::routing::post;
 
 pub use cancel::{NotCancelled, cancel};
+pub use retry::{NotRetried, retry};
 
 use crate::App;
 
 pub(crate) fn router() -> Router<App> {
-    Router::new().route("/api/v1/runs/{run_id}/cancel", post(cancel::cancel_run))
+    Router::new()
+        .route("/api/v1/runs/{run_id}/cancel", post(cancel::cancel_run))
+        .route("/api/v1/runs/{run_id}/retry", post(retry::retry_run))
 }

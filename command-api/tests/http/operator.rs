@@ -15,6 +15,7 @@ static OPERATOR: Origin = Origin {
         correlation_id: None,
         causation_id: None,
         traceparent: None,
+        hops: 0,
     },
     receipt: None,
 };

@@ -1,6 +1,10 @@
 //! What happens next in a run.
 
+use std::time::Duration;
+
 use chrono::{DateTime, TimeDelta, Utc};
+use schemas::run::Way;
+use schemas::workflow::Action;
 use schemas::{StepId, workflow};
 
 use super::graph::{Graph, Standing};
@@ -27,6 +31,8 @@ pub struct Work<'g> {
     /// Attempts that have begun and whose outcome is not recorded. The run's owner carries them
     /// out, again if need be: a former owner may have died over them.
     pub open: Vec<Attempt<'g>>,
+    /// Waits whose time has come: record their success by this way.
+    pub over: Vec<(Attempt<'g>, Way)>,
     /// The waiting step that goes on first.
     pub waiting: Option<Waiting>,
     /// When the run fails if it has not ended.
@@ -36,7 +42,7 @@ pub struct Work<'g> {
 impl Work<'_> {
     /// Whether nothing can be done before a time.
     pub fn only_waits(&self) -> bool {
-        self.begin.is_empty() && self.open.is_empty()
+        self.begin.is_empty() && self.open.is_empty() && self.over.is_empty()
     }
 
     /// When to ask again though nothing has happened.
@@ -133,28 +139,61 @@ fn work<'g>(
     let mut work = Work {
         begin: Vec::new(),
         open: Vec::new(),
+        over: Vec::new(),
         waiting: None,
         deadline,
     };
+    let mut first: Option<(usize, DateTime<Utc>)> = None;
     for place in standing.places() {
-        match standing.of(place) {
-            Some(StepState::Running) => work.open.push(attempt(place, 0)),
-            Some(StepState::Waiting(until)) if until <= now => work.begin.push(attempt(place, 1)),
-            Some(StepState::Waiting(until)) => {
-                if work
-                    .waiting
-                    .as_ref()
-                    .is_none_or(|first| until < first.until)
-                {
-                    let step = graph.step(place).id.clone();
-                    work.waiting = Some(Waiting { step, until });
+        let until = match standing.of(place) {
+            Some(StepState::Running(since)) => match end_of_wait(graph.step(place), since) {
+                None => {
+                    work.open.push(attempt(place, 0));
+                    continue;
                 }
+                Some((until, way)) if until <= now => {
+                    work.over.push((attempt(place, 0), way));
+                    continue;
+                }
+                Some((until, _)) => until,
+            },
+            Some(StepState::Waiting(until)) if until <= now => {
+                work.begin.push(attempt(place, 1));
+                continue;
             }
-            Some(StepState::Succeeded | StepState::Failed) | None => {}
+            Some(StepState::Waiting(until)) => until,
+            Some(StepState::Succeeded(_) | StepState::Failed) | None => continue,
+        };
+        if first.is_none_or(|(_, earliest)| until < earliest) {
+            first = Some((place, until));
         }
     }
+    work.waiting = first.map(|(place, until)| Waiting {
+        step: graph.step(place).id.clone(),
+        until,
+    });
     let ready = graph.ready(standing);
     work.begin
         .extend(ready.into_iter().map(|place| attempt(place, 1)));
     work
+}
+
+/// When an attempt that only waits is over by itself, and by which way the run then goes on;
+/// `None` for attempts that do something.
+fn end_of_wait(step: &workflow::Step, since: DateTime<Utc>) -> Option<(DateTime<Utc>, Way)> {
+    match &step.action {
+        Action::Delay(delay) => Some((later(since, delay.seconds), Way::Next)),
+        Action::WaitForEvent(wait) => {
+            let until = wait.timeout_seconds.map(|seconds| later(since, seconds));
+            Some((until.unwrap_or(DateTime::<Utc>::MAX_UTC), Way::OnTimeout))
+        }
+        _ => None,
+    }
+}
+
+fn later(since: DateTime<Utc>, seconds: f64) -> DateTime<Utc> {
+    let time = Duration::try_from_secs_f64(seconds.max(0.0)).ok();
+    let time = time.and_then(|time| TimeDelta::from_std(time).ok());
+    time.and_then(|time| since.checked_add_signed(time))
+        .unwrap_or(DateTime::<Utc>::MAX_UTC)
 }

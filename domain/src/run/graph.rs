@@ -1,46 +1,26 @@
 //! The steps of a definition as a graph, and which of them can begin.
 
-use std::collections::HashMap;
-
-use schemas::StepId;
 use schemas::workflow::{Action, Definition, Join, Step};
 
-use super::{Run, StepState};
+use super::{Run, StepState, Ways};
 
 /// A definition, with the ways between its steps looked up once.
 #[derive(Clone, Debug)]
 pub struct Graph {
     definition: Definition,
-    successors: Vec<Vec<usize>>,
-    predecessors: Vec<Vec<usize>>,
+    ways: Ways,
 }
 
 /// Where each step of a graph stands within a run; `None` before it has begun.
 pub(super) struct Standing(Vec<Option<StepState>>);
 
 impl Graph {
-    /// Looks the ways up. A way to a step that is not there leads nowhere.
+    /// Looks the ways up.
     pub fn new(definition: Definition) -> Self {
-        let mut places: HashMap<&StepId, usize> = HashMap::new();
-        for (place, step) in definition.steps.iter().enumerate() {
-            places.entry(&step.id).or_insert(place);
-        }
-        let follow = |step: &Step| {
-            let found = step.next.iter().filter_map(|id| places.get(id).copied());
-            found.collect::<Vec<_>>()
-        };
-        let successors: Vec<Vec<usize>> = definition.steps.iter().map(follow).collect();
-        let mut predecessors = vec![Vec::new(); successors.len()];
-        for (from, targets) in successors.iter().enumerate() {
-            for to in targets {
-                predecessors[*to].push(from);
-            }
-        }
-        Self {
-            definition,
-            successors,
-            predecessors,
-        }
+        let steps = definition.steps.iter();
+        let steps: Vec<_> = steps.map(|step| (&step.id, step.ways())).collect();
+        let ways = Ways::new(&steps);
+        Self { definition, ways }
     }
 
     /// The definition.
@@ -85,10 +65,10 @@ impl Graph {
     /// A step that has not begun and that something leads to.
     fn is_candidate(&self, standing: &Standing, place: usize) -> bool {
         let reached = || {
-            let mut before = self.predecessors[place].iter();
-            before.any(|place| standing.0[*place] == Some(StepState::Succeeded))
+            let mut ways = self.ways.inward(place).iter();
+            ways.any(|(way, from)| standing.0[*from] == Some(StepState::Succeeded(*way)))
         };
-        let is_trigger = || matches!(self.step(place).action, Action::Trigger);
+        let is_trigger = || matches!(self.step(place).action, Action::Trigger(_));
         standing.0[place].is_none() && (is_trigger() || reached())
     }
 
@@ -99,13 +79,12 @@ impl Graph {
         open.extend(candidates.iter().filter(|other| **other != place));
         while let Some(next) = open.pop() {
             if !std::mem::replace(&mut coming[next], true) {
-                let onward = self.successors[next].iter().copied();
+                let onward = self.ways.onward(next).iter().map(|(_, to)| *to);
                 open.extend(onward.filter(|to| *to != place && standing.0[*to].is_none()));
             }
         }
-        !self.predecessors[place]
-            .iter()
-            .any(|before| coming[*before])
+        let mut before = self.ways.inward(place).iter();
+        !before.any(|(_, from)| coming[*from])
     }
 }
 
@@ -122,7 +101,7 @@ impl Standing {
         self.places().filter(|place| {
             matches!(
                 self.0[*place],
-                Some(StepState::Running | StepState::Waiting(_))
+                Some(StepState::Running(_) | StepState::Waiting(_))
             )
         })
     }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
+use schemas::run::Way;
 use schemas::workflow::Triggered;
 use schemas::{Event, Recorded, RunId, StepId, WorkflowId};
 use serde::{Deserialize, Serialize};
@@ -27,7 +28,19 @@ pub enum State {
 }
 
 impl State {
-    /// Whether nothing more will happen.
+    /// Its name outside.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "QUEUED",
+            Self::Running => "RUNNING",
+            Self::Waiting => "WAITING",
+            Self::Succeeded => "SUCCEEDED",
+            Self::Failed => "FAILED",
+            Self::Cancelled => "CANCELLED",
+        }
+    }
+
+    /// Whether nothing more will happen by itself.
     pub const fn is_end(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed | Self::Cancelled)
     }
@@ -36,12 +49,12 @@ impl State {
 /// Where a step that has begun stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepState {
-    /// An attempt has begun and its outcome is not recorded.
-    Running,
+    /// An attempt began at this time and its outcome is not recorded.
+    Running(DateTime<Utc>),
     /// The last attempt failed; the next begins at this time.
     Waiting(DateTime<Utc>),
-    /// Ended well.
-    Succeeded,
+    /// Ended well; the run goes on by this way.
+    Succeeded(Way),
     /// Failed for good.
     Failed,
 }
@@ -53,6 +66,8 @@ pub struct Step {
     pub state: StepState,
     /// The number of its last attempt.
     pub attempt: u32,
+    /// How many attempts there had been when the run was last retried as a whole.
+    pub attempts_before: u32,
     /// What later steps see.
     pub output: Value,
     /// Why its last attempt failed, where it did.
@@ -72,7 +87,7 @@ pub struct Run {
     pub trigger_payload: Map<String, Value>,
     /// Where it stands.
     pub state: State,
-    /// When it was taken up.
+    /// When it was taken up, at first or after it was last retried as a whole.
     pub started_at: Option<DateTime<Utc>>,
     /// The steps that have begun.
     pub steps: HashMap<StepId, Step>,
@@ -117,9 +132,12 @@ impl Run {
     }
 
     /// Takes in one more event, which happened at `at`. What comes after a run's end changes
-    /// nothing, nor does what its NOTIFY steps have said.
+    /// nothing unless the run is retried, nor does what its NOTIFY steps have said.
     pub fn apply(&mut self, event: &Event, at: DateTime<Utc>) {
         if self.state.is_end() {
+            if let (Event::RunRetried(_), State::Failed | State::Cancelled) = (event, self.state) {
+                self.begin_again(at);
+            }
             return;
         }
         match event {
@@ -129,19 +147,19 @@ impl Run {
             }
             Event::RunStepStarted(event) => {
                 self.state = State::Running;
-                let step = self.step(&event.step_id);
-                step.state = StepState::Running;
+                let step = self.step(&event.step_id, at);
+                step.state = StepState::Running(at);
                 step.attempt = event.attempt;
             }
             Event::RunStepSucceeded(event) => {
-                let step = self.step(&event.step_id);
-                step.state = StepState::Succeeded;
+                let step = self.step(&event.step_id, at);
+                step.state = StepState::Succeeded(event.way);
                 step.attempt = event.attempt;
                 step.output = event.output.clone();
                 step.error = None;
             }
             Event::RunStepFailed(event) => {
-                let step = self.step(&event.step_id);
+                let step = self.step(&event.step_id, at);
                 step.state = event.retry_at.map_or(StepState::Failed, StepState::Waiting);
                 step.attempt = event.attempt;
                 step.error = Some(event.error.clone());
@@ -154,10 +172,23 @@ impl Run {
         }
     }
 
-    fn step(&mut self, id: &StepId) -> &mut Step {
+    /// Everything that had begun and has not succeeded is to be begun again, at once.
+    fn begin_again(&mut self, at: DateTime<Utc>) {
+        self.state = State::Queued;
+        self.started_at = None;
+        for step in self.steps.values_mut() {
+            if !matches!(step.state, StepState::Succeeded(_)) {
+                step.state = StepState::Waiting(at);
+                step.attempts_before = step.attempt;
+            }
+        }
+    }
+
+    fn step(&mut self, id: &StepId, at: DateTime<Utc>) -> &mut Step {
         self.steps.entry(id.clone()).or_insert_with(|| Step {
-            state: StepState::Running,
+            state: StepState::Running(at),
             attempt: 0,
+            attempts_before: 0,
             output: Value::Null,
             error: None,
         })

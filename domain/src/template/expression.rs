@@ -5,9 +5,10 @@ use minijinja::{Error as JinjaError, ErrorKind};
 use serde_json::Value as Json;
 
 use super::filters::ENVIRONMENT;
+use super::guard::{self, Names, Place};
 use super::scope::Open;
 use super::value::{to_json, to_text};
-use super::{Error, References, guard};
+use super::{Error, References};
 
 /// An expression that has been judged and compiled, with guards around what could grow.
 #[derive(Debug)]
@@ -18,10 +19,11 @@ pub(super) struct Expression {
 }
 
 impl Expression {
-    pub(super) fn parse(source: &str) -> Result<Self, Error> {
+    pub(super) fn parse(source: &str, names: Names, place: Place) -> Result<Self, Error> {
         let failed = |error: &JinjaError| Error::of(source, &reason(error));
         let parsed = parse_expr(source).map_err(|error| failed(&error))?;
-        let guarded = guard::guard(source, &parsed).map_err(|reason| Error::of(source, &reason))?;
+        let guarded = guard::guard(source, &parsed, names, place);
+        let guarded = guarded.map_err(|reason| Error::of(source, &reason))?;
         let program = ENVIRONMENT.compile_expression_owned(guarded.source);
         Ok(Self {
             source: source.trim().to_owned(),
@@ -39,6 +41,18 @@ impl Expression {
         let value = self.program.eval(names.names.clone());
         let json = value.and_then(|value| to_json(&value, &names.budget));
         json.map_err(|error| self.failed(&error))
+    }
+
+    /// Whether it holds.
+    pub(super) fn is_true(&self, names: &Open) -> Result<bool, Error> {
+        let value = self.program.eval(names.names.clone());
+        match value {
+            Ok(value) if value.is_undefined() => {
+                Err(self.failed(&JinjaError::from(ErrorKind::UndefinedError)))
+            }
+            Ok(value) => Ok(value.is_true()),
+            Err(error) => Err(self.failed(&error)),
+        }
     }
 
     /// Its value within text.

@@ -14,7 +14,16 @@ use super::filters::{CHARGE, FILTERS, NUMBER, SUMMAND, TESTS, TEXT};
 
 /// How deep an expression may nest; also how many operands one chain of operators may have.
 const MAX_DEPTH: usize = 60;
-const NAMES: [&str; 4] = ["trigger", "steps", "run", "secrets"];
+
+/// The names that an expression may use.
+pub(super) type Names = &'static [&'static str];
+
+/// Within a run.
+pub(super) const OF_A_RUN: Names = &["trigger", "steps", "run", "secrets"];
+/// Over an event alone.
+pub(super) const OF_AN_EVENT: Names = &["data"];
+/// Over an event within a run.
+pub(super) const OF_BOTH: Names = &["data", "trigger", "steps", "run"];
 
 /// An expression with guards.
 pub(super) struct Guarded {
@@ -22,13 +31,19 @@ pub(super) struct Guarded {
     pub(super) references: References,
 }
 
-pub(super) fn guard(source: &str, expression: &Expr<'_>) -> Result<Guarded, String> {
+pub(super) fn guard(
+    source: &str,
+    expression: &Expr<'_>,
+    names: Names,
+    place: Place,
+) -> Result<Guarded, String> {
     let mut guard = Guard {
         source,
+        names,
         references: References::default(),
         depth: 0,
     };
-    let source = guard.write(expression, Place::Inserted)?;
+    let source = guard.write(expression, place)?;
     Ok(Guarded {
         source,
         references: guard.references,
@@ -37,7 +52,7 @@ pub(super) fn guard(source: &str, expression: &Expr<'_>) -> Result<Guarded, Stri
 
 /// Where a part stands within its expression.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+pub(super) enum Place {
     /// Its value is inserted as it is: secrets are welcome.
     Inserted,
     /// Its value is worked on. A secret's traces would be in the result where nobody could
@@ -47,6 +62,7 @@ enum Place {
 
 struct Guard<'s> {
     source: &'s str,
+    names: Names,
     references: References,
     depth: usize,
 }
@@ -64,7 +80,7 @@ impl Guard<'_> {
 
     fn write_kind(&mut self, expression: &Expr<'_>, place: Place) -> Result<String, String> {
         match expression {
-            Expr::Var(name) => name_of(name.id),
+            Expr::Var(name) => self.name_of(name.id),
             Expr::Const(_) => self.verbatim(expression),
             Expr::Slice(slice) => self.slice(slice),
             Expr::UnaryOp(operation) => self.unary(operation),
@@ -266,8 +282,23 @@ impl Guard<'_> {
         Ok(format!("{}[{key}]", self.object(&lookup.expr)?))
     }
 
+    /// A name that stands alone.
+    fn name_of(&self, name: &str) -> Result<String, String> {
+        match name {
+            name if !self.names.contains(&name) => Err(format!(
+                "unknown name {name}; there are {}",
+                self.names.join(", ")
+            )),
+            "secrets" => Err("a secret must be named, as in secrets.NAME".to_owned()),
+            name => Ok(name.to_owned()),
+        }
+    }
+
     /// Notes what `steps.<id>` and `secrets.<NAME>` name.
     fn refer(&mut self, root: &str, member: Option<&str>, place: Place) -> Result<(), String> {
+        if !self.names.contains(&root) {
+            return self.name_of(root).map(drop);
+        }
         match (root, member) {
             ("secrets", None) => Err("a secret must be named, as in secrets.NAME".to_owned()),
             ("secrets", Some(_)) if place == Place::Used => Err(
@@ -281,20 +312,8 @@ impl Guard<'_> {
                 self.references.steps.insert(id.to_owned());
                 Ok(())
             }
-            (root, _) => name_of(root).map(drop),
+            _ => Ok(()),
         }
-    }
-}
-
-/// A name that stands alone.
-fn name_of(name: &str) -> Result<String, String> {
-    match name {
-        "secrets" => Err("a secret must be named, as in secrets.NAME".to_owned()),
-        name if NAMES.contains(&name) => Ok(name.to_owned()),
-        name => Err(format!(
-            "unknown name {name}; there are {}",
-            NAMES.join(", ")
-        )),
     }
 }
 

@@ -5,7 +5,11 @@
 //! JSON. Only expressions are supported (with filters, tests and `a if b else c`), no `{% … %}`
 //! statements: what cannot repeat or remember cannot run away.
 //!
-//! Names: `trigger`, `steps.<id>.output`, `run.id` and `secrets.<NAME>`. A secret may only be
+//! Where a definition asks whether something holds, an expression stands alone, without braces
+//! ([`Test`]).
+//!
+//! Names: `trigger`, `steps.<id>.output`, `run.id` and `secrets.<NAME>`, and an event's
+//! `data` where one is judged. A secret may only be
 //! inserted as it is or joined to other text, so that wherever its value turns up again it can be
 //! recognised and left out ([`Scrub`]).
 
@@ -16,6 +20,7 @@ mod guard;
 mod scan;
 mod scope;
 mod scrub;
+mod test;
 mod tree;
 mod value;
 
@@ -26,9 +31,11 @@ use serde_json::Value;
 pub use error::Error;
 pub use scope::{Scope, Secrets};
 pub use scrub::{MASK, Scrub};
+pub use test::{Test, Within};
 pub use tree::Tree;
 
 use expression::Expression;
+use guard::{OF_A_RUN, Place};
 use scan::Piece;
 use value::Budget;
 
@@ -86,7 +93,7 @@ impl Template {
             parts.push(match piece {
                 Piece::Text(text) => Part::Text(text.to_owned()),
                 Piece::Expression(source) => {
-                    let expression = Expression::parse(source)?;
+                    let expression = Expression::parse(source, OF_A_RUN, Place::Inserted)?;
                     references.add(expression.references());
                     Part::Expression(expression)
                 }

@@ -87,9 +87,10 @@ fn end_of_expression(inside: &str) -> Option<usize> {
     None
 }
 
-fn within_limits(expression: &str) -> Result<(), Error> {
+/// Judges an expression before it is parsed.
+pub(super) fn within_limits(expression: &str) -> Result<(), Error> {
     if expression.trim().is_empty() {
-        return Err(Error::of(expression, "the braces are empty"));
+        return Err(Error::of(expression, "an expression is missing"));
     }
     if expression.len() > MAX_EXPRESSION {
         let reason = format!("longer than {MAX_EXPRESSION} bytes");

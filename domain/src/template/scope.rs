@@ -19,6 +19,7 @@ pub struct Scope {
     trigger: Value,
     steps: Value,
     run: Value,
+    data: Value,
 }
 
 impl Scope {
@@ -39,6 +40,26 @@ impl Scope {
             trigger: Value::from_pairs(trigger),
             steps: Value::from_pairs(steps),
             run: Value::from_pairs([("id", Value::from(run_id.as_str()))]),
+            data: Value::UNDEFINED,
+        }
+    }
+
+    /// The scope of an event alone.
+    pub fn of_event(data: &Json) -> Self {
+        Self {
+            trigger: Value::UNDEFINED,
+            steps: Value::UNDEFINED,
+            run: Value::UNDEFINED,
+            data: from_json(data),
+        }
+    }
+
+    /// The same with an event's data beside it.
+    #[must_use]
+    pub fn with_event(&self, data: &Json) -> Self {
+        Self {
+            data: from_json(data),
+            ..self.clone()
         }
     }
 
@@ -49,6 +70,7 @@ impl Scope {
             trigger: self.trigger.clone(),
             steps: self.steps.clone(),
             run: self.run.clone(),
+            data: self.data.clone(),
             secrets: secrets.value(),
             budget: Value::from_dyn_object(Arc::clone(&budget)),
         };
@@ -101,6 +123,7 @@ struct Names {
     trigger: Value,
     steps: Value,
     run: Value,
+    data: Value,
     secrets: Value,
     budget: Value,
 }
@@ -111,6 +134,7 @@ impl Object for Names {
             "trigger" => self.trigger.clone(),
             "steps" => self.steps.clone(),
             "run" => self.run.clone(),
+            "data" => self.data.clone(),
             "secrets" => self.secrets.clone(),
             BUDGET => self.budget.clone(),
             _ => return None,

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use schemas::{RunId, StepId};
 use serde_json::{Value, json};
 
-use super::{Scope, Scrub, Secrets, Template, Tree, check, check_tree};
+use super::{Scope, Scrub, Secrets, Template, Test, Tree, Within, check, check_tree};
 
 fn scope() -> Scope {
     let trigger = json!({
@@ -148,7 +148,7 @@ fn what_is_not_there_is_an_error() {
 #[test]
 fn what_cannot_be_right_is_refused_before_it_is_saved() {
     for (source, reason) in [
-        ("{{ }}", "the braces are empty"),
+        ("{{ }}", "an expression is missing"),
         ("{{ trigger.a", "the braces are not closed"),
         ("{{ trigger. }}", "syntax error"),
         ("{{ 1 +", "not closed"),
@@ -279,4 +279,35 @@ proptest! {
         let tree = Tree::parse(&value).unwrap();
         prop_assert_eq!(tree.render(&scope(), Secrets::Masked), Ok(value));
     }
+}
+
+#[test]
+fn a_test_says_whether_something_holds() {
+    let holds = |source: &str, within, scope: &Scope| {
+        Test::parse(source, within).and_then(|test| test.holds(scope))
+    };
+    let event = Scope::of_event(&json!({"score": 80, "email": "a@b.c", "tags": []}));
+    for (source, expected) in [
+        ("data.score >= 50", true),
+        ("data.score < 50 or data.email == 'x'", false),
+        ("data.email", true),
+        ("data.tags", false),
+        ("'a' in data.email and not data.tags", true),
+    ] {
+        assert_eq!(
+            holds(source, Within::Event, &event),
+            Ok(expected),
+            "{source}"
+        );
+    }
+    assert!(holds("data.missing", Within::Event, &event).is_err());
+    assert!(holds("data.missing.deeper > 1", Within::Event, &event).is_err());
+    assert!(Test::parse("trigger.a", Within::Event).is_err());
+    assert!(Test::parse("secrets.A", Within::Both).is_err());
+    let both = scope().with_event(&json!({"email": "ada@example.com"}));
+    assert_eq!(
+        holds("data.email == trigger.email", Within::Both, &both),
+        Ok(true)
+    );
+    assert_eq!(holds("trigger.vip", Within::Run, &scope()), Ok(true));
 }

@@ -12,6 +12,7 @@ const TYPES: &[&str] = &[
     "run.succeeded",
     "run.failed",
     "run.cancelled",
+    "run.retried",
     "company.created",
     "company.updated",
     "company.deleted",

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use schemas::run::Way;
 use schemas::workflow::{Action, Step};
 
 use super::templates;
@@ -14,7 +15,12 @@ pub(super) fn check(steps: &[Step], errors: &Errors) {
     };
     if let Some(circle) = graph.circle() {
         let ids: Vec<&str> = circle.iter().map(|nth| steps[*nth].id.as_str()).collect();
-        let place = format!("steps[{}].next", circle[0]);
+        let onward = graph.next[circle[0]].iter();
+        let way = onward
+            .filter(|(to, _)| circle.get(1) == Some(to))
+            .map(|(_, way)| way.name());
+        let way = way.take(1).collect::<String>();
+        let place = format!("steps[{}].{way}", circle[0]);
         errors.add(
             place,
             format!("goes round in a circle: {}", ids.join(" -> ")),
@@ -29,13 +35,13 @@ pub(super) fn check(steps: &[Step], errors: &Errors) {
 
 struct Graph<'s> {
     steps: &'s [Step],
-    /// The steps that follow each step, by their places.
-    next: Vec<Vec<usize>>,
+    /// The steps that follow each step, by their places, with the ways that lead there.
+    next: Vec<Vec<(usize, Way)>>,
     trigger: Option<usize>,
 }
 
 fn is_trigger(step: &Step) -> bool {
-    matches!(step.action, Action::Trigger)
+    matches!(step.action, Action::Trigger(_))
 }
 
 impl<'s> Graph<'s> {
@@ -61,15 +67,19 @@ impl<'s> Graph<'s> {
             );
         }
         let next = steps.iter().enumerate().map(|(nth, step)| {
-            let targets = step.next.iter().enumerate();
-            let found = targets.filter_map(|(place, id)| {
-                let place = || format!("steps[{nth}].next[{place}]");
+            let ways = step.ways().into_iter();
+            let targets = ways.flat_map(|(way, ids)| {
+                let ids = ids.iter().enumerate();
+                ids.map(move |(place, id)| (way, place, id))
+            });
+            let found = targets.filter_map(|(way, place, id)| {
+                let place = || format!("steps[{nth}].{}[{place}]", way.name());
                 match places.get(id.as_str()) {
                     None => errors.add(place(), "names no step"),
                     Some(target) if is_trigger(&steps[*target]) => {
                         errors.add(place(), "leads to the TRIGGER step, where runs begin");
                     }
-                    Some(target) => return Some(*target),
+                    Some(target) => return Some((*target, way)),
                 }
                 None
             });
@@ -86,14 +96,14 @@ impl<'s> Graph<'s> {
     /// The places of steps that lead back to the first of them, which stands at the end again.
     fn circle(&self) -> Option<Vec<usize>> {
         let mut leading_here = vec![0_usize; self.steps.len()];
-        for target in self.next.iter().flatten() {
+        for (target, _) in self.next.iter().flatten() {
             leading_here[*target] += 1;
         }
         let mut free: Vec<usize> = (0..self.steps.len())
             .filter(|nth| leading_here[*nth] == 0)
             .collect();
         while let Some(nth) = free.pop() {
-            for target in &self.next[nth] {
+            for (target, _) in &self.next[nth] {
                 leading_here[*target] -= 1;
                 if leading_here[*target] == 0 {
                     free.push(*target);
@@ -105,8 +115,8 @@ impl<'s> Graph<'s> {
         let mut way = vec![(0..self.steps.len()).find(left)?];
         loop {
             let here = *way.last()?;
-            let before =
-                (0..self.steps.len()).find(|nth| left(nth) && self.next[*nth].contains(&here))?;
+            let leads_here = |nth: usize| self.next[nth].iter().any(|(to, _)| *to == here);
+            let before = (0..self.steps.len()).find(|nth| left(nth) && leads_here(*nth))?;
             if let Some(start) = way.iter().position(|nth| *nth == before) {
                 let mut circle = way.split_off(start);
                 circle.push(before);
@@ -121,7 +131,7 @@ impl<'s> Graph<'s> {
     fn previous(&self) -> Vec<Vec<usize>> {
         let mut previous: Vec<Vec<usize>> = vec![Vec::new(); self.steps.len()];
         for (nth, next) in self.next.iter().enumerate() {
-            for target in next {
+            for (target, _) in next {
                 previous[*target].push(nth);
             }
         }
@@ -152,7 +162,7 @@ impl<'s> Graph<'s> {
         let mut open = vec![trigger];
         while let Some(nth) = open.pop() {
             if !std::mem::replace(&mut reached[nth], true) {
-                open.extend(&self.next[nth]);
+                open.extend(self.next[nth].iter().map(|(to, _)| *to));
             }
         }
         for (nth, _) in reached.iter().enumerate().filter(|(_, reached)| !**reached) {

@@ -1,9 +1,11 @@
 //! Workflows: what a definition may be, how it is saved, when it can be triggered.
 
+mod condition;
 mod definition;
 mod graph;
 mod http;
 mod notify;
+mod record;
 mod save;
 mod step;
 mod templates;

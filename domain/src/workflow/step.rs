@@ -1,26 +1,36 @@
 //! Reads one step; what is particular to a type stands in the type's own file.
 
+use std::ops::RangeInclusive;
+
 use schemas::StepId;
-use schemas::workflow::{Action, Join, Step};
+use schemas::workflow::{Action, Delay, Join, Step, Trigger};
 use serde_json::Value;
 
-use super::{http, notify};
+use super::{condition, http, notify, record};
 use crate::object::{Errors, Object};
 
 const MAX_ID: usize = 64;
 const MAX_NEXT: usize = 100;
+/// How long a step may wait: a year.
+pub(super) const SECONDS: RangeInclusive<f64> = 0.0..=31_536_000.0;
 
 #[derive(Clone, Copy)]
 enum Type {
     Trigger,
     Http,
     Notify,
+    Condition,
+    Delay,
+    Record,
 }
 
 const TYPES: &[(&str, Type)] = &[
     ("TRIGGER", Type::Trigger),
     ("HTTP", Type::Http),
     ("NOTIFY", Type::Notify),
+    ("CONDITION", Type::Condition),
+    ("DELAY", Type::Delay),
+    ("RECORD", Type::Record),
 ];
 
 const JOINS: &[(&str, Join)] = &[("any", Join::Any), ("all", Join::All)];
@@ -30,12 +40,19 @@ pub(super) fn read(place: String, value: Value, errors: &Errors) -> Option<Step>
     let id = step_id(&mut object);
     // Without a known type nobody can say which fields belong here.
     let kind = object.required_word("type", TYPES)?;
-    let next = next_steps(&mut object);
+    let next = match kind {
+        // It goes on by `then` and `else` alone.
+        Type::Condition => Some(Vec::new()),
+        _ => steps_of(&mut object, "next"),
+    };
     let join = object.word("join", JOINS).unwrap_or_default();
     let action = match kind {
         Type::Trigger => trigger(&mut object),
         Type::Http => http::read(&mut object).map(Action::Http),
         Type::Notify => notify::read(&mut object).map(Action::Notify),
+        Type::Condition => condition::read(&mut object).map(Action::Condition),
+        Type::Delay => delay(&mut object).map(Action::Delay),
+        Type::Record => record::read(&mut object).map(Action::Record),
     };
     object.finish();
     Some(Step {
@@ -59,17 +76,23 @@ fn step_id(object: &mut Object<'_>) -> Option<StepId> {
     None
 }
 
-fn next_steps(object: &mut Object<'_>) -> Option<Vec<StepId>> {
-    if object.take_absent("next") {
+/// Reads a list of steps that follow.
+pub(super) fn steps_of(object: &mut Object<'_>, name: &str) -> Option<Vec<StepId>> {
+    if object.take_absent(name) {
         return Some(Vec::new());
     }
-    let next = object.strings("next", MAX_NEXT)?;
-    for (nth, id) in next.iter().enumerate() {
-        if next[..nth].contains(id) {
-            object.error(&format!("next[{nth}]"), "names the same step twice");
+    let steps = object.strings(name, MAX_NEXT)?;
+    for (nth, id) in steps.iter().enumerate() {
+        if steps[..nth].contains(id) {
+            object.error(&format!("{name}[{nth}]"), "names the same step twice");
         }
     }
-    Some(next.into_iter().map(StepId::new).collect())
+    Some(steps.into_iter().map(StepId::new).collect())
+}
+
+fn delay(object: &mut Object<'_>) -> Option<Delay> {
+    let seconds = object.required_number("seconds", SECONDS)?;
+    Some(Delay { seconds })
 }
 
 fn trigger(object: &mut Object<'_>) -> Option<Action> {
@@ -81,5 +104,5 @@ fn trigger(object: &mut Object<'_>) -> Option<Action> {
         );
         return None;
     }
-    Some(Action::Trigger)
+    Some(Action::Trigger(Trigger::default()))
 }

@@ -3,10 +3,10 @@
 use std::collections::{BTreeSet, HashSet};
 
 use schemas::workflow::{Action, Http, Step};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::object::{Errors, Object};
-use crate::template::{self, References};
+use crate::template::{self, References, Test, Within};
 
 /// Judges a string that may be a template.
 pub(super) fn check(object: &Object<'_>, name: &str, text: &str) {
@@ -29,6 +29,12 @@ pub(super) fn check_published(object: &Object<'_>, name: &str, value: &Value) {
         }
         Err(error) => report(object, name, Err(error)),
     }
+}
+
+/// Judges an expression that says whether something holds.
+pub(super) fn check_test(object: &Object<'_>, name: &str, source: &str, within: Within) {
+    let judged = Test::parse(source, within);
+    report(object, name, judged.map(|test| test.references().clone()));
 }
 
 fn report(object: &Object<'_>, name: &str, judged: Result<References, template::Error>) {
@@ -62,12 +68,17 @@ pub(super) fn check_references<'s>(
 /// The steps whose output a step names; its templates have been judged before.
 fn named_steps(step: &Step) -> BTreeSet<String> {
     match &step.action {
-        Action::Trigger => BTreeSet::new(),
-        Action::Notify(notify) => {
-            let values = notify.data.values();
-            values
-                .flat_map(|value| of(template::check_tree(value)))
-                .collect()
+        Action::Trigger(_) | Action::Delay(_) => BTreeSet::new(),
+        Action::Notify(notify) => within(&notify.data),
+        Action::Record(record) => {
+            let id = record.record_id.iter();
+            let id = id.flat_map(|id| of(template::check(id)));
+            id.chain(within(&record.data)).collect()
+        }
+        Action::Condition(condition) => of_test(&condition.test, Within::Run),
+        Action::WaitForEvent(wait) => {
+            let test = wait.matching.iter();
+            test.flat_map(|test| of_test(test, Within::Both)).collect()
         }
         Action::Http(Http {
             url, headers, body, ..
@@ -79,6 +90,17 @@ fn named_steps(step: &Step) -> BTreeSet<String> {
                 .collect()
         }
     }
+}
+
+fn within(fields: &Map<String, Value>) -> BTreeSet<String> {
+    let values = fields.values();
+    values
+        .flat_map(|value| of(template::check_tree(value)))
+        .collect()
+}
+
+fn of_test(source: &str, within: Within) -> BTreeSet<String> {
+    of(Test::parse(source, within).map(|test| test.references().clone()))
 }
 
 fn of(judged: Result<References, template::Error>) -> BTreeSet<String> {

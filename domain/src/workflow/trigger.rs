@@ -34,7 +34,7 @@ impl From<&Saved> for Summary {
             status: saved.definition.status,
             has_trigger: steps
                 .iter()
-                .any(|step| matches!(step.action, Action::Trigger)),
+                .any(|step| matches!(step.action, Action::Trigger(_))),
         }
     }
 }

@@ -83,7 +83,7 @@ fn status_name(status: Status) -> &'static str {
 
 fn has_trigger(saved: &Saved) -> bool {
     let mut steps = saved.definition.steps.iter();
-    steps.any(|step| matches!(step.action, Action::Trigger))
+    steps.any(|step| matches!(step.action, Action::Trigger(_)))
 }
 
 async fn upsert(rows: &mut PgConnection, put: &[Put<'_>]) -> Result<(), sqlx::Error> {

@@ -1,8 +1,12 @@
 //! Runs as they read.
 
 use crate::support::{World, now, started, triggered};
-use schemas::run::{Failed, StepFailed, StepStarted, StepSucceeded, Succeeded, Waiting};
-use schemas::workflow::{Action, Definition, Notify, Saved, Status, Step};
+use schemas::run::{
+    Cancelled, Failed, Retried, StepFailed, StepStarted, StepSucceeded, Succeeded, Waiting, Way,
+};
+use schemas::workflow::{
+    Action, Condition, Definition, Delay, Notify, Saved, Status, Step, Trigger,
+};
 use schemas::{AggregateType, Event, Log};
 use serde_json::{Map, Value, json};
 
@@ -30,7 +34,7 @@ fn saved(version: u32) -> Event {
             status: Status::Active,
             timeout_seconds: 60,
             steps: vec![
-                step("start", Action::Trigger, &["tell", "other"]),
+                step("start", Action::Trigger(Trigger::default()), &["tell", "other"]),
                 step("tell", tell(), &[]),
                 step("other", tell(), &[]),
             ],
@@ -38,22 +42,52 @@ fn saved(version: u32) -> Event {
     })
 }
 
+/// `hot` goes to `tell`, or by way of `later` to `other`.
+fn branching(version: u32) -> Event {
+    let Event::WorkflowSaved(mut saved) = saved(version) else {
+        panic!("not saved");
+    };
+    let tell = saved.definition.steps[1].action.clone();
+    let hot = Action::Condition(Condition {
+        test: "trigger.hot".to_owned(),
+        then: vec!["tell".into()],
+        otherwise: vec!["later".into()],
+    });
+    saved.definition.steps = vec![
+        step("start", Action::Trigger(Trigger::default()), &["hot"]),
+        step("hot", hot, &[]),
+        step("tell", tell.clone(), &[]),
+        step("later", Action::Delay(Delay { seconds: 60.0 }), &["other"]),
+        step("other", tell, &[]),
+    ];
+    Event::WorkflowSaved(saved)
+}
+
 fn step_started(attempt: u32) -> Event {
+    step_began("tell", attempt)
+}
+
+fn step_began(step: &str, attempt: u32) -> Event {
     Event::RunStepStarted(StepStarted {
         run_id: "r1".into(),
         workflow_id: "w1".into(),
-        step_id: "tell".into(),
+        step_id: step.into(),
         attempt,
         input: json!({"n": 1e2}),
     })
 }
 
 fn step_succeeded(step: &str, attempt: u32) -> Event {
+    step_went(step, attempt, Way::Next)
+}
+
+fn step_went(step: &str, attempt: u32, way: Way) -> Event {
     Event::RunStepSucceeded(StepSucceeded {
         run_id: "r1".into(),
         workflow_id: "w1".into(),
         step_id: step.into(),
         attempt,
+        way,
         output: json!({"text": "a\0b"}),
     })
 }
@@ -75,7 +109,8 @@ async fn follow(events: Vec<Event>) -> (Vec<String>, Value) {
     let projector = world.start();
     let workflow = world.stream(AggregateType::Workflow, "w1");
     let version = world.append(workflow.clone(), 0, vec![saved(1)]).await;
-    world.append(workflow, version, vec![saved(2)]).await;
+    let version = world.append(workflow.clone(), version, vec![saved(2)]).await;
+    world.append(workflow, version, vec![branching(3)]).await;
     let mut states = Vec::new();
     let mut at = 0;
     for event in events {
@@ -94,10 +129,14 @@ async fn follow(events: Vec<Event>) -> (Vec<String>, Value) {
         assert_eq!(counted, [(state.clone(), 1)]);
         states.push(state);
     }
-    let steps: String = sqlx::query_scalar("SELECT steps::text FROM runs")
-        .fetch_one(&world.pool)
-        .await
-        .unwrap();
+    let (steps, ended, error): (String, bool, Option<String>) =
+        sqlx::query_as("SELECT steps::text, ended_at IS NOT NULL, error FROM runs")
+            .fetch_one(&world.pool)
+            .await
+            .unwrap();
+    let last = states.last().map(String::as_str);
+    let over = ["SUCCEEDED", "FAILED", "CANCELLED"].map(Some).contains(&last);
+    assert_eq!((ended, error.is_some()), (over, last == Some("FAILED")));
     projector.stop().await;
     world.end().await;
     (states, serde_json::from_str(&steps).unwrap())
@@ -191,6 +230,61 @@ async fn nothing_of_an_ended_run_looks_as_if_it_went_on() {
         ["SKIPPED", "CANCELLED", "SKIPPED"]
     );
     assert!(steps[1]["attempts"][0]["endedAt"].is_string());
+}
+
+fn cancelled() -> Event {
+    Event::RunCancelled(Cancelled {
+        run_id: "r1".into(),
+        workflow_id: "w1".into(),
+    })
+}
+
+fn retried() -> Event {
+    Event::RunRetried(Retried {
+        run_id: "r1".into(),
+        workflow_id: "w1".into(),
+    })
+}
+
+#[tokio::test]
+async fn steps_that_no_way_leads_to_any_more_are_skipped_at_once() {
+    let before = vec![
+        triggered("r1", "w1", 3),
+        started("r1", "w1"),
+        step_succeeded("start", 1),
+    ];
+    let mut then = before.clone();
+    then.push(step_went("hot", 1, Way::Then));
+    let (_, steps) = follow(then).await;
+    let expected = ["SUCCEEDED", "SUCCEEDED", "QUEUED", "SKIPPED", "SKIPPED"];
+    assert_eq!(of_each(&steps, "state"), expected);
+    assert_eq!(steps[1]["way"], "then");
+
+    let mut otherwise = before;
+    otherwise.extend([step_went("hot", 1, Way::Else), step_began("later", 1)]);
+    let (_, steps) = follow(otherwise).await;
+    let expected = ["SUCCEEDED", "SUCCEEDED", "SKIPPED", "WAITING", "QUEUED"];
+    assert_eq!(of_each(&steps, "state"), expected);
+}
+
+#[tokio::test]
+async fn a_retried_run_reads_as_one_that_goes_on() {
+    let (states, steps) = follow(vec![
+        triggered("r1", "w1", 3),
+        started("r1", "w1"),
+        step_succeeded("start", 1),
+        step_went("hot", 1, Way::Else),
+        step_began("later", 1),
+        retried(),
+        cancelled(),
+        retried(),
+    ])
+    .await;
+    // What was not over cannot be retried.
+    assert_eq!(states[4..], ["RUNNING", "RUNNING", "CANCELLED", "QUEUED"]);
+    let expected = ["SUCCEEDED", "SUCCEEDED", "SKIPPED", "QUEUED", "QUEUED"];
+    assert_eq!(of_each(&steps, "state"), expected);
+    assert!(steps[3]["attempts"][0]["endedAt"].is_string());
 }
 
 #[tokio::test]

@@ -4,29 +4,31 @@
 //! commit expects the run's own last sequence, so of two who carry on one run, in whatever
 //! processes, only one gets any further; the other reads the run again.
 
+mod calls;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use domain::run::{Attempt, End, Next, Run, State, StepState, next, retry_at};
+use domain::run::{Attempt, End, Next, State, next};
 use domain::template::Scrub;
 use event_log::AppendError;
+use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use futures::{FutureExt as _, StreamExt as _};
 use schemas::StepId;
-use schemas::workflow::Retry;
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
-use uuid::Uuid;
+use tokio::sync::watch;
+use tokio::time::sleep;
 
 use super::draft::Draft;
 use super::job::{self, Job, Outcome, Stop};
 use super::measure;
 use super::program::Program;
 use super::secrets::Values;
-use super::steps::{self, Begun, Done, Surroundings, http};
+use super::steps::{self, Begun, Call, Done, Surroundings};
+use calls::Called;
 
 /// Events after which a decision is appended before it goes on.
 const EVENTS_AT_ONCE: usize = 100;
@@ -39,14 +41,6 @@ const ERROR: usize = 1_000;
 
 type CallKey = (StepId, u32);
 
-/// A call's end.
-struct Called {
-    key: CallKey,
-    retry: Retry,
-    outcome: http::Outcome,
-    took: Duration,
-}
-
 /// A run under way.
 pub(super) struct Conduct<'j> {
     job: &'j Job,
@@ -55,9 +49,10 @@ pub(super) struct Conduct<'j> {
     values: Values,
     scrub: Arc<Scrub>,
     /// Calls whose beginning is decided and not yet appended.
-    prepared: HashMap<CallKey, Box<http::Call>>,
+    prepared: HashMap<CallKey, Call>,
     calls: FuturesUnordered<BoxFuture<'j, Called>>,
     calling: Vec<CallKey>,
+    news: watch::Receiver<u64>,
     reloads: u32,
 }
 
@@ -72,6 +67,7 @@ impl<'j> Conduct<'j> {
             prepared: HashMap::new(),
             calls: FuturesUnordered::new(),
             calling: Vec::new(),
+            news: job.news.clone(),
             reloads: 0,
         }
     }
@@ -85,8 +81,8 @@ impl<'j> Conduct<'j> {
         }
         let program = Arc::clone(&self.program);
         let work = match next(&self.draft.run, &program.graph, self.now()) {
-            Next::Ended => return Ok(Some(Outcome::Ended)),
-            Next::Work(work) if work.begin.is_empty() => work,
+            Next::Ended => return Ok(Some(self.ended())),
+            Next::Work(work) if work.begin.is_empty() && work.over.is_empty() => work,
             Next::Work(_) | Next::Start | Next::End(_) => return Ok(None),
         };
         for attempt in &work.open {
@@ -100,12 +96,26 @@ impl<'j> Conduct<'j> {
             let known = self.draft.sequence;
             return Ok(Some(Outcome::Waits { until, known }));
         }
+        let until = self.time_until(until);
+        let (known, news) = (self.draft.sequence, &mut self.news);
         tokio::select! {
-            () = self.job.ended.cancelled() => return Ok(Some(Outcome::Ended)),
-            () = sleep(self.time_until(until)) => {}
+            () = self.job.ended.cancelled() => return Ok(Some(self.ended())),
+            () = sleep(until) => {}
             called = self.calls.next() => self.settle_all(called),
+            // Somebody else wrote to the run: the event that a step waits for has come.
+            true = async { news.wait_for(|news| *news > known).await.is_ok() } => {
+                if self.reload().await.is_err() {
+                    sleep(AGAIN).await;
+                }
+            }
         }
         Ok(None)
+    }
+
+    fn ended(&self) -> Outcome {
+        Outcome::Ended {
+            known: self.draft.sequence,
+        }
     }
 
     fn now(&self) -> DateTime<Utc> {
@@ -140,6 +150,13 @@ impl<'j> Conduct<'j> {
                 Next::Ended => return,
                 Next::Start => self.draft.started(now),
                 Next::End(end) => self.draft.ended(end, now),
+                Next::Work(work) if !work.over.is_empty() => {
+                    for (attempt, way) in &work.over {
+                        let (id, number) = (&attempt.step.id, attempt.number);
+                        let over = (*way, Value::Null);
+                        self.draft.step_succeeded(id, number, over, now);
+                    }
+                }
                 Next::Work(work) if work.begin.is_empty() => {
                     let waits = work.open.is_empty() && self.draft.run.state != State::Waiting;
                     if let (Some(waiting), true) = (&work.waiting, waits) {
@@ -168,6 +185,7 @@ impl<'j> Conduct<'j> {
                 self.draft.step_started(id, number, input, now);
                 self.prepared.insert((id.clone(), number), call);
             }
+            Ok(Begun::Waits { input }) => self.draft.step_started(id, number, input, now),
             Err(error) => {
                 self.draft.step_started(id, number, Value::Null, now);
                 self.draft.step_failed(id, number, error, None, now);
@@ -179,7 +197,8 @@ impl<'j> Conduct<'j> {
         if let Some(event) = done.says {
             self.draft.push(event, now);
         }
-        self.draft.step_succeeded(id, number, done.output, now);
+        let outcome = (done.way, done.output);
+        self.draft.step_succeeded(id, number, outcome, now);
     }
 
     fn prepare(&self, attempt: &Attempt<'_>) -> Result<Begun, String> {
@@ -195,99 +214,6 @@ impl<'j> Conduct<'j> {
         begun.map_err(|error| shortened(&self.scrub.text(&error)))
     }
 
-    /// Makes sure that an open attempt's call is under way; one from before this job is prepared
-    /// again.
-    fn call(&mut self, attempt: &Attempt<'_>) -> Result<(), Stop> {
-        let key = (attempt.step.id.clone(), attempt.number);
-        if self.calling.contains(&key) {
-            return Ok(());
-        }
-        let call = match self.prepared.remove(&key) {
-            Some(call) => call,
-            None => match self.prepare(attempt) {
-                Ok(Begun::Call { call, .. }) => call,
-                Ok(Begun::Done(done)) => {
-                    self.done(&key.0, key.1, *done, self.now());
-                    return Ok(());
-                }
-                Err(error) => {
-                    let now = self.now();
-                    self.draft.step_failed(&key.0, key.1, error, None, now);
-                    return Ok(());
-                }
-            },
-        };
-        if !self.may_call() {
-            // Calls under way are waited for; what else is open is the next owner's.
-            return if self.calls.is_empty() {
-                Err(Stop(Outcome::Left))
-            } else {
-                Ok(())
-            };
-        }
-        self.calling.push(key.clone());
-        let (shared, scrub) = (&self.job.shared, Arc::clone(&self.scrub));
-        let trace = self.draft.child_trace();
-        self.calls.push(Box::pin(async move {
-            let began = Instant::now();
-            let now = || shared.clock.now();
-            let outcome = http::perform(&call, &shared.targets, &trace, &scrub, now).await;
-            Called {
-                key,
-                retry: call.retry.clone(),
-                outcome,
-                took: began.elapsed(),
-            }
-        }));
-        Ok(())
-    }
-
-    /// A call may only begin while the run is surely ours.
-    fn may_call(&self) -> bool {
-        let shared = &self.job.shared;
-        !shared.stopping.is_cancelled()
-            && self.job.hold.is_valid()
-            && shared.leases.holds(self.job.partition)
-    }
-
-    /// Takes in a call's end, and those of others that have come meanwhile.
-    fn settle_all(&mut self, mut called: Option<Called>) {
-        while let Some(one) = called {
-            self.settle(one);
-            called = self.calls.next().now_or_never().flatten();
-        }
-    }
-
-    fn settle(&mut self, called: Called) {
-        let Called {
-            key: (id, number),
-            retry,
-            outcome,
-            took,
-        } = called;
-        self.calling
-            .retain(|(step, attempt)| (step, *attempt) != (&id, number));
-        measure::step("HTTP", took, matches!(outcome, http::Outcome::Succeeded(_)));
-        if !is_open(&self.draft.run, &id, number) {
-            return;
-        }
-        let now = self.now();
-        match outcome {
-            http::Outcome::Succeeded(output) => {
-                self.draft.step_succeeded(&id, number, output, now);
-            }
-            http::Outcome::Failed {
-                error,
-                again,
-                not_before,
-            } => {
-                let next = again.then(|| retry_at(&retry, number, now, chance(), not_before));
-                self.draft
-                    .step_failed(&id, number, shortened(&error), next.flatten(), now);
-            }
-        }
-    }
-
     /// Appends what is decided; `false` where the run had to be read again instead.
     async fn append(&mut self) -> Result<bool, Stop> {
         let commit = self.draft.commit();
@@ -301,6 +227,10 @@ impl<'j> Conduct<'j> {
                     return Ok(true);
                 }
                 Err(AppendError::Conflict) => {
+                    self.reloads += 1;
+                    if self.reloads > RELOADS {
+                        return Err(Stop(Outcome::Again));
+                    }
                     self.reload().await?;
                     return Ok(false);
                 }
@@ -323,10 +253,6 @@ impl<'j> Conduct<'j> {
 
     /// Somebody else wrote to the run: what was decided is void.
     async fn reload(&mut self) -> Result<(), Stop> {
-        self.reloads += 1;
-        if self.reloads > RELOADS {
-            return Err(Stop(Outcome::Again));
-        }
         self.prepared.clear();
         let loaded = self.job.shared.log.load(&self.draft.stream).await;
         let events = loaded.map_err(|_| Stop(Outcome::Again))?;
@@ -335,22 +261,9 @@ impl<'j> Conduct<'j> {
     }
 }
 
-fn is_open(run: &Run, step: &StepId, number: u32) -> bool {
-    let found = run.steps.get(step);
-    let open =
-        |step: &domain::run::Step| step.state == StepState::Running && step.attempt == number;
-    !run.state.is_end() && found.is_some_and(open)
-}
-
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(ERROR) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
-}
-
-/// A number from 0 to 1.
-fn chance() -> f64 {
-    let [a, b, c, d, ..] = Uuid::new_v4().into_bytes();
-    f64::from(u32::from_be_bytes([a, b, c, d])) / f64::from(u32::MAX)
 }

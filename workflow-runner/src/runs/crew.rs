@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -14,9 +15,15 @@ pub(super) struct Crew {
     room: usize,
     jobs: JoinSet<Outcome>,
     tasks: HashMap<Id, (Turn, Place)>,
-    under_way: HashMap<RunKey, CancellationToken>,
+    under_way: HashMap<RunKey, Reins>,
     /// How many jobs each organization has.
     shares: HashMap<Turn, usize>,
+}
+
+/// By what a job is told what others have done to its run.
+pub(super) struct Reins {
+    pub(super) ended: CancellationToken,
+    pub(super) news: watch::Sender<u64>,
 }
 
 /// A job that has ended; `Err` where it broke down.
@@ -55,8 +62,8 @@ impl Crew {
         self.under_way.contains_key(&key)
     }
 
-    pub(super) fn start(&mut self, turn: Turn, place: Place, job: Job) {
-        self.under_way.insert(place.1, job.ended.clone());
+    pub(super) fn start(&mut self, turn: Turn, place: Place, job: Job, reins: Reins) {
+        self.under_way.insert(place.1, reins);
         *self.shares.entry(turn).or_default() += 1;
         let id = self.jobs.spawn(job.run()).id();
         self.tasks.insert(id, (turn, place));
@@ -65,7 +72,14 @@ impl Crew {
     /// Tells a run's job that the run has ended by another's hand.
     pub(super) fn call_off(&self, key: RunKey) {
         if let Some(job) = self.under_way.get(&key) {
-            job.cancel();
+            job.ended.cancel();
+        }
+    }
+
+    /// Tells a run's job of an event; it knows its own.
+    pub(super) fn tell(&self, key: RunKey, sequence: u64) {
+        if let Some(job) = self.under_way.get(&key) {
+            job.news.send_replace(sequence);
         }
     }
 

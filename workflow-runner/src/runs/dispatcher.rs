@@ -1,12 +1,14 @@
 //! Follows the log, keeps the open runs of the partitions that this process owns, and gives each
 //! run that is to be carried on to a job.
 
+mod jobs;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use event_log::{Batch, Item, Tail, TailError};
 use schemas::{Event, Recorded};
 use tokio::sync::watch;
@@ -14,19 +16,17 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::backlog::{Backlog, Place, Turn};
+use super::backlog::{Backlog, Place};
 use super::catch_up::{Folded, catch_up};
 use super::checkpoint::Checkpoints;
-use super::crew::{Crew, Ended};
-use super::index::{Change, Open, Partition, Phase, RunKey};
-use super::job::{From, Job, Outcome, Shared};
+use super::crew::Crew;
+use super::index::{Change, Partition, Phase, RunKey};
+use super::job::Shared;
 use super::settings::RunSettings;
 use super::{Standing, measure};
 use crate::leases::Owned;
 
 const EVENTS_AT_ONCE: usize = 512;
-/// The pause before a run is tried again whose job could not get on.
-const AGAIN: TimeDelta = TimeDelta::milliseconds(250);
 const TAIL_AGAIN: Duration = Duration::from_millis(250);
 /// A timer further away than this is looked at again then.
 const LONGEST_SLEEP: Duration = Duration::from_hours(1);
@@ -200,7 +200,7 @@ impl Dispatcher {
         let key = RunKey::of(&recorded.stream.id);
         let place = (number, key);
         match partition.fold(key, &recorded) {
-            Change::Nothing => {}
+            Change::Nothing => self.crew.tell(key, recorded.sequence),
             Change::Ready => self.ready(place, recorded),
             Change::Waits(until) => drop(self.timers.insert((until, place))),
             Change::Ended => {
@@ -209,101 +209,6 @@ impl Dispatcher {
                 }
                 self.crew.call_off(key);
             }
-        }
-    }
-
-    /// A run is to be carried on. One that is new is started with what is at hand, if there is
-    /// room; all others are read again when it is their turn, so that what waits costs nothing.
-    fn ready(&mut self, place: Place, recorded: Recorded) {
-        let turn = Turn::of(&recorded.stream.org);
-        let new = matches!(recorded.event, Event::WorkflowTriggered(_));
-        if new {
-            measure::delay(self.shared.clock.now() - recorded.time);
-        }
-        if new && self.crew.has_room_for(turn) && !self.backlog.has(turn) {
-            self.start(turn, place, From::Trigger(Box::new(recorded)));
-        } else {
-            self.backlog.push(turn, place);
-        }
-    }
-
-    fn start_what_fits(&mut self) {
-        while !self.crew.is_full() {
-            let next = self.backlog.pop(|turn| self.crew.has_room_for(turn));
-            let Some((turn, place)) = next else { return };
-            match self.open(place) {
-                Some(open) if open.phase == Phase::Ready => {
-                    let from = From::Place(open.first);
-                    self.start(turn, place, from);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn start(&mut self, turn: Turn, place: Place, from: From) {
-        let (partition, key) = place;
-        if self.crew.works_on(key) {
-            return;
-        }
-        // Without a hold the partition is on its way to somebody else, or was for a moment.
-        let Some(hold) = self.shared.leases.hold(partition) else {
-            return self.again(place);
-        };
-        self.set_phase(place, Phase::UnderWay);
-        let job = Job {
-            shared: Arc::clone(&self.shared),
-            hold,
-            partition,
-            from,
-            ended: CancellationToken::new(),
-        };
-        self.crew.start(turn, place, job);
-    }
-
-    fn job_ended(&mut self, ended: Ended) {
-        let Ended {
-            turn,
-            place,
-            outcome,
-        } = ended;
-        let Some(partition) = self.partitions.get_mut(&place.0) else {
-            return;
-        };
-        match outcome {
-            Ok(Outcome::Ended) => drop(partition.open.remove(&place.1)),
-            Ok(Outcome::Waits { until, known }) => match partition.waits(place.1, until, known) {
-                Change::Waits(until) => drop(self.timers.insert((until, place))),
-                Change::Ready => self.backlog.push(turn, place),
-                Change::Nothing | Change::Ended => {}
-            },
-            Ok(Outcome::Again | Outcome::Left) => self.again(place),
-            Err(error) => {
-                // It would break down again: the run is ended instead.
-                tracing::error!(%error, "A run's job broke down");
-                if let Some(open) = self.open(place) {
-                    let from = From::Broken(open.first);
-                    self.start(turn, place, from);
-                }
-            }
-        }
-    }
-
-    /// The run is tried again in a moment.
-    fn again(&mut self, place: Place) {
-        let until = self.shared.clock.now() + AGAIN;
-        self.set_phase(place, Phase::Waiting(until));
-        self.timers.insert((until, place));
-    }
-
-    fn open(&self, (partition, key): Place) -> Option<&Open> {
-        self.partitions.get(&partition)?.open.get(&key)
-    }
-
-    fn set_phase(&mut self, (partition, key): Place, phase: Phase) {
-        let partition = self.partitions.get_mut(&partition);
-        if let Some(open) = partition.and_then(|partition| partition.open.get_mut(&key)) {
-            open.phase = phase;
         }
     }
 

@@ -3,7 +3,10 @@
 use chrono::{DateTime, Utc};
 use domain::run::{End, NotARun, Run};
 use event_log::{Commit, Expected, Write};
-use schemas::run::{Failed, Started, StepFailed, StepStarted, StepSucceeded, Succeeded, Waiting};
+use schemas::run::{
+    Failed, Started, StepFailed, StepStarted, StepSucceeded, Succeeded, Waiting, Way,
+};
+use schemas::workflow::Triggered;
 use schemas::{Context, Event, EventId, NewEvent, Recorded, StepId, StreamId, Traceparent};
 use serde_json::Value;
 use uuid::Uuid;
@@ -15,6 +18,8 @@ pub(super) struct Draft {
     /// The sequence of its last event in the log.
     pub(super) sequence: u64,
     events: Vec<NewEvent>,
+    /// What stands in the same commit beside the run's own events.
+    beside: Vec<Write>,
     context: Context,
 }
 
@@ -28,7 +33,30 @@ impl Draft {
             run,
             sequence: last.sequence,
             events: Vec::new(),
+            beside: Vec::new(),
             context: Context::caused_by(last),
+        })
+    }
+
+    /// As much of a run as can be told from one event that opened it.
+    pub(super) fn opened_by(opening: &Recorded) -> Result<Self, NotARun> {
+        let run = match &opening.event {
+            Event::WorkflowTriggered(triggered) => Run::triggered(triggered),
+            Event::RunRetried(retried) => Run::triggered(&Triggered {
+                run_id: retried.run_id.clone(),
+                workflow_id: retried.workflow_id.clone(),
+                workflow_version: 0,
+                trigger_payload: serde_json::Map::new(),
+            }),
+            _ => return Err(NotARun::NoTrigger),
+        };
+        Ok(Self {
+            stream: opening.stream.clone(),
+            run,
+            sequence: opening.sequence,
+            events: Vec::new(),
+            beside: Vec::new(),
+            context: Context::caused_by(opening),
         })
     }
 
@@ -52,30 +80,62 @@ impl Draft {
     /// Decides an event. Each is the cause of the next.
     pub(super) fn push(&mut self, event: Event, now: DateTime<Utc>) {
         self.run.apply(&event, now);
+        let event = self.new_event(event, now);
+        self.events.push(event);
+    }
+
+    fn new_event(&mut self, event: Event, now: DateTime<Utc>) -> NewEvent {
         let id = EventId(Uuid::now_v7());
-        self.events.push(NewEvent {
+        let new = NewEvent {
             id,
             time: now,
             event,
             context: self.context.clone(),
             receipt: None,
-        });
+        };
         self.context.causation_id = Some(id.to_string());
+        new
     }
 
-    /// The events as one commit behind what is known of the run.
+    /// Decides an event of another aggregate.
+    pub(super) fn push_beside(
+        &mut self,
+        stream: StreamId,
+        expected: Expected,
+        event: Event,
+        now: DateTime<Utc>,
+    ) {
+        let events = vec![self.new_event(event, now)];
+        self.beside.push(Write {
+            stream,
+            expected,
+            events,
+        });
+    }
+
+    /// Whether the commit writes to this aggregate already.
+    pub(super) fn touches(&self, stream: &StreamId) -> bool {
+        self.beside.iter().any(|write| write.stream == *stream)
+    }
+
+    /// The events as one commit behind what is known of the run. The run's own come last, so that
+    /// the commit's position is the run's.
     pub(super) fn commit(&self) -> Commit {
-        Commit::from(Write {
+        let own = Write {
             stream: self.stream.clone(),
             expected: Expected::At(self.sequence),
             events: self.events.clone(),
-        })
+        };
+        let mut writes = self.beside.clone();
+        writes.push(own);
+        Commit { writes }
     }
 
     /// The commit is in the log, up to this sequence.
     pub(super) fn appended(&mut self, sequence: u64) {
         self.sequence = sequence;
         self.events.clear();
+        self.beside.clear();
     }
 
     pub(super) fn started(&mut self, now: DateTime<Utc>) {
@@ -111,7 +171,7 @@ impl Draft {
         &mut self,
         step: &StepId,
         attempt: u32,
-        output: Value,
+        (way, output): (Way, Value),
         now: DateTime<Utc>,
     ) {
         let (run_id, workflow_id) = self.ids();
@@ -120,6 +180,7 @@ impl Draft {
             workflow_id,
             step_id: step.clone(),
             attempt,
+            way,
             output,
         };
         self.push(Event::RunStepSucceeded(event), now);

@@ -38,7 +38,7 @@ pub(super) struct Partition {
 /// A run that has not ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Open {
-    /// The sequence of its trigger.
+    /// The sequence of the event that opened it: its trigger, or that it was retried.
     pub(super) first: u64,
     /// The last of its events that is known here.
     pub(super) known: u64,
@@ -76,7 +76,7 @@ impl Partition {
     pub(super) fn fold(&mut self, key: RunKey, recorded: &Recorded) -> Change {
         let sequence = recorded.sequence;
         match &recorded.event {
-            Event::WorkflowTriggered(_) => {
+            Event::WorkflowTriggered(_) | Event::RunRetried(_) => {
                 let open = Open {
                     first: sequence,
                     known: sequence,
@@ -100,6 +100,20 @@ impl Partition {
                 // Known from the job that wrote it, or of a run that has ended.
                 _ => Change::Nothing,
             },
+        }
+    }
+
+    /// A job has ended and its run with it, up to `known`; unless the run was retried since.
+    pub(super) fn ended(&mut self, key: RunKey, known: u64) -> Change {
+        match self.open.get_mut(&key) {
+            Some(open) if open.known > known => {
+                open.phase = Phase::Ready;
+                Change::Ready
+            }
+            _ => {
+                self.open.remove(&key);
+                Change::Ended
+            }
         }
     }
 

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use domain::run::End;
+use domain::run::{End, NotARun};
 use event_log::{EventLog, ReadError};
 use schemas::{Log, Recorded};
 use service::Clock;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::conduct::Conduct;
@@ -37,13 +38,15 @@ pub(super) struct Job {
     pub(super) from: From,
     /// The run has ended by another's hand.
     pub(super) ended: CancellationToken,
+    /// The last event of the run that is known to have come, whoever wrote it.
+    pub(super) news: watch::Receiver<u64>,
 }
 
 /// Where a run begins.
 pub(super) enum From {
     /// Its trigger, which is all there is of it yet as far as anyone knows.
     Trigger(Box<Recorded>),
-    /// Its trigger's place in the log.
+    /// The place in the log of the event that opened it: its trigger, or that it was retried.
     Place(u64),
     /// As before; the run is to be ended because its last job broke down.
     Broken(u64),
@@ -52,8 +55,8 @@ pub(super) enum From {
 /// How far a job has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// The run has ended.
-    Ended,
+    /// The run has ended; `known` is the last of its events that the job has seen.
+    Ended { known: u64 },
     /// The run goes on at a time; `known` is its last event's sequence.
     Waits { until: DateTime<Utc>, known: u64 },
     /// The log could not be read, or others keep writing to the run: try again soon.
@@ -64,6 +67,9 @@ pub(super) enum Outcome {
 
 /// Why a job ends before its run does.
 pub(super) struct Stop(pub(super) Outcome);
+
+/// Of what is no run, or cannot be read, nothing more will come.
+const NEVER: Outcome = Outcome::Ended { known: u64::MAX };
 
 impl Job {
     pub(super) async fn run(self) -> Outcome {
@@ -79,44 +85,44 @@ impl Job {
     async fn load(&self) -> Result<Draft, Stop> {
         match &self.from {
             From::Trigger(trigger) => draft(std::slice::from_ref(&**trigger)),
-            From::Place(first) => self.load_from(&self.trigger_at(*first).await?).await,
+            From::Place(first) => self.load_from(&self.opening_at(*first).await?).await,
             From::Broken(first) => {
-                let trigger = self.trigger_at(*first).await?;
+                let opening = self.opening_at(*first).await?;
                 let reason = "the run met an internal error";
-                self.give_up(&trigger, reason).await
+                self.give_up(&opening, reason).await
             }
         }
     }
 
-    async fn trigger_at(&self, first: u64) -> Result<Recorded, Stop> {
+    async fn opening_at(&self, first: u64) -> Result<Recorded, Stop> {
         match self.shared.log.get(Log::Events, first).await {
-            Ok(Some(trigger)) => Ok(trigger),
-            Ok(None) => Err(Stop(Outcome::Ended)),
+            Ok(Some(opening)) => Ok(opening),
+            Ok(None) => Err(Stop(NEVER)),
             Err(ReadError::Unavailable(_)) => Err(Stop(Outcome::Again)),
             Err(error) => {
-                tracing::error!(sequence = first, %error, "A run's trigger cannot be read");
-                Err(Stop(Outcome::Ended))
+                tracing::error!(sequence = first, %error, "A run's beginning cannot be read");
+                Err(Stop(NEVER))
             }
         }
     }
 
-    async fn load_from(&self, trigger: &Recorded) -> Result<Draft, Stop> {
-        match self.shared.log.load(&trigger.stream).await {
+    async fn load_from(&self, opening: &Recorded) -> Result<Draft, Stop> {
+        match self.shared.log.load(&opening.stream).await {
             Ok(events) => draft(&events),
             Err(ReadError::Unavailable(_)) => Err(Stop(Outcome::Again)),
-            Err(error) => self.give_up(trigger, &error.to_string()).await,
+            Err(error) => self.give_up(opening, &error.to_string()).await,
         }
     }
 
-    /// Ends a run whose events cannot be used, by its trigger alone.
-    async fn give_up(&self, trigger: &Recorded, reason: &str) -> Result<Draft, Stop> {
-        let last = match self.shared.log.last(&trigger.stream).await {
+    /// Ends a run whose events cannot be used, by the one that opened it.
+    async fn give_up(&self, opening: &Recorded, reason: &str) -> Result<Draft, Stop> {
+        let last = match self.shared.log.last(&opening.stream).await {
             Ok(Some(last)) => last.sequence,
             Err(ReadError::Undecodable { sequence, .. }) => sequence,
             Ok(None) | Err(ReadError::Unavailable(_)) => return Err(Stop(Outcome::Again)),
         };
-        tracing::error!(run = trigger.stream.id, reason, "A run is given up");
-        let mut draft = draft(std::slice::from_ref(trigger))?;
+        tracing::error!(run = opening.stream.id, reason, "A run is given up");
+        let mut draft = Draft::opened_by(opening).map_err(|error| no_run(opening, error))?;
         draft.sequence = last;
         draft.ended(End::Failed(reason.to_owned()), self.shared.clock.now());
         Ok(draft)
@@ -124,7 +130,9 @@ impl Job {
 
     async fn carry_on(&self, mut draft: Draft) -> Result<Outcome, Stop> {
         if draft.run.state.is_end() && draft.is_empty() {
-            return Ok(Outcome::Ended);
+            return Ok(Outcome::Ended {
+                known: draft.sequence,
+            });
         }
         let program = self.program(&mut draft).await?;
         let mut conduct = Conduct::new(self, draft, program);
@@ -156,9 +164,14 @@ impl Job {
 }
 
 pub(super) fn draft(events: &[Recorded]) -> Result<Draft, Stop> {
-    Draft::from_events(events).map_err(|error| {
-        let run = events.first().map(|event| event.stream.id.as_str());
-        tracing::error!(run, %error, "What looked like a run is none");
-        Stop(Outcome::Ended)
+    Draft::from_events(events).map_err(|error| match events.first() {
+        Some(first) => no_run(first, error),
+        None => Stop(NEVER),
     })
+}
+
+fn no_run(first: &Recorded, error: NotARun) -> Stop {
+    let run = first.stream.id.as_str();
+    tracing::error!(run, %error, "What looked like a run is none");
+    Stop(NEVER)
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use domain::run::Graph;
-use domain::template::{self, Tree};
+use domain::template::{self, Test, Tree, Within};
 use schemas::StepId;
 use schemas::workflow::{Action, Definition, Http, Notify, Status};
 use serde_json::Value;
@@ -23,6 +23,14 @@ pub(super) enum Templates {
     Http(HttpTemplates),
     /// A NOTIFY step's data.
     Notify(Tree),
+    Condition(Test),
+    Record(RecordTemplates),
+}
+
+#[derive(Debug)]
+pub(super) struct RecordTemplates {
+    pub(super) id: Option<Tree>,
+    pub(super) data: Tree,
 }
 
 #[derive(Debug)]
@@ -76,7 +84,7 @@ fn read(action: &Action, secrets: &mut BTreeSet<String>) -> Result<Templates, te
         Ok(tree)
     };
     Ok(match action {
-        Action::Trigger => Templates::None,
+        Action::Trigger(_) | Action::Delay(_) | Action::WaitForEvent(_) => Templates::None,
         Action::Http(Http {
             url, headers, body, ..
         }) => {
@@ -90,6 +98,18 @@ fn read(action: &Action, secrets: &mut BTreeSet<String>) -> Result<Templates, te
         }
         Action::Notify(Notify { data, .. }) => {
             Templates::Notify(tree(&Value::Object(data.clone()), "data")?)
+        }
+        Action::Condition(condition) => {
+            let test = Test::parse(&condition.test, Within::Run);
+            Templates::Condition(test.map_err(|error| error.at("if"))?)
+        }
+        Action::Record(record) => {
+            let id = record.record_id.as_ref();
+            let id = id.map(|id| tree(&Value::from(id.as_str()), "recordId"));
+            Templates::Record(RecordTemplates {
+                id: id.transpose()?,
+                data: tree(&Value::Object(record.data.clone()), "data")?,
+            })
         }
     })
 }

@@ -5,6 +5,8 @@
     reason = "tests fail by panicking"
 )]
 
+mod again;
+mod branches;
 mod ending;
 mod faults;
 mod load;

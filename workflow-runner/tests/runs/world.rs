@@ -333,6 +333,7 @@ fn commit(stream: &StreamId, seen: Option<u64>, event: Event) -> Commit {
             correlation_id: Some("request-1".to_owned()),
             causation_id: Some("request-1".to_owned()),
             traceparent: Some(trace),
+            hops: 0,
         },
         receipt: None,
     };
@@ -351,6 +352,9 @@ pub(crate) fn workflow(steps: &[Value]) -> Value {
         .collect();
     let ids: Vec<Value> = steps.iter().map(|step| step["id"].clone()).collect();
     for (step, next) in steps.iter_mut().zip(ids.into_iter().skip(1)) {
+        if step["type"] == "CONDITION" {
+            continue;
+        }
         step.entry("next")
             .or_insert_with(|| Value::Array(vec![next]));
     }

@@ -1,7 +1,11 @@
 //! Definitions and events in few words.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use schemas::workflow::{Action, Definition, Http, Join, Notify, Retry, Status, Step, Triggered};
+use schemas::run::Way;
+use schemas::workflow::{
+    Action, Condition, Definition, Delay, Http, Join, Notify, Retry, Status, Step, Trigger,
+    Triggered, WaitForEvent,
+};
 use schemas::{Event, RunId, StepId, WorkflowId, run};
 use serde_json::{Map, Value};
 
@@ -22,7 +26,7 @@ pub(super) fn retry(max_attempts: u32) -> Retry {
 }
 
 pub(super) fn trigger(next: &[&str]) -> Step {
-    step("start", Action::Trigger, next)
+    step("start", Action::Trigger(Trigger::default()), next)
 }
 
 pub(super) fn http(id: &str, next: &[&str]) -> Step {
@@ -46,11 +50,38 @@ pub(super) fn notify(id: &str, next: &[&str]) -> Step {
     step(id, Action::Notify(notify), next)
 }
 
+fn ids_of(ids: &[&str]) -> Vec<StepId> {
+    ids.iter().map(|id| StepId::from(*id)).collect()
+}
+
+pub(super) fn condition(id: &str, then: &[&str], otherwise: &[&str]) -> Step {
+    let condition = Condition {
+        test: "trigger.hot".to_owned(),
+        then: ids_of(then),
+        otherwise: ids_of(otherwise),
+    };
+    step(id, Action::Condition(condition), &[])
+}
+
+pub(super) fn delay(id: &str, seconds: f64, next: &[&str]) -> Step {
+    step(id, Action::Delay(Delay { seconds }), next)
+}
+
+pub(super) fn wait(id: &str, timeout: Option<f64>, next: &[&str], on_timeout: &[&str]) -> Step {
+    let wait = WaitForEvent {
+        event: "lead.updated".to_owned(),
+        matching: None,
+        timeout_seconds: timeout,
+        on_timeout: ids_of(on_timeout),
+    };
+    step(id, Action::WaitForEvent(wait), next)
+}
+
 fn step(id: &str, action: Action, next: &[&str]) -> Step {
     Step {
         id: StepId::from(id),
         action,
-        next: next.iter().map(|id| StepId::from(*id)).collect(),
+        next: ids_of(next),
         join: Join::Any,
     }
 }
@@ -150,6 +181,10 @@ pub(super) fn begun(step: &str, attempt: u32) -> Event {
 }
 
 pub(super) fn succeeded(step: &str, attempt: u32) -> Event {
+    went(step, attempt, Way::Next)
+}
+
+pub(super) fn went(step: &str, attempt: u32, way: Way) -> Event {
     let (run_id, workflow_id) = ids();
     let step_id = StepId::from(step);
     let output = Value::from(attempt);
@@ -158,6 +193,7 @@ pub(super) fn succeeded(step: &str, attempt: u32) -> Event {
         workflow_id,
         step_id,
         attempt,
+        way,
         output,
     })
 }

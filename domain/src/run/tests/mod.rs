@@ -1,3 +1,4 @@
+mod branches;
 mod examples;
 mod given;
 mod properties;

@@ -4,14 +4,15 @@ use std::collections::HashMap;
 
 use chrono::TimeDelta;
 use proptest::prelude::*;
-use schemas::workflow::{Join, Step};
+use schemas::run::Way;
+use schemas::workflow::{Action, Join, Step};
 use schemas::{Event, StepId};
 
 use super::given::{
-    History, TIMEOUT_SECONDS, at, begun, ended, failed, graph, http, started, succeeded, trigger,
-    waits,
+    History, TIMEOUT_SECONDS, at, begun, condition, delay, ended, failed, graph, http, started,
+    succeeded, trigger, wait, waits, went,
 };
-use crate::run::{End, Graph, Next, Run, State, next, retry_at};
+use crate::run::{End, Graph, Next, Reached, Run, State, StepState, Ways, next, retry_at};
 
 /// How an attempt goes: it succeeds, fails, or its outcome is lost with the process.
 #[derive(Clone, Copy, Debug)]
@@ -38,16 +39,20 @@ fn outcomes() -> impl Strategy<Value = Vec<Outcome>> {
 fn graphs() -> impl Strategy<Value = Graph> {
     let ways = prop::collection::vec(prop::collection::vec(0_usize..9, 0..4), 1..9);
     let joins = prop::collection::vec(any::<bool>(), 9);
-    (ways, joins).prop_map(|(ways, joins)| {
+    let kinds = prop::collection::vec(0_u8..8, 9);
+    (ways, joins, kinds).prop_map(|(ways, joins, kinds)| {
         let name = |place: usize| format!("s{place}");
         let steps = ways.iter().enumerate().map(|(place, targets)| {
             let next: Vec<String> = targets.iter().copied().map(name).collect();
             let next: Vec<&str> = next.iter().map(String::as_str).collect();
             let id = name(place);
-            let mut step: Step = if place == 0 {
-                trigger(&next)
-            } else {
-                http(&id, &next)
+            let (first, rest) = next.split_at(next.len() / 2);
+            let mut step: Step = match (place, kinds[place]) {
+                (0, _) => trigger(&next),
+                (_, 0) => condition(&id, first, rest),
+                (_, 1) => delay(&id, 30.0, &next),
+                (_, 2) => wait(&id, Some(40.0), first, rest),
+                _ => http(&id, &next),
             };
             step.id = StepId::new(id);
             step.join = if joins[place] { Join::All } else { Join::Any };
@@ -74,12 +79,30 @@ fn play(graph: &Graph, outcomes: &[Outcome]) -> History {
                 }
                 now = work.wake_at();
             }
+            Next::Work(work) if !work.over.is_empty() => {
+                for (attempt, way) in &work.over {
+                    history.push(went(attempt.step.id.as_str(), attempt.number, *way), now);
+                }
+            }
             Next::Work(work) => {
                 let begin = work.begin.iter();
                 begin.for_each(|b| history.push(begun(b.step.id.as_str(), b.number), now));
                 let under_way = work.open.iter().chain(&work.begin);
                 for attempt in under_way {
                     let id = attempt.step.id.as_str();
+                    match attempt.step.action {
+                        Action::Condition(_) => {
+                            let way = if now.timestamp() % 2 == 0 {
+                                Way::Then
+                            } else {
+                                Way::Else
+                            };
+                            history.push(went(id, attempt.number, way), now);
+                            continue;
+                        }
+                        Action::Delay(_) | Action::WaitForEvent(_) => continue,
+                        _ => {}
+                    }
                     let retry = super::given::retry(3);
                     now += TimeDelta::milliseconds(10);
                     match outcomes.next().unwrap_or(Outcome::Succeeds) {
@@ -147,15 +170,22 @@ proptest! {
     #[test]
     fn a_step_begins_only_behind_a_success(graph in graphs(), outcomes in outcomes()) {
         let history = play(&graph, &outcomes);
-        let mut done: Vec<&StepId> = Vec::new();
+        let mut done: Vec<(&StepId, Way)> = Vec::new();
         for (event, _) in &history.events {
             match event {
                 Event::RunStepStarted(event) if event.step_id.as_str() != "s0" => {
                     let steps = &graph.definition().steps;
-                    let led_to = |step: &&Step| step.next.contains(&event.step_id);
-                    prop_assert!(steps.iter().filter(led_to).any(|step| done.contains(&&step.id)));
+                    let led_to = |way: &Way, ids: &&[StepId]| {
+                        ids.contains(&event.step_id).then_some(*way)
+                    };
+                    let behind = steps.iter().any(|step| {
+                        let ways = step.ways();
+                        let mut ways = ways.iter().filter_map(|(way, ids)| led_to(way, ids));
+                        ways.any(|way| done.contains(&(&step.id, way)))
+                    });
+                    prop_assert!(behind);
                 }
-                Event::RunStepSucceeded(event) => done.push(&event.step_id),
+                Event::RunStepSucceeded(event) => done.push((&event.step_id, event.way)),
                 _ => {}
             }
         }
@@ -167,8 +197,39 @@ proptest! {
         let succeeded = history.run.state == State::Succeeded;
         let steps = &graph.definition().steps;
         for step in steps.iter().filter(|step| succeeded && history.run.steps.contains_key(&step.id)) {
-            for follower in step.next.iter().filter(|id| steps.iter().any(|s| s.id == **id)) {
+            let StepState::Succeeded(taken) = history.run.steps[&step.id].state else {
+                panic!("a step of a run that succeeded has not");
+            };
+            let ways = step.ways();
+            let taken = ways.iter().filter(|(way, _)| *way == taken);
+            for follower in taken.flat_map(|(_, ids)| ids.iter()).filter(|id| steps.iter().any(|s| s.id == **id)) {
                 prop_assert!(history.run.steps.contains_key(follower), "{} never ran", follower);
+            }
+        }
+    }
+
+    /// What is said to be skipped on the way never runs, and in the end nothing else is left out.
+    #[test]
+    fn what_is_skipped_never_runs(graph in graphs(), outcomes in outcomes()) {
+        let history = play(&graph, &outcomes);
+        let steps = &graph.definition().steps;
+        let ways: Vec<_> = steps.iter().map(|step| (&step.id, step.ways())).collect();
+        let ways = Ways::new(&ways);
+        let Some((Event::WorkflowTriggered(triggered), _)) = history.events.first() else {
+            panic!("no trigger");
+        };
+        let mut run = Run::triggered(triggered);
+        for (event, at) in &history.events[1..] {
+            run.apply(event, *at);
+            let reached: Vec<Reached> = steps.iter().map(|step| {
+                match run.steps.get(&step.id).map(|step| step.state) {
+                    None => Reached::Untouched,
+                    Some(StepState::Succeeded(way)) => Reached::Left(way),
+                    Some(_) => Reached::UnderWay,
+                }
+            }).collect();
+            for place in ways.skipped(&reached) {
+                prop_assert!(!history.run.steps.contains_key(&steps[place].id));
             }
         }
     }

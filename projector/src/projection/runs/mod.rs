@@ -41,8 +41,12 @@ impl Projection for Runs {
         events: &'a [&'a Recorded],
     ) -> BoxFuture<'a, Result<(), ApplyError>> {
         Box::pin(async move {
-            self.outlines.prepare(rows, events).await?;
             let mut folded = rows::read(rows, &begun_before(events)).await?;
+            self.outlines.prepare(rows, events, &folded).await?;
+            for ((org, _), run) in folded.iter_mut().filter(|(_, run)| run.branches()) {
+                let version = run.workflow_version;
+                run.plan = self.outlines.get(org, &run.workflow_id, version).cloned();
+            }
             self.fold(&mut folded, events)?;
             rows::write(rows, &folded).await?;
             count(&folded).write(rows).await?;
@@ -59,10 +63,10 @@ impl Runs {
                 (Entry::Vacant(place), Event::WorkflowTriggered(triggered)) => {
                     let workflow = triggered.workflow_id.as_str();
                     let (org, version) = (recorded.stream.org.as_str(), triggered.workflow_version);
-                    let steps = self.outlines.get(org, workflow, version).ok_or_else(|| {
+                    let plan = self.outlines.get(org, workflow, version).ok_or_else(|| {
                         refused("the definition that the run follows is not known")
                     })?;
-                    place.insert(Run::triggered(triggered, recorded.time, steps));
+                    place.insert(Run::triggered(triggered, recorded.time, plan));
                 }
                 (Entry::Occupied(_), Event::WorkflowTriggered(_)) => {
                     return Err(refused("the run was triggered before"));

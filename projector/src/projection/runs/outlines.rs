@@ -3,12 +3,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use schemas::workflow::{Action, Saved};
-use schemas::{Event, Recorded};
+use domain::run::Ways;
+use schemas::run::Way;
+use schemas::workflow::Saved;
+use schemas::{Event, Recorded, StepId};
+use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use sqlx::postgres::PgBindIterExt as _;
 
-use super::run::Outline;
+use super::rows::Folded;
+use super::run::{Outline, Plan};
 use crate::projection::ApplyError;
 
 /// Definitions held in memory at most.
@@ -17,17 +21,29 @@ const HELD: usize = 10_000;
 /// Organization, workflow and version.
 type Key = (String, String, u32);
 
+/// A step as it is kept.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    #[serde(flatten)]
+    outline: Outline,
+    /// Where its ways lead; absent where it was kept before steps could branch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    ways: Vec<(Way, Vec<StepId>)>,
+}
+
 /// The definitions that were used lately. A version never changes, so that what is held here is
 /// right whatever becomes of the transaction it was read in.
 #[derive(Default)]
-pub(super) struct Outlines(HashMap<Key, Arc<[Outline]>>);
+pub(super) struct Outlines(HashMap<Key, Arc<Plan>>);
 
 impl Outlines {
-    /// Writes the definitions that `events` save, and reads those that their triggers need.
+    /// Writes the definitions that `events` save, and reads those that their triggers and the
+    /// runs of rows need.
     pub(super) async fn prepare(
         &mut self,
         rows: &mut PgConnection,
         events: &[&Recorded],
+        folded: &Folded<'_>,
     ) -> Result<(), ApplyError> {
         if self.0.len() > HELD {
             self.0.clear();
@@ -35,27 +51,30 @@ impl Outlines {
         let mut saved = HashMap::new();
         for recorded in events {
             if let Event::WorkflowSaved(event) = &recorded.event {
-                let outline: Arc<[Outline]> = outline(event).into();
                 let id = event.workflow_id.to_string();
-                saved.insert(
-                    (recorded.stream.org.to_string(), id, event.version),
-                    outline,
-                );
+                let key = (recorded.stream.org.to_string(), id, event.version);
+                saved.insert(key, kept(event));
             }
         }
         write(rows, &saved).await?;
-        self.0.extend(saved);
+        let saved = saved.into_iter();
+        self.0.extend(saved.map(|(key, kept)| (key, plan(kept))));
 
-        let mut missing: Vec<Key> = events
-            .iter()
-            .filter_map(|recorded| match &recorded.event {
-                Event::WorkflowTriggered(triggered) => Some((
-                    recorded.stream.org.to_string(),
-                    triggered.workflow_id.to_string(),
-                    triggered.workflow_version,
-                )),
-                _ => None,
-            })
+        let triggered = events.iter().filter_map(|recorded| match &recorded.event {
+            Event::WorkflowTriggered(triggered) => Some((
+                recorded.stream.org.to_string(),
+                triggered.workflow_id.to_string(),
+                triggered.workflow_version,
+            )),
+            _ => None,
+        });
+        let branching = folded.iter().filter(|(_, run)| run.branches());
+        let branching = branching.map(|((org, _), run)| {
+            let workflow = run.workflow_id.clone();
+            ((*org).to_owned(), workflow, run.workflow_version)
+        });
+        let mut missing: Vec<Key> = triggered
+            .chain(branching)
             .filter(|key| !self.0.contains_key(key))
             .collect();
         missing.sort_unstable();
@@ -65,37 +84,51 @@ impl Outlines {
     }
 
     /// The steps of a definition.
-    pub(super) fn get(&self, org: &str, workflow: &str, version: u32) -> Option<&[Outline]> {
-        let key = (org.to_owned(), workflow.to_owned(), version);
-        self.0.get(&key).map(|outline| &**outline)
+    pub(super) fn get(&self, org: &str, workflow: &str, version: u32) -> Option<&Arc<Plan>> {
+        self.0
+            .get(&(org.to_owned(), workflow.to_owned(), version))
     }
 }
 
-fn outline(saved: &Saved) -> Vec<Outline> {
-    let steps = saved.definition.steps.iter().map(|step| {
-        let kind = match step.action {
-            Action::Trigger => "TRIGGER",
-            Action::Http(_) => "HTTP",
-            Action::Notify(_) => "NOTIFY",
-        };
-        Outline {
+fn kept(saved: &Saved) -> Vec<Kept> {
+    let steps = saved.definition.steps.iter().map(|step| Kept {
+        outline: Outline {
             id: step.id.clone(),
-            kind: kind.to_owned(),
-        }
+            kind: step.action.kind().to_owned(),
+        },
+        ways: step
+            .ways()
+            .into_iter()
+            .map(|(way, steps)| (way, steps.to_vec()))
+            .collect(),
     });
     steps.collect()
 }
 
+fn plan(kept: Vec<Kept>) -> Arc<Plan> {
+    let branches = kept.iter().any(|step| step.outline.branches());
+    let ways = branches.then(|| {
+        let steps = kept.iter().map(|step| {
+            let ways = step.ways.iter();
+            let ways = ways.map(|(way, steps)| (*way, steps.as_slice()));
+            (&step.outline.id, ways.collect())
+        });
+        Ways::new(&steps.collect::<Vec<_>>())
+    });
+    let steps = kept.into_iter().map(|step| step.outline).collect();
+    Arc::new(Plan { steps, ways })
+}
+
 async fn write(
     rows: &mut PgConnection,
-    saved: &HashMap<Key, Arc<[Outline]>>,
+    saved: &HashMap<Key, Vec<Kept>>,
 ) -> Result<(), ApplyError> {
     if saved.is_empty() {
         return Ok(());
     }
     let steps: Result<Vec<String>, _> = saved
         .values()
-        .map(|outline| serde_json::to_string(&**outline))
+        .map(|steps| serde_json::to_string(steps))
         .collect();
     let steps = steps.map_err(|error| ApplyError::Refused(error.to_string()))?;
     sqlx::query!(
@@ -119,7 +152,7 @@ async fn write(
 async fn read(
     rows: &mut PgConnection,
     wanted: &[Key],
-) -> Result<HashMap<Key, Arc<[Outline]>>, ApplyError> {
+) -> Result<HashMap<Key, Arc<Plan>>, ApplyError> {
     if wanted.is_empty() {
         return Ok(HashMap::new());
     }
@@ -139,9 +172,9 @@ async fn read(
     .await?;
     let outlines = found.into_iter().map(|row| {
         let unreadable = |_| ApplyError::Refused("a workflow's outline cannot be read".to_owned());
-        let steps: Vec<Outline> = serde_json::from_str(&row.steps).map_err(unreadable)?;
+        let steps: Vec<Kept> = serde_json::from_str(&row.steps).map_err(unreadable)?;
         let version = u32::try_from(row.version).unwrap_or(u32::MAX);
-        Ok(((row.org_id, row.workflow_id, version), steps.into()))
+        Ok(((row.org_id, row.workflow_id, version), plan(steps)))
     });
     outlines.collect()
 }

@@ -28,8 +28,8 @@ pub(super) async fn read<'a>(
         return Ok(Folded::new());
     }
     let found = sqlx::query!(
-        r#"SELECT wanted.place AS "place!", r.workflow_id, r.state, r.started_at, r.ended_at,
-                  r.error, r.steps::text AS "steps!"
+        r#"SELECT wanted.place AS "place!", r.workflow_id, r.workflow_version, r.state, r.started_at,
+                  r.ended_at, r.error, r.steps::text AS "steps!"
            FROM UNNEST($1::text[], $2::text[]) WITH ORDINALITY AS wanted (org_id, run_id, place)
            JOIN runs r USING (org_id, run_id)"#,
         wanted.iter().map(|(org, _)| *org).bind_iter() as _,
@@ -43,6 +43,8 @@ pub(super) async fn read<'a>(
         let state = State::named(&row.state).ok_or_else(unreadable)?;
         let run = Run {
             workflow_id: row.workflow_id,
+            workflow_version: u32::try_from(row.workflow_version).map_err(|_| unreadable())?,
+            plan: None,
             origin: None,
             before: Some(state),
             state,

@@ -1,6 +1,10 @@
 //! One run, folded from its events.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
+use domain::run::{Reached, Ways};
+use schemas::run::Way;
 use schemas::workflow::Triggered;
 use schemas::{Event, StepId};
 use serde::{Deserialize, Serialize};
@@ -17,7 +21,7 @@ pub(super) enum State {
     Succeeded,
     Failed,
     Cancelled,
-    /// Of a step that the run ended without.
+    /// Of a step that no way leads to any more, or that the run ended without.
     Skipped,
 }
 
@@ -42,12 +46,32 @@ impl State {
     }
 }
 
-/// A step of the definition that a run follows.
+/// The name and type of a step.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Outline {
     pub(super) id: StepId,
     #[serde(rename = "type")]
     pub(super) kind: String,
+}
+
+impl Outline {
+    /// Whether the step may leave some of its ways aside.
+    pub(super) fn branches(&self) -> bool {
+        matches!(self.kind.as_str(), "CONDITION" | "WAIT_FOR_EVENT")
+    }
+
+    /// Whether an attempt does nothing but wait.
+    fn waits(&self) -> bool {
+        matches!(self.kind.as_str(), "DELAY" | "WAIT_FOR_EVENT")
+    }
+}
+
+/// The definition that a run follows, as far as its reads go.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) steps: Vec<Outline>,
+    /// The ways between them, where some step may leave a way aside.
+    pub(super) ways: Option<Ways>,
 }
 
 /// A step as the API shows it.
@@ -60,6 +84,14 @@ pub(super) struct Step {
     // Carried as text: they may be large, and nothing here looks into them.
     input: Option<Box<RawValue>>,
     output: Option<Box<RawValue>>,
+    /// Which way the run went on from it, where that was not `next`.
+    #[serde(default, skip_serializing_if = "is_next")]
+    way: Way,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_next(way: &Way) -> bool {
+    *way == Way::Next
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -82,6 +114,9 @@ pub(super) struct Origin<'a> {
 #[derive(Debug)]
 pub(super) struct Run<'a> {
     pub(super) workflow_id: String,
+    pub(super) workflow_version: u32,
+    /// What it follows; of a run from before the batch only where steps may be skipped.
+    pub(super) plan: Option<Arc<Plan>>,
     /// Set where the batch holds the run's trigger, so that its row has yet to be made.
     pub(super) origin: Option<Origin<'a>>,
     /// The state before the batch, where there was one.
@@ -98,17 +133,20 @@ impl<'a> Run<'a> {
     pub(super) fn triggered(
         triggered: &'a Triggered,
         at: DateTime<Utc>,
-        steps: &[Outline],
+        plan: &Arc<Plan>,
     ) -> Self {
-        let steps = steps.iter().map(|outline| Step {
+        let steps = plan.steps.iter().map(|outline| Step {
             outline: outline.clone(),
             state: State::Queued,
             attempts: Vec::new(),
             input: None,
             output: None,
+            way: Way::Next,
         });
         Self {
             workflow_id: triggered.workflow_id.to_string(),
+            workflow_version: triggered.workflow_version,
+            plan: Some(Arc::clone(plan)),
             origin: Some(Origin { triggered, at }),
             before: None,
             state: State::Queued,
@@ -121,9 +159,12 @@ impl<'a> Run<'a> {
 
     /// Folds an event that happened at `at`; says what is wrong where it does not fit. What
     /// comes after the run's end, such as the outcome of an attempt that was under way, changes
-    /// nothing.
+    /// nothing, unless the run is retried.
     pub(super) fn fold(&mut self, event: &Event, at: DateTime<Utc>) -> Result<(), String> {
         if self.ended_at.is_some() {
+            if let (Event::RunRetried(_), State::Failed | State::Cancelled) = (event, self.state) {
+                self.begin_again();
+            }
             return Ok(());
         }
         match event {
@@ -134,15 +175,21 @@ impl<'a> Run<'a> {
             Event::RunStepStarted(started) => {
                 self.state = State::Running;
                 let step = self.step(&started.step_id)?;
-                step.state = State::Running;
+                step.state = if step.outline.waits() {
+                    State::Waiting
+                } else {
+                    State::Running
+                };
                 step.input = raw(&started.input)?;
                 step.attempt(started.attempt, at);
             }
             Event::RunStepSucceeded(succeeded) => {
                 let step = self.step(&succeeded.step_id)?;
                 step.state = State::Succeeded;
+                step.way = succeeded.way;
                 step.output = raw(&succeeded.output)?;
                 step.attempt(succeeded.attempt, at).ended_at = Some(at);
+                self.skip();
             }
             Event::RunStepFailed(failed) => {
                 let retried = failed.retry_at.is_some();
@@ -170,6 +217,40 @@ impl<'a> Run<'a> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Marks the steps that no way leads to any more.
+    fn skip(&mut self) {
+        let plan = self.plan.clone();
+        let Some(ways) = plan.as_ref().and_then(|plan| plan.ways.as_ref()) else {
+            return;
+        };
+        let reached = self.steps.iter().map(|step| match step.state {
+            State::Queued | State::Skipped => Reached::Untouched,
+            State::Succeeded => Reached::Left(step.way),
+            _ => Reached::UnderWay,
+        });
+        for place in ways.skipped(&reached.collect::<Vec<_>>()) {
+            self.steps[place].state = State::Skipped;
+        }
+    }
+
+    /// Whatever has not succeeded is still to come.
+    fn begin_again(&mut self) {
+        self.state = State::Queued;
+        self.ended_at = None;
+        self.error = None;
+        for step in &mut self.steps {
+            if step.state != State::Succeeded {
+                step.state = State::Queued;
+            }
+        }
+        self.skip();
+    }
+
+    /// Whether some of its steps may be skipped before its end.
+    pub(super) fn branches(&self) -> bool {
+        self.steps.iter().any(|step| step.outline.branches())
     }
 
     fn step(&mut self, id: &StepId) -> Result<&mut Step, String> {

@@ -7,7 +7,7 @@ use super::shape::{
 };
 
 pub(super) const STATUSES: &[&str] = &["DRAFT", "ACTIVE", "PAUSED", "ARCHIVED"];
-pub(super) const TYPES: &[&str] = &["TRIGGER", "HTTP", "NOTIFY"];
+pub(super) const TYPES: &[&str] = &["TRIGGER", "HTTP", "NOTIFY", "CONDITION", "DELAY", "RECORD"];
 
 fn step_id() -> Value {
     json!({"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"})
@@ -106,6 +106,46 @@ fn notify() -> Value {
     step("NOTIFY", [("event", event), ("data", data)], &["event"])
 }
 
+fn expression() -> Value {
+    json!({"type": "string", "minLength": 1, "maxLength": 2048})
+}
+
+fn condition() -> Value {
+    let test = like(expression(), "trigger.score >= 80");
+    let fields = [("if", test), ("then", ways()), ("else", ways())];
+    let mut step = step("CONDITION", fields, &["if"]);
+    // It goes on by `then` and `else` alone.
+    if let Some(fields) = step["properties"].as_object_mut() {
+        fields.shift_remove("next");
+    }
+    step
+}
+
+fn delay() -> Value {
+    let seconds = number(0.0, 31_536_000.0);
+    step("DELAY", [("seconds", seconds)], &["seconds"])
+}
+
+fn record() -> Value {
+    let kinds = [
+        "companies",
+        "deals",
+        "contacts",
+        "orders",
+        "leads",
+        "clients",
+    ];
+    let id = json!({
+        "type": ["string", "null"],
+        "description": "May be a template; without it the data's own `id`, or a new one.",
+    });
+    let data = json!({
+        "type": "object", "description": "The record's fields; strings in it may be templates.",
+    });
+    let fields = [("kind", word(&kinds)), ("recordId", id), ("data", data)];
+    step("RECORD", fields, &["kind", "data"])
+}
+
 pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     let steps = TYPES.iter().map(|kind| schema(&step_name(kind)));
     let steps: Vec<Value> = steps.collect();
@@ -145,6 +185,9 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
         ("TriggerStep", step("TRIGGER", [], &[])),
         ("HttpStep", http()),
         ("NotifyStep", notify()),
+        ("ConditionStep", condition()),
+        ("DelayStep", delay()),
+        ("RecordStep", record()),
     ]
 }
 

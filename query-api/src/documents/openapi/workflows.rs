@@ -120,6 +120,17 @@ fn operations() -> Vec<Operation> {
             .answers(202, "It ends.", answer(vec![("runId", string())]))
             .command()
             .refuses(&[404, 409, 413]),
+        post(
+            "/api/v1/runs/{runId}/retry",
+            "retryRun",
+            "Let a run go on that failed or was called off",
+        )
+        .key(Scope::WriteWorkflows)
+        .path_value("runId", "The run.", id())
+        .idempotent()
+        .answers(202, "It goes on.", answer(vec![("runId", string())]))
+        .command()
+        .refuses(&[404, 409, 413]),
     ]
 }
 

@@ -1,14 +1,17 @@
 //! What each type of step does.
 
+mod condition;
 pub(super) mod http;
 mod notify;
+pub(super) mod record;
 mod trigger;
 
 use domain::run::{Run, StepState};
 use domain::template::Scope;
 use schemas::Event;
+use schemas::run::Way;
 use schemas::workflow::{Action, Step};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::program::Templates;
 use super::secrets::Values;
@@ -25,8 +28,21 @@ pub(super) enum Begun {
         /// What is recorded as its input.
         input: Value,
         /// The call.
-        call: Box<http::Call>,
+        call: Call,
     },
+    /// It waits for its time.
+    Waits {
+        /// What is recorded as its input.
+        input: Value,
+    },
+}
+
+/// What is done between a step's beginning and its outcome.
+pub(super) enum Call {
+    /// A request to an address of the user's.
+    Http(Box<http::Call>),
+    /// A record to be written.
+    Record(Box<record::Call>),
 }
 
 /// A step that succeeds in the moment it begins.
@@ -34,6 +50,8 @@ pub(super) struct Done {
     pub(super) input: Value,
     /// What it says in the run's own stream, in the same commit as its success.
     pub(super) says: Option<Event>,
+    /// Which way the run goes on.
+    pub(super) way: Way,
     pub(super) output: Value,
 }
 
@@ -47,7 +65,7 @@ impl Surroundings<'_> {
     /// The names that templates see, with the outputs of the steps that have succeeded.
     fn scope(&self) -> Scope {
         let steps = self.run.steps.iter();
-        let ended = steps.filter(|(_, step)| step.state == StepState::Succeeded);
+        let ended = steps.filter(|(_, step)| matches!(step.state, StepState::Succeeded(_)));
         let outputs = ended.map(|(id, step)| (id, &step.output));
         Scope::new(&self.run.id, &self.run.trigger_payload, outputs)
     }
@@ -60,17 +78,34 @@ pub(super) fn begin(
     with: &Surroundings<'_>,
 ) -> Result<Begun, String> {
     match (&step.action, templates) {
-        (Action::Trigger, _) => Ok(Begun::Done(Box::new(trigger::begin()))),
+        (Action::Trigger(_), _) => Ok(Begun::Done(Box::new(trigger::begin()))),
         (Action::Http(http), Templates::Http(templates)) => {
             let (input, call) = http::prepare(&step.id, http, templates, with)?;
-            let call = Box::new(call);
+            let call = Call::Http(Box::new(call));
             Ok(Begun::Call { input, call })
         }
+        (Action::Record(record), Templates::Record(templates)) => {
+            let (input, call) = record::prepare(&step.id, record, templates, with)?;
+            let call = Call::Record(Box::new(call));
+            Ok(Begun::Call { input, call })
+        }
+        (Action::Condition(_), Templates::Condition(test)) => {
+            let done = condition::begin(test, with)?;
+            Ok(Begun::Done(Box::new(done)))
+        }
+        (Action::Delay(delay), _) => Ok(Begun::Waits {
+            input: json!({ "seconds": delay.seconds }),
+        }),
+        (Action::WaitForEvent(wait), _) => Ok(Begun::Waits {
+            input: json!({ "event": wait.event }),
+        }),
         (Action::Notify(notify), Templates::Notify(data)) => {
             let done = notify::begin(notify, data, with)?;
             Ok(Begun::Done(Box::new(done)))
         }
-        (Action::Http(_) | Action::Notify(_), _) => Err("the step has no templates".to_owned()),
+        (Action::Http(_) | Action::Notify(_) | Action::Condition(_) | Action::Record(_), _) => {
+            Err("the step has no templates".to_owned())
+        }
     }
 }
 

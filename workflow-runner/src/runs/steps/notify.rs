@@ -4,6 +4,7 @@
 //! feed exactly once, however often the step is begun.
 
 use domain::template::{Secrets, Tree};
+use schemas::run::Way;
 use schemas::workflow::Notify;
 use schemas::{Custom, Event};
 use serde_json::{Value, json};
@@ -24,6 +25,7 @@ pub(super) fn begin(notify: &Notify, data: &Tree, with: &Surroundings<'_>) -> Re
     });
     Ok(Done {
         input: rendered,
+        way: Way::Next,
         output: json!({ "event": event.name() }),
         says: Some(event),
     })

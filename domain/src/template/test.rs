@@ -1,0 +1,51 @@
+//! Expressions that say whether something holds.
+
+use super::expression::Expression;
+use super::guard::{Names, OF_A_RUN, OF_AN_EVENT, OF_BOTH, Place};
+use super::{Error, References, Scope, Secrets, is_template, scan};
+
+/// What a test is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Within {
+    /// A run: `trigger`, `steps` and `run`.
+    Run,
+    /// An event: `data`.
+    Event,
+    /// An event as a run sees it: `data` beside the run's names.
+    Both,
+}
+
+impl Within {
+    const fn names(self) -> Names {
+        match self {
+            Self::Run => OF_A_RUN,
+            Self::Event => OF_AN_EVENT,
+            Self::Both => OF_BOTH,
+        }
+    }
+}
+
+/// An expression that holds or does not, ready to be asked again and again.
+#[derive(Debug)]
+pub struct Test(Expression);
+
+impl Test {
+    /// Reads an expression; it stands alone, without braces.
+    pub fn parse(source: &str, within: Within) -> Result<Self, Error> {
+        if is_template(source) {
+            return Err(Error::whole("an expression stands here without {{ }}"));
+        }
+        scan::within_limits(source)?;
+        Expression::parse(source, within.names(), Place::Used).map(Self)
+    }
+
+    /// What it refers to.
+    pub fn references(&self) -> &References {
+        self.0.references()
+    }
+
+    /// Whether it holds: 0, empty text, empty lists and nothing are as good as `false`.
+    pub fn holds(&self, scope: &Scope) -> Result<bool, Error> {
+        self.0.is_true(&scope.open(Secrets::Masked))
+    }
+}
