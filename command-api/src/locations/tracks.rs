@@ -8,13 +8,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use chrono::{DateTime, TimeDelta, Utc};
-use domain::location::FURTHEST_AHEAD;
+use chrono::{DateTime, Utc};
+use domain::location::{CLOCKS_APART, taken_since};
 use event_log::{EventLog, ReadError, SYSTEM_ORG};
 use schemas::{AccountId, AggregateType, Event, OrgId, Receipt, Recorded, StreamId};
 
-/// How far the clocks of the log and of whoever took a fix may be apart.
-const CLOCKS_APART: TimeDelta = TimeDelta::minutes(5);
 /// Fixes of one person kept at most.
 const MOST_FIXES: usize = 2_048;
 /// Persons in one generation: at most twice as many are kept.
@@ -70,14 +68,6 @@ struct Sent {
 }
 
 impl Known {
-    /// Since when the log's events must be known to say whether a fix of that time is new.
-    pub(super) fn needed(fix: DateTime<Utc>) -> DateTime<Utc> {
-        fix.checked_sub_signed(FURTHEST_AHEAD + CLOCKS_APART)
-            .unwrap_or(DateTime::UNIX_EPOCH)
-            // The log's clock begins later still.
-            .max(DateTime::UNIX_EPOCH)
-    }
-
     pub(super) fn reaches(&self, since: DateTime<Utc>) -> bool {
         self.since <= since
     }
@@ -177,11 +167,11 @@ mod tests {
         for second in 0..5_000 {
             let fix = at(second);
             assert!(
-                known.has(fix) || !known.reaches(Known::needed(fix)),
+                known.has(fix) || !known.reaches(taken_since(fix)),
                 "{second}"
             );
         }
-        assert!(known.reaches(Known::needed(at(5_000))));
+        assert!(known.reaches(taken_since(at(5_000))));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use domain::location::{Fix, Request, Timed, settle_times};
+use domain::location::{Fix, Request, Timed, settle_times, taken_since};
 use event_log::{AppendError, Expected, Owner, Position, Write};
 use schemas::location::Updated;
 use schemas::{AccountId, Event, EventId, Log, NewEvent, Receipt};
@@ -153,7 +153,7 @@ async fn take(
 /// Since when the person's track must be known.
 fn needed(fixes: &[Fix], now: DateTime<Utc>) -> DateTime<Utc> {
     let oldest = fixes.iter().filter_map(|fix| fix.recorded_at).min();
-    Known::needed(oldest.unwrap_or(now).min(now))
+    taken_since(oldest.unwrap_or(now).min(now))
 }
 
 /// The fixes as a first request with the same `Idempotency-Key` sent them: those without a time

@@ -8,7 +8,7 @@ mod timing;
 
 pub use fix::Fix;
 pub use request::{MAX_FIXES, Request};
-pub use timing::{FURTHEST_AHEAD, Timed, settle_times};
+pub use timing::{CLOCKS_APART, FURTHEST_AHEAD, Timed, settle_times, taken_since};
 
 pub(crate) const LATITUDES: std::ops::RangeInclusive<f64> = -90.0..=90.0;
 pub(crate) const LONGITUDES: std::ops::RangeInclusive<f64> = -180.0..=180.0;

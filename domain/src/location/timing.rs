@@ -8,6 +8,17 @@ use super::Fix;
 
 /// How far a sender's clock may run ahead.
 pub const FURTHEST_AHEAD: TimeDelta = TimeDelta::minutes(5);
+/// How far the clocks of the log and of whoever took a fix may be apart.
+pub const CLOCKS_APART: TimeDelta = TimeDelta::minutes(5);
+
+/// Since when, by the log's clock, the log may hold a fix that was made at a time, or one that was
+/// made later: none is taken up long before it was made.
+pub fn taken_since(made: DateTime<Utc>) -> DateTime<Utc> {
+    made.checked_sub_signed(FURTHEST_AHEAD + CLOCKS_APART)
+        .unwrap_or(DateTime::UNIX_EPOCH)
+        // The log's clock begins later still.
+        .max(DateTime::UNIX_EPOCH)
+}
 
 /// A fix with its time.
 #[derive(Clone, Copy, Debug, PartialEq)]

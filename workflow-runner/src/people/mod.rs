@@ -5,6 +5,7 @@
 //! that stood in the log when it was asked.
 
 mod book;
+mod newest;
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -16,6 +17,8 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, sleep};
 
 pub use book::Book;
+pub use newest::Newest;
+pub(crate) use newest::overtaken_by;
 
 /// Events taken at a time.
 const BATCH: usize = 1_000;
@@ -164,6 +167,25 @@ impl Roll {
             tracing::error!(%account, "What a person sealed cannot be opened");
         }
         unsealed.ok()
+    }
+
+    /// The newest fixes of a person who was not forgotten. While the log does not answer it is
+    /// waited for.
+    pub async fn newest(&self, account: AccountId) -> Option<Newest> {
+        loop {
+            let hidden = |at| self.read(|book| book.circles().hid(account, at));
+            match newest::newest(&self.0.log, account, hidden).await {
+                Ok(newest) => {
+                    let forgotten = self.read(|book| book.circles().is_forgotten(account));
+                    return newest.filter(|_| !forgotten);
+                }
+                Err(ReadError::Unavailable(_)) => sleep(AGAIN).await,
+                Err(error) => {
+                    tracing::error!(%account, %error, "A person's positions cannot be read");
+                    return None;
+                }
+            }
+        }
     }
 
     /// What a person is called, where that can be read.

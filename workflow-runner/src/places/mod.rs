@@ -10,20 +10,22 @@ mod recent;
 mod settings;
 mod watcher;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use event_log::{Batch, EventLog, Item, ReadError, Tail, TailError};
 use futures::future::join_all;
-use schemas::{AccountId, Event, Log};
+use schemas::location::Updated;
+use schemas::{AccountId, Event, Log, Recorded};
 use service::Clock;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::leases::{Hold, Leases, Owned};
-use crate::people::Roll;
+use crate::people::{Roll, overtaken_by};
 use checkpoint::{Checkpoints, Unavailable};
 use recent::{Fresh, Recent};
 use watcher::Watcher;
@@ -39,6 +41,8 @@ pub const PARTITIONS: u16 = 32;
 const BATCH: usize = 1_000;
 /// Positions considered before others have the word.
 const AT_ONCE: usize = 256;
+/// Persons whose past is looked up side by side.
+const SIDE_BY_SIDE: usize = 32;
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
 const LAST_CHECKPOINT: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_millis(200);
@@ -82,17 +86,17 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
         settings,
     } = dependencies;
     let checkpoints = Checkpoints::open(&log).await?;
-    let mut recent = Recent::default();
     let considered = insist(|| checkpoints.read_all(PARTITIONS)).await;
-    recent.drop_through(considered.iter().min().copied().unwrap_or_default());
+    let considered = considered.into_iter().min().unwrap_or_default();
     let watching = Watching {
-        tail: log.tail(Log::Locations, 0, &[]).await?,
+        tail: log.tail(Log::Locations, considered, &[]).await?,
+        log: log.clone(),
         owned: leases.owned(),
         watcher: Watcher::new(log, roll.clone(), clock, settings.margin_m),
         roll,
         leases,
         checkpoints,
-        recent,
+        recent: Recent::after(considered),
         through: BTreeMap::new(),
         written: BTreeMap::new(),
     };
@@ -101,6 +105,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
 
 struct Watching {
     tail: Tail,
+    log: EventLog,
     roll: Roll,
     leases: Leases,
     owned: watch::Receiver<Owned>,
@@ -125,7 +130,7 @@ impl Watching {
                 Ok(()) = self.owned.changed() => self.change_ownership().await,
                 _ = checkpoint.tick() => self.keep_books().await,
                 batch = self.tail.next(BATCH) => match batch {
-                    Ok(batch) => self.take(batch),
+                    Ok(batch) => self.take(batch).await,
                     Err(error) => break Err(error),
                 },
                 () = sleep(Duration::ZERO), if more => {}
@@ -139,7 +144,8 @@ impl Watching {
         ended
     }
 
-    fn take(&mut self, batch: Batch) {
+    async fn take(&mut self, batch: Batch) {
+        self.learn_past(&batch).await;
         let leases = &self.leases;
         let partition_of = |account: AccountId| leases.partition_of(&account.to_string());
         for item in batch.items {
@@ -149,6 +155,50 @@ impl Watching {
                     sequence, reason, ..
                 } => {
                     tracing::error!(sequence, reason, "A position cannot be read");
+                }
+            }
+        }
+    }
+
+    /// Finds out what those sent before who are met for the first time.
+    async fn learn_past(&mut self, batch: &Batch) {
+        let mut met = HashSet::new();
+        let events = batch.items.iter().filter_map(|item| match item {
+            Item::Event(recorded) => match &recorded.event {
+                Event::LocationUpdated(updated) => Some((recorded, updated)),
+                _ => None,
+            },
+            Item::Undecodable { .. } => None,
+        });
+        let first: Vec<(&Recorded, &Updated)> = events
+            .filter(|(_, updated)| {
+                let account = updated.user_id;
+                self.recent.lacks(account) && met.insert(account)
+            })
+            .collect();
+        for some in first.chunks(SIDE_BY_SIDE) {
+            let past = some
+                .iter()
+                .map(|(recorded, updated)| self.before(recorded, updated));
+            let past = join_all(past).await;
+            for ((_, updated), before) in some.iter().zip(past) {
+                self.recent.learn(updated.user_id, before);
+            }
+        }
+    }
+
+    /// The time of the newest fix that came before this one, where it is not older.
+    async fn before(&self, recorded: &Recorded, updated: &Updated) -> Option<DateTime<Utc>> {
+        loop {
+            match overtaken_by(&self.log, recorded, updated).await {
+                Ok(newer) => return newer,
+                Err(ReadError::Unavailable(error)) => {
+                    tracing::debug!(error, "Places wait for the log");
+                    sleep(AGAIN).await;
+                }
+                Err(error) => {
+                    tracing::error!(%error, "A person's positions cannot be read");
+                    return None;
                 }
             }
         }

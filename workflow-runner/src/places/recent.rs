@@ -16,18 +16,44 @@ pub(super) struct Fresh {
 /// Positions by which crossings may still have to be told.
 ///
 /// Which of them count follows from the log alone, so every process knows the same, whichever
-/// tells the crossings: it follows all positions from the first.
+/// tells the crossings.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     newest: HashMap<AccountId, DateTime<Utc>>,
     fixes: VecDeque<Fresh>,
+    /// Positions up to here were considered before.
+    began: u64,
     /// Positions up to here are considered, whoever's they are.
     considered: u64,
     head: u64,
 }
 
 impl Recent {
-    /// Takes in the next position in the order of the log.
+    /// What follows a sequence, up to which positions are considered, whoever's they are.
+    pub(super) fn after(considered: u64) -> Self {
+        Self {
+            began: considered,
+            considered,
+            head: considered,
+            ..Self::default()
+        }
+    }
+
+    /// Whether it is not known what a person sent before.
+    pub(super) fn lacks(&self, account: AccountId) -> bool {
+        // Before the first position of all there is nothing to know.
+        self.began > 0 && !self.newest.contains_key(&account)
+    }
+
+    /// Takes note of the newest fix that a person sent before those that are taken in, where it
+    /// matters.
+    pub(super) fn learn(&mut self, account: AccountId, before: Option<DateTime<Utc>>) {
+        let before = before.unwrap_or(DateTime::<Utc>::MIN_UTC);
+        self.newest.insert(account, before);
+    }
+
+    /// Takes in the next position in the order of the log. What its person sent before must be
+    /// known, as far as it was not older.
     pub(super) fn take(&mut self, recorded: Recorded, partition_of: impl Fn(AccountId) -> u16) {
         let sequence = recorded.sequence;
         self.head = sequence;
@@ -115,14 +141,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_still_makes_later_ones_late() {
-        let mut recent = Recent::default();
-        recent.drop_through(2);
-        for (sequence, second) in [(1, 9), (2, 3), (3, 8), (4, 10)] {
+    fn what_was_sent_before_makes_later_ones_late() {
+        let mut recent = Recent::after(2);
+        assert!(recent.lacks(AccountId(7)));
+        let before = DateTime::UNIX_EPOCH + TimeDelta::seconds(9);
+        recent.learn(AccountId(7), Some(before));
+        assert!(!recent.lacks(AccountId(7)));
+        for (sequence, second) in [(3, 8), (4, 10)] {
             recent.take(fix(sequence, 7, second), |_| 0);
         }
         assert_eq!(sequences(&recent, 0), [4]);
         recent.drop_through(4);
         assert!(sequences(&recent, 0).is_empty());
+    }
+
+    #[test]
+    fn nothing_was_sent_before_the_first() {
+        assert!(!Recent::after(0).lacks(AccountId(7)));
     }
 }

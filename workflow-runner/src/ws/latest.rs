@@ -1,4 +1,4 @@
-//! The newest position of each person, folded from the log.
+//! The newest position of each person somebody has asked for, kept up by the log's tail.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,57 +7,66 @@ use domain::circles::Circles;
 use schemas::location::Updated;
 use schemas::{AccountId, Event, Recorded};
 
-/// The newest position of each person. A late fix never takes the place of a newer one.
+use crate::people::Newest;
+
+/// The newest positions of persons.
 #[derive(Debug, Default)]
 pub(super) struct Latest {
-    persons: HashMap<AccountId, Newest>,
+    persons: HashMap<AccountId, Known>,
 }
 
-#[derive(Debug)]
-struct Newest {
-    /// For the person's own eyes.
-    own: Arc<Updated>,
-    /// The newest that was not made while hiding, which others may see.
-    shown: Option<Arc<Updated>>,
+/// What is known of a person.
+#[derive(Debug, Default)]
+struct Known {
+    newest: Option<Newest>,
+    /// Whether what stood in the log before is in here.
+    is_whole: bool,
+}
+
+impl Known {
+    fn take(&mut self, news: Newest) {
+        match &mut self.newest {
+            Some(newest) => newest.take(news),
+            None => self.newest = Some(news),
+        }
+    }
 }
 
 impl Latest {
-    /// Takes in a fix of a person who has not been forgotten.
-    pub(super) fn take_judged(&mut self, recorded: &Recorded, circles: &Circles) {
-        if let Event::LocationUpdated(updated) = &recorded.event
-            && !circles.is_forgotten(updated.user_id)
-        {
-            self.take(recorded, circles.hid(updated.user_id, updated.recorded_at));
+    /// Those of the persons whose past is to be read first. From now on no fix of theirs that the
+    /// tail brings is missed.
+    pub(super) fn lacking(&mut self, persons: impl Iterator<Item = AccountId>) -> Vec<AccountId> {
+        persons
+            .filter(|account| !self.persons.entry(*account).or_default().is_whole)
+            .collect()
+    }
+
+    /// Takes in what was read of a person's past.
+    pub(super) fn learn(&mut self, account: AccountId, past: Option<Newest>) {
+        let known = self.persons.entry(account).or_default();
+        known.is_whole = true;
+        if let Some(past) = past {
+            known.take(past);
         }
     }
 
-    /// Takes in a fix; `hidden` says whether it was made while its person was hiding.
-    fn take(&mut self, recorded: &Recorded, hidden: bool) {
+    /// Takes in a fix, where its person was asked for and has not been forgotten.
+    pub(super) fn take_judged(&mut self, recorded: &Recorded, circles: &Circles) {
         let Event::LocationUpdated(updated) = &recorded.event else {
             return;
         };
-        let fix = Arc::new(updated.clone());
-        let is_newer = |than: &Arc<Updated>| fix.recorded_at > than.recorded_at;
-        let shown = (!hidden).then(|| fix.clone());
-        match self.persons.get_mut(&updated.user_id) {
-            None => {
-                let own = fix;
-                self.persons.insert(updated.user_id, Newest { own, shown });
-            }
-            Some(newest) => {
-                if newest.shown.as_ref().is_none_or(&is_newer) {
-                    newest.shown = shown.or(newest.shown.take());
-                }
-                if is_newer(&newest.own) {
-                    newest.own = fix;
-                }
-            }
+        let Some(known) = self.persons.get_mut(&updated.user_id) else {
+            return;
+        };
+        if !circles.is_forgotten(updated.user_id) {
+            let hidden = circles.hid(updated.user_id, updated.recorded_at);
+            known.take(Newest::of(Arc::new(updated.clone()), hidden));
         }
     }
 
     /// A person's newest position for their own eyes, or for those of others.
     pub(super) fn of(&self, account: AccountId, own: bool) -> Option<Arc<Updated>> {
-        let newest = self.persons.get(&account)?;
+        let newest = self.persons.get(&account)?.newest.as_ref()?;
         if own {
             Some(newest.own.clone())
         } else {
@@ -81,49 +90,42 @@ mod tests {
 
     const ANNA: AccountId = AccountId(7);
 
-    fn fix(second: i64) -> Recorded {
+    fn updated(second: i64) -> Updated {
+        Updated {
+            user_id: ANNA,
+            recorded_at: DateTime::UNIX_EPOCH + TimeDelta::seconds(second),
+            sealed: Sealed::from_ciphertext(String::new()),
+        }
+    }
+
+    fn recorded(second: i64) -> Recorded {
         Recorded {
             sequence: 1,
             stream: StreamId::new(&OrgId::from("_"), AggregateType::Track, "7"),
             id: EventId(Uuid::nil()),
             time: DateTime::UNIX_EPOCH,
-            event: Event::LocationUpdated(Updated {
-                user_id: ANNA,
-                recorded_at: DateTime::UNIX_EPOCH + TimeDelta::seconds(second),
-                sealed: Sealed::from_ciphertext(String::new()),
-            }),
+            event: Event::LocationUpdated(updated(second)),
             context: Context::default(),
             receipt: None,
         }
     }
 
-    fn second(latest: &Latest, own: bool) -> Option<i64> {
-        let fix = latest.of(ANNA, own)?;
-        Some(fix.recorded_at.timestamp())
+    fn second(latest: &Latest) -> Option<i64> {
+        Some(latest.of(ANNA, true)?.recorded_at.timestamp())
     }
 
     #[test]
-    fn a_late_fix_changes_nothing() {
+    fn what_comes_while_the_past_is_read_is_not_missed() {
         let mut latest = Latest::default();
-        for at in [5, 9, 7] {
-            latest.take(&fix(at), false);
-        }
-        assert_eq!(second(&latest, false), Some(9));
-        assert_eq!(second(&latest, true), Some(9));
-    }
-
-    #[test]
-    fn others_see_the_newest_from_outside_of_hiding() {
-        let mut latest = Latest::default();
-        latest.take(&fix(4), true);
-        assert_eq!(second(&latest, false), None);
-        latest.take(&fix(5), false);
-        latest.take(&fix(8), true);
-        assert_eq!(second(&latest, true), Some(8));
-        assert_eq!(second(&latest, false), Some(5));
-        latest.take(&fix(6), false);
-        assert_eq!(second(&latest, false), Some(6));
+        latest.take_judged(&recorded(3), &Circles::default());
+        assert_eq!(second(&latest), None, "nobody asked");
+        assert_eq!(latest.lacking([ANNA].into_iter()), [ANNA]);
+        latest.take_judged(&recorded(9), &Circles::default());
+        assert_eq!(latest.lacking([ANNA].into_iter()), [ANNA]);
+        latest.learn(ANNA, Some(Newest::of(Arc::new(updated(5)), false)));
+        assert_eq!(second(&latest), Some(9));
+        assert!(latest.lacking([ANNA].into_iter()).is_empty());
         latest.forget(ANNA);
-        assert_eq!(second(&latest, true), None);
+        assert_eq!(second(&latest), None);
     }
 }

@@ -22,7 +22,7 @@ use super::mail::{Fact, Letter};
 use super::ring::LiveEvent;
 use super::seat::{Attendance, Seat};
 use super::sight::Sight;
-use super::snapshot::Candidate;
+use super::snapshot::{Candidate, connected};
 use crate::people::Roll;
 
 /// Events that are unsealed side by side.
@@ -77,12 +77,11 @@ impl Lookout {
         roll: Roll,
         access: Access,
         clock: Arc<dyn Clock>,
-        latest: Latest,
         heads: Heads,
     ) -> Self {
         let state = State {
             heads,
-            latest,
+            latest: Latest::default(),
             seats: HashMap::new(),
         };
         Self(Arc::new(Inner {
@@ -274,17 +273,40 @@ impl Lookout {
     }
 
     /// The same for positions, with the newest of those whom the viewer could see.
-    pub(super) fn open_with_latest(&self, seat: &Seat, number: u64) -> (u64, Vec<Candidate>) {
-        let state = lock(&self.0.state);
-        seat.open(number, Channel::Locations);
+    pub(super) async fn open_with_latest(&self, seat: &Seat, number: u64) -> (u64, Vec<Candidate>) {
+        loop {
+            let lacking = match self.open_if_known(seat, number) {
+                Ok(opened) => return opened,
+                Err(lacking) => lacking,
+            };
+            for some in lacking.chunks(SIDE_BY_SIDE) {
+                let past = some.iter().map(|account| self.0.roll.newest(*account));
+                let past = join_all(past).await;
+                let mut state = lock(&self.0.state);
+                for (account, past) in some.iter().zip(past) {
+                    state.latest.learn(*account, past);
+                }
+            }
+        }
+    }
+
+    /// Opens where the newest positions of all are known; else tells whose are to be read first.
+    fn open_if_known(
+        &self,
+        seat: &Seat,
+        number: u64,
+    ) -> Result<(u64, Vec<Candidate>), Vec<AccountId>> {
+        let mut state = lock(&self.0.state);
         let viewer = seat.viewer();
-        let candidates = self.0.roll.read(|book| {
-            let latest = &state.latest;
-            Candidate::of(viewer, book.circles(), |account, own| {
-                latest.of(account, own)
-            })
-        });
-        (state.heads.locations, candidates)
+        let persons = self.0.roll.read(|book| connected(viewer, book.circles()));
+        let lacking = state.latest.lacking(persons.iter().copied());
+        if !lacking.is_empty() {
+            return Err(lacking);
+        }
+        seat.open(number, Channel::Locations);
+        let latest = |account, own| state.latest.of(account, own);
+        let candidates = Candidate::of(viewer, persons, latest);
+        Ok((state.heads.locations, candidates))
     }
 
     /// The sequence up to which a channel's events have been handed out.

@@ -54,7 +54,6 @@ use tokio_util::task::TaskTracker;
 use close::CloseReason;
 use flow::Turns;
 use hub::Hub;
-use latest::Latest;
 use lookout::{Heads, Lookout};
 
 use crate::people::{Roll, StartError};
@@ -66,8 +65,6 @@ pub use upgrade::router;
 const REPLAYS: usize = 32;
 /// Events taken from a tail at a time.
 const BATCH: usize = 256;
-/// Positions taken at a time at the start.
-const PAST: usize = 4_096;
 /// Attempts to pass a fault of the log before the sockets are given up.
 const TAIL_ATTEMPTS: u32 = 3;
 const TAIL_AGAIN: Duration = Duration::from_secs(1);
@@ -97,7 +94,7 @@ pub struct Tails {
 
 impl Live {
     /// Makes ready to serve sockets from the log's present end, and gives back what
-    /// [`Live::run`] follows. The newest position of each person is read from the log first.
+    /// [`Live::run`] follows.
     pub async fn start(
         log: EventLog,
         access: Access,
@@ -105,15 +102,15 @@ impl Live {
         settings: WsSettings,
     ) -> Result<(Self, Tails), StartError> {
         let (roll, events) = Roll::start(&log).await?;
-        let (locations, latest, head) = read_latest(&log, &roll).await?;
         let heads = Heads {
             events: events.last_sequence(),
-            locations: head,
+            locations: log.end(Log::Locations).await?.sequence(),
         };
+        let locations = log.tail(Log::Locations, heads.locations, &[]).await?;
         let hub = Hub::new(log.clone(), roll.clone(), heads.events);
         let live = Self {
             hub,
-            lookout: Lookout::new(log, roll, access.clone(), clock.clone(), latest, heads),
+            lookout: Lookout::new(log, roll, access.clone(), clock.clone(), heads),
             access,
             clock,
             turns: Turns::new(REPLAYS),
@@ -221,24 +218,4 @@ async fn insist(tail: &mut Tail) -> Result<Batch, TailError> {
             Err(error) => return Err(error),
         }
     }
-}
-
-/// Reads the newest position of each person; what follows comes by the tail.
-async fn read_latest(log: &EventLog, roll: &Roll) -> Result<(Tail, Latest, u64), StartError> {
-    let mut latest = Latest::default();
-    // Nothing may be left of what stood there.
-    let end = log.end(Log::Locations).await?.sequence();
-    let mut tail = log.tail(Log::Locations, 0, &[]).await?;
-    while !tail.caught_up() {
-        let batch = tail.next(PAST).await?;
-        roll.read(|book| {
-            for item in &batch.items {
-                if let Item::Event(recorded) = item {
-                    latest.take_judged(recorded, book.circles());
-                }
-            }
-        });
-    }
-    let head = tail.last_sequence().max(end);
-    Ok((tail, latest, head))
 }

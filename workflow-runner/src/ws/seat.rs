@@ -96,8 +96,8 @@ impl Attendance {
     }
 
     /// The same for positions, with the newest of those whom the viewer could see.
-    pub(super) fn open_with_latest(&self, number: u64) -> (u64, Vec<Candidate>) {
-        self.lookout.open_with_latest(&self.seat, number)
+    pub(super) async fn open_with_latest(&self, number: u64) -> (u64, Vec<Candidate>) {
+        self.lookout.open_with_latest(&self.seat, number).await
     }
 
     /// Ends a subscription.

@@ -309,7 +309,7 @@ impl Session {
             return (self.seat.open(number, channel), Vec::new());
         }
         self.seat.lookout().settle_positions().await;
-        let (since, candidates) = self.seat.open_with_latest(number);
+        let (since, candidates) = self.seat.open_with_latest(number).await;
         let (lookout, viewer) = (self.seat.lookout(), self.seat.viewer());
         let shown = snapshot::show(lookout, viewer, candidates).await;
         // Where the token has ended meanwhile, so does the socket in a moment.

@@ -46,14 +46,14 @@ struct Shown {
 }
 
 impl Candidate {
-    /// The newest positions of all whom the viewer has to do with; `latest` finds a person's, for
-    /// their own eyes or for those of others.
+    /// The newest positions of persons; `latest` finds one's, for their own eyes or for those of
+    /// others.
     pub(super) fn of(
         viewer: &Viewer,
-        circles: &Circles,
+        persons: BTreeSet<AccountId>,
         latest: impl Fn(AccountId, bool) -> Option<Arc<Updated>>,
     ) -> Vec<Self> {
-        let mut found: Vec<Self> = connected(viewer, circles)
+        let mut found: Vec<Self> = persons
             .into_iter()
             .filter_map(|account| latest(account, *viewer == Viewer::Account(account)))
             .map(|fix| Self { fix })
@@ -82,7 +82,8 @@ impl Candidate {
     }
 }
 
-fn connected(viewer: &Viewer, circles: &Circles) -> BTreeSet<AccountId> {
+/// All whom a viewer has to do with.
+pub(super) fn connected(viewer: &Viewer, circles: &Circles) -> BTreeSet<AccountId> {
     match viewer {
         Viewer::Account(account) => {
             let mut persons = circles.audience(*account);
