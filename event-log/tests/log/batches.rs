@@ -7,7 +7,7 @@ use schemas::Log;
 use serde_json::Value;
 
 use crate::support::{
-    TestLog, assert_stored_at, event_of, everything, fresh, fresh_run, hasty, ids, ids_of, write,
+    TestLog, assert_stored_at, event_of, everything, fresh, fresh_run, ids, ids_of, write,
 };
 
 #[tokio::test]
@@ -136,7 +136,7 @@ async fn half_a_batch_that_nobody_ends_leaves_no_trace() {
 /// The server keeps 50 unfinished batches of a stream and refuses more.
 #[tokio::test]
 async fn where_no_batch_can_be_had_events_go_by_themselves() {
-    let log = TestLog::with(hasty()).await;
+    let log = TestLog::new().await;
     let raw = log.raw().await;
     for batch in 0..50 {
         let subject = log.subject_of(&fresh_run());

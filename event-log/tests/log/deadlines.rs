@@ -10,8 +10,8 @@ use crate::load::{Told, assert_told_the_truth};
 use crate::support::{OwnServer, fresh, fresh_run, keyring};
 
 /// The time set and what a busy machine adds.
-const APPEND_LIMIT: Duration = Duration::from_secs(2);
-const READ_LIMIT: Duration = Duration::from_secs(3);
+const APPEND_LIMIT: Duration = Duration::from_secs(4);
+const READ_LIMIT: Duration = Duration::from_secs(6);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_hangs_is_told_in_time_and_found_again() {
@@ -94,7 +94,7 @@ async fn an_append_takes_no_longer_than_was_set() {
     assert!(outcomes.await.iter().all(Result::is_err));
     let took = started.elapsed();
     assert!(took > Duration::from_millis(250), "{took:?}");
-    assert!(took < Duration::from_millis(800), "{took:?}");
+    assert!(took < Duration::from_millis(1_500), "{took:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
