@@ -83,7 +83,7 @@ pub(crate) async fn checks(
 
 /// Waits until something is so.
 pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let patience = Instant::now() + Duration::from_secs(60);
+    let patience = Instant::now() + Duration::from_mins(1);
     while !is_so().await {
         assert!(Instant::now() < patience, "{what} was not so in time");
         sleep(Duration::from_millis(10)).await;
