@@ -1,19 +1,25 @@
 //! One batch in one transaction: rows, what is put aside, and the position.
 
+use std::collections::HashSet;
 use std::mem;
 
 use event_log::{EventLog, Item, VaultError};
 use schemas::{AggregateType, Log, Recorded};
 use sqlx::{Connection as _, PgConnection};
 
-use crate::checkpoint::Step;
+use crate::checkpoint::{Checkpoint, Step, are_current};
 use crate::dead_letters::{self, Aside, Fate, Parked};
 use crate::projection::{ApplyError, Projection};
+use crate::reader::sequence;
+use crate::skips;
 
 /// A projection with what it has put aside.
 pub(crate) struct Member {
     pub(crate) projection: Box<dyn Projection>,
+    pub(crate) generation: i64,
     pub(crate) parked: Parked,
+    /// The events that it was told to leave out.
+    pub(crate) skipped: HashSet<u64>,
 }
 
 /// Projections of one log that stand at the same position and move together.
@@ -22,13 +28,15 @@ pub(crate) struct Group {
     pub(crate) epoch: u32,
     pub(crate) position: u64,
     pub(crate) members: Vec<Member>,
+    /// Whether readers wait for these rows.
+    pub(crate) is_told: bool,
 }
 
 /// Why a batch was not written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WriteError {
-    /// Another projector has moved a position.
-    #[error("another projector has written in the meantime")]
+    /// Another projector has moved a position, or somebody has changed the rows.
+    #[error("somebody else has written in the meantime")]
     Overtaken,
     /// The database said no, or nothing.
     #[error(transparent)]
@@ -50,6 +58,21 @@ impl From<ApplyError> for WriteError {
 }
 
 impl Member {
+    /// A projection with what the database knows of it.
+    pub(crate) async fn load(
+        rows: &mut PgConnection,
+        projection: Box<dyn Projection>,
+        checkpoint: &Checkpoint,
+    ) -> Result<Self, sqlx::Error> {
+        let name = projection.name();
+        Ok(Self {
+            parked: dead_letters::parked(&mut *rows, name).await?,
+            skipped: skips::of(rows, name, checkpoint.epoch).await?,
+            generation: checkpoint.generation,
+            projection,
+        })
+    }
+
     fn name(&self) -> &'static str {
         self.projection.name()
     }
@@ -58,22 +81,30 @@ impl Member {
         self.projection.aggregates().contains(&aggregate)
     }
 
+    /// What a batch has for this projection, without what it was told to leave out.
+    fn wanted<'a>(&self, items: &'a [Item]) -> impl Iterator<Item = &'a Item> {
+        items.iter().filter(|item| {
+            (self.skipped.is_empty() || !self.skipped.contains(&sequence(item)))
+                && match item {
+                    Item::Event(event) => self.concerns(event.stream.aggregate),
+                    Item::Undecodable { subject, .. } => self.concerns_subject(subject),
+                }
+        })
+    }
+
     /// The events of a batch that this projection folds.
     fn events<'a>(&self, items: &'a [Item]) -> Vec<&'a Recorded> {
-        let events = items.iter().filter_map(|item| match item {
-            Item::Event(event) if self.concerns(event.stream.aggregate) => Some(event),
-            _ => None,
+        let events = self.wanted(items).filter_map(|item| match item {
+            Item::Event(event) => Some(event),
+            Item::Undecodable { .. } => None,
         });
         events.collect()
     }
 
     /// Whether all its events of a batch can be tried at once.
     fn is_plain(&self, items: &[Item]) -> bool {
-        self.parked.is_empty()
-            && !items.iter().any(|item| match item {
-                Item::Event(_) => false,
-                Item::Undecodable { subject, .. } => self.concerns_subject(subject),
-            })
+        let is_event = |item: &Item| matches!(item, Item::Event(_));
+        self.parked.is_empty() && (items.iter().all(is_event) || self.wanted(items).all(is_event))
     }
 
     fn concerns_subject(&self, subject: &str) -> bool {
@@ -158,15 +189,32 @@ impl Group {
         Ok(())
     }
 
+    fn known(&self) -> (Vec<&'static str>, Vec<i64>) {
+        let members = self.members.iter();
+        members.map(|one| (one.name(), one.generation)).unzip()
+    }
+
+    /// Fails where somebody else has changed the rows of one of the projections.
+    pub(crate) async fn check(&self, rows: &mut PgConnection) -> Result<(), WriteError> {
+        let (names, generations) = self.known();
+        if are_current(rows, &names, &generations).await? {
+            Ok(())
+        } else {
+            Err(WriteError::Overtaken)
+        }
+    }
+
     /// Takes the step first: whoever is not the active projector any more learns it here.
     async fn step(&self, rows: &mut PgConnection, to: u64) -> Result<(), WriteError> {
-        let names: Vec<_> = self.members.iter().map(Member::name).collect();
+        let (names, generations) = self.known();
         let step = Step {
             log: self.log,
             epoch: self.epoch,
             names: &names,
+            generations: &generations,
             from: self.position,
             to,
+            is_told: self.is_told,
         };
         if step.take(rows).await? {
             Ok(())
@@ -187,11 +235,10 @@ impl<'a> Sorting<'a> {
     /// Puts aside what cannot be read and what waits; gives back the rest.
     fn sort(&mut self, member: &Member, items: &'a [Item]) -> Vec<&'a Recorded> {
         let mut events = Vec::new();
-        for item in items {
+        for item in member.wanted(items) {
             match item {
                 Item::Event(event) => {
-                    let concerned = member.concerns(event.stream.aggregate);
-                    if concerned && !self.waits(event) {
+                    if !self.waits(event) {
                         events.push(event);
                     }
                 }
@@ -199,11 +246,7 @@ impl<'a> Sorting<'a> {
                     sequence,
                     subject,
                     reason,
-                } => {
-                    if member.concerns_subject(subject) {
-                        self.put_aside(*sequence, subject.clone(), None, reason.clone());
-                    }
-                }
+                } => self.put_aside(*sequence, subject.clone(), None, reason.clone()),
             }
         }
         events

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use crate::batch::Group;
 use crate::error::FeedError;
 use crate::feed::Feed;
-use crate::reader::{Reader, sequence};
+use crate::replay::Replay;
 
 /// This close, the others wait for the last events without being noticeably late.
 const CLOSE: u64 = 5_000;
@@ -39,17 +39,12 @@ async fn follow(
     live: &watch::Receiver<u64>,
 ) -> Result<(), FeedError> {
     let mut session = feed.connector.writer(feed.log).await?;
-    let mut reader = Reader::open(&feed.event_log, feed.log, group.position, feed.batch).await?;
     loop {
         let target = *live.borrow();
         if group.position + CLOSE >= target {
             return Ok(());
         }
-        go_on(feed, group, &mut session, &mut reader, target).await?;
-        if group.position == target {
-            // The reader may have gone past it.
-            return Ok(());
-        }
+        reach(feed, group, &mut session, target).await?;
     }
 }
 
@@ -72,23 +67,10 @@ pub(crate) async fn reach(
     session: &mut PgConnection,
     target: u64,
 ) -> Result<(), FeedError> {
-    let mut reader = Reader::open(&feed.event_log, feed.log, group.position, feed.batch).await?;
-    while group.position < target {
-        go_on(feed, group, session, &mut reader, target).await?;
+    let (log, batch) = (&feed.event_log, feed.batch);
+    let mut replay = Replay::open(log, feed.log, group, target, batch, &[]).await?;
+    while let Some((items, to)) = replay.next().await? {
+        feed.write(group, session, &items, to).await?;
     }
     Ok(())
-}
-
-/// Writes the next batch, but nothing beyond `target`.
-async fn go_on(
-    feed: &Feed,
-    group: &mut Group,
-    session: &mut PgConnection,
-    reader: &mut Reader,
-    target: u64,
-) -> Result<(), FeedError> {
-    let mut batch = reader.next().await?;
-    batch.items.retain(|item| sequence(item) <= target);
-    let to = batch.last_sequence.min(target);
-    feed.write(group, session, &batch.items, to).await
 }

@@ -17,6 +17,8 @@ pub(crate) struct Checkpoint {
     pub(crate) log: String,
     pub(crate) epoch: i64,
     pub(crate) sequence: u64,
+    /// How often others than the active projector have changed the rows.
+    pub(crate) generation: i64,
 }
 
 impl Checkpoint {
@@ -71,15 +73,17 @@ pub(crate) async fn ensure(
 
 /// Every projection's position.
 pub(crate) async fn all(rows: impl PgExecutor<'_>) -> Result<Vec<Checkpoint>, sqlx::Error> {
-    let found =
-        sqlx::query!("SELECT name, log, epoch, sequence FROM projection_checkpoints ORDER BY name")
-            .fetch_all(rows)
-            .await?;
+    let found = sqlx::query!(
+        "SELECT name, log, epoch, sequence, generation FROM projection_checkpoints ORDER BY name"
+    )
+    .fetch_all(rows)
+    .await?;
     let checkpoints = found.into_iter().map(|row| Checkpoint {
         name: row.name,
         log: row.log,
         epoch: row.epoch,
         sequence: u64::try_from(row.sequence).unwrap_or_default(),
+        generation: row.generation,
     });
     Ok(checkpoints.collect())
 }
@@ -90,24 +94,32 @@ pub(crate) struct Step<'a> {
     pub(crate) log: Log,
     pub(crate) epoch: u32,
     pub(crate) names: &'a [&'a str],
+    /// The generation of each.
+    pub(crate) generations: &'a [i64],
     pub(crate) from: u64,
     pub(crate) to: u64,
+    /// Whether readers wait for these rows.
+    pub(crate) is_told: bool,
 }
 
 impl Step<'_> {
     /// Moves the positions and tells those who wait for them, once this is committed. Says
-    /// `false` where one is not where it was expected: then another projector has been at work,
-    /// and the transaction must be undone.
+    /// `false` where one is not where it was expected, or of another generation: then somebody
+    /// else has been at work, and the transaction must be undone.
     ///
     /// This is what makes twice into once, whoever else believes to be the active projector.
     pub(crate) async fn take(&self, rows: &mut PgConnection) -> Result<bool, sqlx::Error> {
         let moved = sqlx::query!(
             r#"WITH moved AS (
-                   UPDATE projection_checkpoints SET sequence = $5, updated_at = now()
-                   WHERE name = ANY($1::text[]) AND log = $2 AND epoch = $3 AND sequence = $4
-                   RETURNING name
+                   UPDATE projection_checkpoints AS known SET sequence = $5, updated_at = now()
+                   FROM UNNEST($1::text[], $8::bigint[]) AS expected (name, generation)
+                   WHERE known.name = expected.name AND known.generation = expected.generation
+                     AND log = $2 AND epoch = $3 AND sequence = $4
+                   RETURNING known.name
                )
-               SELECT count(*) AS "count!", pg_notify($6, $7)::text AS notified FROM moved"#,
+               SELECT count(*) AS "count!",
+                      CASE WHEN $9 THEN pg_notify($6, $7)::text END AS notified
+               FROM moved"#,
             self.names as _,
             log_name(self.log),
             i64::from(self.epoch),
@@ -115,9 +127,29 @@ impl Step<'_> {
             bigint(self.to),
             CHANNEL,
             format!("{}:{}", log_name(self.log), self.to),
+            self.generations,
+            self.is_told,
         )
         .fetch_one(rows)
         .await?;
         Ok(usize::try_from(moved.count) == Ok(self.names.len()))
     }
+}
+
+/// Whether projections are still of the generations that are known of them.
+pub(crate) async fn are_current(
+    rows: impl PgExecutor<'_>,
+    names: &[&str],
+    generations: &[i64],
+) -> Result<bool, sqlx::Error> {
+    let current = sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM projection_checkpoints
+           JOIN UNNEST($1::text[], $2::bigint[]) AS known (name, generation)
+                USING (name, generation)"#,
+        names as _,
+        generations,
+    )
+    .fetch_one(rows)
+    .await?;
+    Ok(usize::try_from(current) == Ok(names.len()))
 }

@@ -12,6 +12,23 @@ use crate::checkpoint::log_name;
 
 /// A server that is there takes a connection in far less.
 const CONNECT: Duration = Duration::from_secs(3);
+/// For an operator, who would rather wait than be told to try again.
+const CONNECT_PATIENTLY: Duration = Duration::from_secs(20);
+
+/// How sessions are set up that write rows.
+const WRITING: [(&str, &str); 6] = [
+    // Rows and position are lost together or not at all, and the log has it all: a crash of the
+    // server costs a moment's replay, where a flush for each batch costs time.
+    ("synchronous_commit", "off"),
+    ("lock_timeout", "5s"),
+    // Every statement finds rows by their keys, thousands at a time. Planning anew for each batch
+    // costs more than it brings, and a table that has just grown from nothing must not be read
+    // from end to end because its statistics are old.
+    ("plan_cache_mode", "force_generic_plan"),
+    ("enable_seqscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+];
 
 /// Opens connections to the database that a pool belongs to.
 #[derive(Clone, Debug)]
@@ -36,24 +53,44 @@ impl Connector {
 
     /// A session that writes rows.
     pub(crate) async fn writer(&self, log: Log) -> Result<PgConnection, sqlx::Error> {
+        let options = self.options.clone().options(WRITING);
         let takeover = self.takeover.as_millis().to_string();
-        let options = self.options.clone().options([
-            // Rows and position are lost together or not at all, and the log has it all: a crash
-            // of the server costs a moment's replay, where a flush for each batch costs time.
-            ("synchronous_commit", "off"),
+        let options = options.options([
             // A projector that stopped in a transaction must not hold its rows against another.
             ("idle_in_transaction_session_timeout", takeover.as_str()),
-            ("lock_timeout", "5s"),
             ("statement_timeout", "60s"),
-            // Every statement finds rows by their keys, thousands at a time. Planning anew for
-            // each batch costs more than it brings, and a table that has just grown from nothing
-            // must not be read from end to end because its statistics are old.
-            ("plan_cache_mode", "force_generic_plan"),
-            ("enable_seqscan", "off"),
-            ("enable_hashjoin", "off"),
-            ("enable_mergejoin", "off"),
         ]);
         open(options.application_name(&Self::writer_name(log))).await
+    }
+
+    /// A session that writes rows into a copy in `schema`, for which tables are looked up there
+    /// before they are looked up in `serving`.
+    pub(crate) async fn copier(
+        &self,
+        schema: &str,
+        serving: &str,
+    ) -> Result<PgConnection, sqlx::Error> {
+        let path = format!("{schema},{serving}");
+        let options = self.options.clone().options(WRITING).options([
+            ("search_path", path.as_str()),
+            // Indexes are built and tables compared in one statement each.
+            ("statement_timeout", "0"),
+            // Whoever ends has its statement ended, and its locks with it.
+            ("client_connection_check_interval", "1s"),
+            ("maintenance_work_mem", "256MB"),
+        ]);
+        let options = options.application_name(&format!("waypost {schema}"));
+        open_within(CONNECT_PATIENTLY, options).await
+    }
+
+    /// A session in which an operator changes rows.
+    pub(crate) async fn repairer(&self) -> Result<PgConnection, sqlx::Error> {
+        let options = self.options.clone().options(WRITING);
+        open_within(
+            CONNECT_PATIENTLY,
+            options.application_name("waypost repair"),
+        )
+        .await
     }
 
     /// A session that holds the lock of the active projector. The server ends it, and so frees
@@ -71,7 +108,14 @@ impl Connector {
 }
 
 async fn open(options: PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
-    timeout(CONNECT, options.connect())
+    open_within(CONNECT, options).await
+}
+
+async fn open_within(
+    patience: Duration,
+    options: PgConnectOptions,
+) -> Result<PgConnection, sqlx::Error> {
+    timeout(patience, options.connect())
         .await
         .unwrap_or(Err(sqlx::Error::PoolTimedOut))
 }

@@ -14,6 +14,8 @@ use crate::projection::bigint;
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetter {
+    /// What names it: the projection and the sequence.
+    pub id: String,
     /// The projection.
     pub projection: String,
     /// The log that the event stands in.
@@ -46,6 +48,7 @@ pub async fn dead_letters(pool: &sqlx::PgPool) -> Result<Vec<DeadLetter>, sqlx::
     .await?;
     let sequence = |value: i64| u64::try_from(value).unwrap_or_default();
     let letters = found.into_iter().map(|row| DeadLetter {
+        id: format!("{}:{}", row.projection, row.sequence),
         projection: row.projection,
         log: row.log,
         sequence: sequence(row.sequence),

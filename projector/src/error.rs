@@ -71,3 +71,50 @@ impl From<ReaderError> for FeedError {
         }
     }
 }
+
+/// Why a projection could not be rebuilt, checked or repaired.
+#[derive(Debug, thiserror::Error)]
+pub enum RepairError {
+    /// There is none of this name; the names that there are.
+    #[error("there is no projection {0}; there are: {1}")]
+    Unknown(String, String),
+    /// Somebody else fills the same copy.
+    #[error(
+        "{0} is being filled already: one rebuild and one check of a projection at a time;          one whose process was just ended is given up within seconds"
+    )]
+    UnderWay(String),
+    /// It was told to stop.
+    #[error("stopped; what is built so far is kept, and the next start goes on from there")]
+    Stopped,
+    /// The projection has not been folded from this log, so that there is nothing to compare.
+    #[error("{0}")]
+    Unfit(String),
+    /// There is no such event among those that were put aside.
+    #[error("{0}")]
+    Letter(String),
+    /// The database does not answer as it should.
+    #[error("the database does not answer as it should: {0}")]
+    Database(#[from] sqlx::Error),
+    /// The log does not answer.
+    #[error(transparent)]
+    Log(#[from] ReadError),
+    /// The log cannot be folded.
+    #[error("{0}")]
+    Fold(String),
+}
+
+impl From<FeedError> for RepairError {
+    fn from(error: FeedError) -> Self {
+        match error {
+            FeedError::Database(error) => Self::Database(error),
+            FeedError::Read(error) => Self::Log(error),
+            error => Self::Fold(error.to_string()),
+        }
+    }
+}
+
+impl From<WriteError> for RepairError {
+    fn from(error: WriteError) -> Self {
+        FeedError::from(error).into()
+    }
+}

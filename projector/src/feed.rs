@@ -15,16 +15,17 @@ use crate::batch::{Group, Member};
 use crate::catch_up;
 use crate::checkpoint;
 use crate::connect::Connector;
-use crate::dead_letters;
 use crate::error::FeedError;
 use crate::leadership::Leadership;
-use crate::projection;
+use crate::projection::{self, Role};
 use crate::reader::Reader;
 use crate::retry::retry;
 use crate::status::Status;
 
 const BACKOFF: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
+/// How often it is asked, while nothing happens, whether somebody else has changed rows.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// What every part of a feed needs.
 #[derive(Clone)]
@@ -94,7 +95,8 @@ impl Feed {
         let Some(mut live) = groups.pop() else {
             return Err(FeedError::Reader);
         };
-        let mut reader = Reader::open(&self.event_log, self.log, live.position, self.batch).await?;
+        let mut reader =
+            Reader::open(&self.event_log, self.log, live.position, self.batch, &[]).await?;
         self.status.connected();
         let (moved, position) = watch::channel(live.position);
         let mut behind = JoinSet::new();
@@ -108,6 +110,7 @@ impl Feed {
                     catch_up::reach(self, &mut group, &mut session, live.position).await?;
                     live.members.append(&mut group.members);
                 }
+                () = sleep(CHECK_EVERY) => live.check(&mut session).await?,
                 batch = reader.next() => {
                     let batch = batch?;
                     self.write(&mut live, &mut session, &batch.items, batch.last_sequence).await?;
@@ -134,7 +137,7 @@ impl Feed {
     /// The log's projections by their positions, the furthest last.
     pub(crate) async fn groups(&self, session: &mut PgConnection) -> Result<Vec<Group>, FeedError> {
         let end = self.event_log.end(self.log).await?;
-        let projections = projection::all(self.log, &self.event_log);
+        let projections = projection::all(self.log, &self.event_log, Role::Serving);
         let names: Vec<_> = projections.iter().map(|one| one.name()).collect();
         checkpoint::ensure(session, self.log, end.epoch(), &names).await?;
         let positions = checkpoint::all(&mut *session).await?;
@@ -145,14 +148,15 @@ impl Feed {
                 return Err(FeedError::Database(sqlx::Error::RowNotFound));
             };
             checkpoint.fits(end)?;
-            let parked = dead_letters::parked(&mut *session, name).await?;
             let group = groups.entry(checkpoint.sequence).or_insert_with(|| Group {
                 log: self.log,
                 epoch: end.epoch(),
                 position: checkpoint.sequence,
                 members: Vec::new(),
+                is_told: true,
             });
-            group.members.push(Member { projection, parked });
+            let member = Member::load(session, projection, checkpoint).await?;
+            group.members.push(member);
         }
         Ok(groups.into_values().collect())
     }

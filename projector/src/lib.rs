@@ -8,24 +8,29 @@ mod batch;
 mod catch_up;
 mod checkpoint;
 mod connect;
+mod copy;
 mod dead_letters;
 mod empty;
 mod error;
 mod feed;
 mod forgetting;
 mod leadership;
+mod letters;
 mod list;
 mod projection;
 mod reader;
+mod rebuild;
+mod replay;
 mod retry;
 mod settings;
+mod skips;
 mod status;
 mod sweep;
+mod verify;
 
 use std::time::Duration;
 
 use event_log::EventLog;
-use schemas::Log;
 use service::health::Readiness;
 use sqlx::PgPool;
 use sqlx::migrate::MigrateError;
@@ -38,12 +43,18 @@ use crate::feed::Feed;
 use crate::status::Status;
 
 pub use checkpoint::{CHANNEL, log_name};
+pub use copy::idle::{CopiesAway, drop_idle_copies, keep_copies_away};
+pub use copy::{Progress, Tell};
 pub use dead_letters::{DeadLetter, dead_letters};
 pub use empty::empty;
-pub use error::Error;
+pub use error::{Error, RepairError};
 pub use forgetting::{drop_dead_letters, rows_about, rows_of_record};
+pub use letters::{Repaired, retry_letter, skip_letter};
 pub use list::{ListError, ProjectionPosition, list};
+pub use rebuild::{Rebuilt, rebuild};
 pub use settings::ProjectorSettings;
+pub use skips::{Skipped, skipped_events};
+pub use verify::{Verified, verify};
 
 /// How often the log is asked where it ends, for the metrics of lag.
 const LAG_EVERY: Duration = Duration::from_secs(1);
@@ -75,6 +86,9 @@ pub async fn run(deps: Dependencies, shutdown: CancellationToken) -> Result<(), 
     migrate(&deps.pool, &shutdown).await?;
     let mut tasks = JoinSet::new();
     tasks.spawn(sweep::keep_sweeping(deps.clone(), shutdown.clone()));
+    let names = projection::names(&deps.log);
+    let sweeping = copy::idle::keep_sweeping(deps.pool.clone(), names, shutdown.clone());
+    tasks.spawn(sweeping);
     for feed in feeds {
         tasks.spawn(watch_lag(feed.clone(), shutdown.clone()));
         tasks.spawn(feed.run(shutdown.clone()));
@@ -86,9 +100,8 @@ pub async fn run(deps: Dependencies, shutdown: CancellationToken) -> Result<(), 
 }
 
 fn feeds(deps: &Dependencies) -> Vec<Feed> {
-    let logs = [Log::Events, Log::Locations, Log::Deliveries].into_iter();
-    let feeds: Vec<_> = logs
-        .filter(|log| !projection::all(*log, &deps.log).is_empty())
+    let feeds: Vec<_> = projection::LOGS
+        .into_iter()
         .map(|log| Feed {
             log,
             event_log: deps.log.clone(),

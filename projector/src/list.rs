@@ -1,11 +1,11 @@
 //! The positions of all projections, for operators.
 
 use event_log::{EventLog, Position, ReadError};
-use schemas::Log;
 use serde::Serialize;
 use sqlx::PgPool;
 
 use crate::checkpoint::{self, log_name};
+use crate::projection::LOGS;
 
 /// Where a projection stands.
 #[derive(Clone, Debug, Serialize)]
@@ -32,7 +32,7 @@ pub enum ListError {
 /// Every projection with its position, by name.
 pub async fn list(log: &EventLog, pool: &PgPool) -> Result<Vec<ProjectionPosition>, ListError> {
     let mut ends: Vec<Position> = Vec::new();
-    for feed in [Log::Events, Log::Locations, Log::Deliveries] {
+    for feed in LOGS {
         ends.push(log.end(feed).await?);
     }
     let checkpoints = checkpoint::all(pool).await?;

@@ -1,7 +1,7 @@
 //! Reads ahead: the next batch is fetched and decoded while the one before is written.
 
 use event_log::{Batch, EventLog, Item, ReadError, TailError};
-use schemas::Log;
+use schemas::{AggregateType, Log};
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -15,21 +15,26 @@ pub(crate) struct Reader {
     chunk: usize,
     max: usize,
     chunks: mpsc::Receiver<Result<Batch, TailError>>,
+    /// Whether nothing stood in the log to be read when this was opened.
+    pub(crate) began_at_end: bool,
     /// A fault that came behind events which were still good.
     fault: Option<TailError>,
     _task: AbortOnDropHandle<()>,
 }
 
 impl Reader {
-    /// Reads on behind the sequence `after`, up to `max` events at a time.
+    /// Reads on behind the sequence `after`, up to `max` events at a time; those of some kinds of
+    /// aggregate where `only` names any.
     pub(crate) async fn open(
         log: &EventLog,
         feed: Log,
         after: u64,
         max: usize,
+        only: &[AggregateType],
     ) -> Result<Self, ReadError> {
         let chunk = max.clamp(1, CHUNK);
-        let mut tail = log.tail(feed, after, &[]).await?;
+        let mut tail = log.tail(feed, after, only).await?;
+        let began_at_end = tail.caught_up();
         let (sender, chunks) = mpsc::channel(AHEAD);
         let task = tokio::spawn(async move {
             loop {
@@ -44,6 +49,7 @@ impl Reader {
             chunk,
             max,
             chunks,
+            began_at_end,
             fault: None,
             _task: AbortOnDropHandle::new(task),
         })

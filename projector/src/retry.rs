@@ -9,6 +9,15 @@ use crate::batch::{Member, WriteError};
 use crate::error::FeedError;
 use crate::projection::{ApplyError, bigint};
 
+/// What came of trying an aggregate's events again.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// The events that are done with.
+    pub(crate) done: usize,
+    /// The event that still cannot be applied, why, and how many wait with it, itself included.
+    pub(crate) stuck: Option<(u64, String, usize)>,
+}
+
 /// Tries all that a projection has put aside, each aggregate's events in their order.
 pub(crate) async fn retry(
     member: &mut Member,
@@ -17,31 +26,9 @@ pub(crate) async fn retry(
     feed: Log,
 ) -> Result<(), FeedError> {
     for subject in member.parked.subjects() {
-        let mut transaction = session.begin().await?;
-        let waiting = waiting(&mut transaction, member.projection.name(), &subject).await?;
-        let mut done = Vec::new();
-        let mut stuck = None;
-        for sequence in waiting {
-            match apply_one(member, &mut transaction, log, feed, sequence).await? {
-                None => done.push(bigint(sequence)),
-                Some(reason) => {
-                    stuck = Some((sequence, reason));
-                    break;
-                }
-            }
-        }
-        forget(&mut transaction, member.projection.name(), &done).await?;
-        if let Some((sequence, reason)) = &stuck {
-            let name = member.projection.name();
-            stick(&mut transaction, name, &subject, *sequence, reason).await?;
-        }
-        transaction.commit().await?;
-        match stuck {
-            Some((sequence, _)) => member.parked.park(&subject, sequence),
-            None => member.parked.release(&subject),
-        }
-        if !done.is_empty() {
-            let (projection, events) = (member.projection.name(), done.len());
+        let outcome = retry_aggregate(member, session, log, feed, &subject).await?;
+        if outcome.done > 0 {
+            let (projection, events) = (member.projection.name(), outcome.done);
             tracing::info!(
                 projection,
                 events,
@@ -52,7 +39,42 @@ pub(crate) async fn retry(
     Ok(())
 }
 
-/// Applies one event; says why not where it still cannot be applied.
+/// Tries the events of one aggregate.
+pub(crate) async fn retry_aggregate(
+    member: &mut Member,
+    session: &mut PgConnection,
+    log: &EventLog,
+    feed: Log,
+    subject: &str,
+) -> Result<Outcome, FeedError> {
+    let mut transaction = session.begin().await?;
+    let name = member.projection.name();
+    let waiting = waiting(&mut transaction, name, subject).await?;
+    let mut done = Vec::new();
+    let mut stuck = None;
+    for sequence in &waiting {
+        match apply_one(member, &mut transaction, log, feed, *sequence).await? {
+            None => done.push(bigint(*sequence)),
+            Some(reason) => {
+                stuck = Some((*sequence, reason, waiting.len() - done.len()));
+                break;
+            }
+        }
+    }
+    forget(&mut transaction, name, &done).await?;
+    if let Some((sequence, reason, _)) = &stuck {
+        stick(&mut transaction, name, subject, *sequence, reason).await?;
+    }
+    transaction.commit().await?;
+    match &stuck {
+        Some((sequence, ..)) => member.parked.park(subject, *sequence),
+        None => member.parked.release(subject),
+    }
+    let done = done.len();
+    Ok(Outcome { done, stuck })
+}
+
+/// Applies one event, unless it is to be left out; says why not where it still cannot be applied.
 async fn apply_one(
     member: &mut Member,
     rows: &mut PgConnection,
@@ -60,6 +82,9 @@ async fn apply_one(
     feed: Log,
     sequence: u64,
 ) -> Result<Option<String>, FeedError> {
+    if member.skipped.contains(&sequence) {
+        return Ok(None);
+    }
     let event: Recorded = match log.get(feed, sequence).await {
         Ok(Some(event)) => event,
         // It was erased since: there is nothing left to apply.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use metrics::{counter, gauge, histogram};
 use schemas::Log;
 
-use crate::batch::Group;
+use crate::batch::{Group, WriteError};
 use crate::checkpoint::log_name;
 use crate::error::FeedError;
 
@@ -112,6 +112,15 @@ impl Status {
     }
 
     pub(crate) fn failed(&self, error: &FeedError) {
+        if matches!(error, FeedError::Write(WriteError::Overtaken)) {
+            // What a rebuild, an operator or another projector has done is no fault: all that is
+            // held in memory is read anew.
+            tracing::info!(log = log_name(self.log), "Rows have changed, reading anew");
+            return;
+        }
+        if let FeedError::Hole(_) = error {
+            counter!("waypost_projector_gaps_total", "log" => log_name(self.log)).increment(1);
+        }
         let reason = error.to_string();
         let mut shared = self.shared();
         let known = matches!(&shared.state, State::Failing { reason: r, .. } if *r == reason);
@@ -151,6 +160,8 @@ impl Status {
             shared.parked.insert(projection, member.parked.len());
             gauge!("waypost_projection_parked_aggregates", "projection" => projection)
                 .set(as_gauge(member.parked.len() as u64));
+            gauge!("waypost_projection_skipped_events", "projection" => projection)
+                .set(as_gauge(member.skipped.len() as u64));
         }
     }
 

@@ -25,8 +25,8 @@ macro_rules! projections {
         impl Projection {
             const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// Its name in the table of checkpoints.
-            const fn name(self) -> &'static str {
+            /// Its name in the table of checkpoints, which is that of its first table.
+            pub(crate) const fn name(self) -> &'static str {
                 match self { $(Self::$name => $text),+ }
             }
 

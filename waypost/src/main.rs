@@ -63,7 +63,8 @@ enum Command {
     /// Read models.
     #[command(
         subcommand,
-        after_help = "Examples:\n  waypost projection list\n  waypost projection dead-letters"
+        after_help = "Examples:\n  waypost projection list\n  waypost projection verify \
+                      contacts\n  waypost projection rebuild contacts\n  waypost projection dead-letters"
     )]
     Projection(commands::projection::Projection),
     /// Copy the log into a folder, and check such a copy.

@@ -8,10 +8,10 @@ use sqlx::postgres::PgBindIterExt as _;
 
 use super::personal::{Unsealing, unseal_each};
 use super::text::storable;
-use super::{ApplyError, Projection, bigint};
+use super::{ApplyError, Projection, Role, bigint};
 
 /// Every person who has an account.
-pub(super) struct Accounts(pub(super) EventLog);
+pub(super) struct Accounts(pub(super) EventLog, pub(super) Role);
 
 impl Projection for Accounts {
     fn name(&self) -> &'static str {
@@ -20,6 +20,10 @@ impl Projection for Accounts {
 
     fn aggregates(&self) -> &'static [AggregateType] {
         &[AggregateType::Account]
+    }
+
+    fn tables(&self) -> &'static [&'static str] {
+        &["accounts", "forgotten_accounts"]
     }
 
     fn apply<'a>(
@@ -33,7 +37,7 @@ impl Projection for Accounts {
                 Event::AccountForgotten(forgotten) => Some((forgotten.account_id, *recorded)),
                 _ => None,
             });
-            forget(rows, &forgotten.collect::<Vec<_>>()).await?;
+            forget(rows, self.1, &forgotten.collect::<Vec<_>>()).await?;
             Ok(())
         })
     }
@@ -68,19 +72,22 @@ async fn insert(
     Ok(())
 }
 
-/// Deletes what is known of persons, their positions too: those have no event of their own that
-/// says so.
+/// Deletes what is known of persons; from the serving rows their positions too: those have no
+/// event of their own that says so.
 async fn forget(
     rows: &mut PgConnection,
+    role: Role,
     forgotten: &[(AccountId, &Recorded)],
 ) -> Result<(), sqlx::Error> {
     if forgotten.is_empty() {
         return Ok(());
     }
     let accounts: Vec<i64> = forgotten.iter().map(|(id, _)| bigint(id.0)).collect();
-    // Whoever writes positions at this moment has done so before the rows are deleted, or sees
-    // that the person was forgotten.
-    super::positions::keep_writers_out(rows).await?;
+    if role == Role::Serving {
+        // Whoever writes positions at this moment has done so before the rows are deleted, or
+        // sees that the person was forgotten.
+        super::positions::keep_writers_out(rows).await?;
+    }
     sqlx::query!(
         "INSERT INTO forgotten_accounts (account_id, forgotten_at)
          SELECT * FROM UNNEST($1::bigint[], $2::timestamptz[])
@@ -93,11 +100,13 @@ async fn forget(
     sqlx::query!("DELETE FROM accounts WHERE account_id = ANY($1)", &accounts)
         .execute(&mut *rows)
         .await?;
-    sqlx::query!(
-        "DELETE FROM positions WHERE account_id = ANY($1)",
-        &accounts
-    )
-    .execute(rows)
-    .await?;
+    if role == Role::Serving {
+        sqlx::query!(
+            "DELETE FROM positions WHERE account_id = ANY($1)",
+            &accounts
+        )
+        .execute(rows)
+        .await?;
+    }
     Ok(())
 }

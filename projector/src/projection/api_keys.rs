@@ -25,6 +25,10 @@ impl Projection for ApiKeys {
         &[AggregateType::Key]
     }
 
+    fn tables(&self) -> &'static [&'static str] {
+        &["api_keys"]
+    }
+
     fn apply<'a>(
         &'a mut self,
         rows: &'a mut PgConnection,

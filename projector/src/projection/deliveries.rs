@@ -49,6 +49,14 @@ impl Projection for Deliveries {
         &[AggregateType::Delivery]
     }
 
+    fn tables(&self) -> &'static [&'static str] {
+        &["deliveries"]
+    }
+
+    fn lives_by(&self) -> Option<&'static str> {
+        Some("created_at")
+    }
+
     fn apply<'a>(
         &'a mut self,
         rows: &'a mut PgConnection,

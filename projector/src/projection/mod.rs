@@ -15,7 +15,7 @@ mod webhooks;
 mod workflows;
 
 use event_log::{EventLog, VaultError};
-use futures::future::BoxFuture;
+use futures::future::{self, BoxFuture};
 use schemas::{AggregateType, Log, Recorded};
 use sqlx::PgConnection;
 
@@ -27,6 +27,14 @@ pub(crate) trait Projection: Send + Sync {
     /// The aggregates whose events it is given; all of one log.
     fn aggregates(&self) -> &'static [AggregateType];
 
+    /// The tables that it alone writes. Rows of `totals` under its name are its own as well.
+    fn tables(&self) -> &'static [&'static str];
+
+    /// The column by whose time its rows end where the events of its log do.
+    fn lives_by(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Folds events, in the order of the log, within the transaction that `rows` is in.
     ///
     /// It must be safe to call again with the same events after that transaction was undone.
@@ -35,10 +43,31 @@ pub(crate) trait Projection: Send + Sync {
         rows: &'a mut PgConnection,
         events: &'a [&'a Recorded],
     ) -> BoxFuture<'a, Result<(), ApplyError>>;
+
+    /// Brings rows that were folded apart from the serving ones to what other projections have
+    /// done to those in the meantime.
+    fn settle<'a>(
+        &'a mut self,
+        _rows: &'a mut PgConnection,
+    ) -> BoxFuture<'a, Result<(), sqlx::Error>> {
+        Box::pin(future::ready(Ok(())))
+    }
+}
+
+/// What the rows are for that a projection writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// They are those that are read.
+    Serving,
+    /// They will take the place of those that are read.
+    Successor,
+    /// They are compared with those that are read, and thrown away.
+    Scratch,
 }
 
 /// Every projection of a log. What is personal is unsealed by the vault of `event_log`.
-pub(crate) fn all(log: Log, event_log: &EventLog) -> Vec<Box<dyn Projection>> {
+pub(crate) fn all(log: Log, event_log: &EventLog, role: Role) -> Vec<Box<dyn Projection>> {
+    let event_log = event_log.clone();
     let all: Vec<Box<dyn Projection>> = vec![
         Box::new(organizations::Organizations),
         Box::new(api_keys::ApiKeys),
@@ -51,14 +80,43 @@ pub(crate) fn all(log: Log, event_log: &EventLog) -> Vec<Box<dyn Projection>> {
         Box::new(records::Orders),
         Box::new(records::Leads),
         Box::new(records::Clients),
-        Box::new(accounts::Accounts(event_log.clone())),
+        Box::new(accounts::Accounts(event_log.clone(), role)),
         Box::new(circles::Circles(event_log.clone())),
-        Box::new(positions::Positions(event_log.clone())),
+        Box::new(positions::Positions(event_log, role)),
         Box::new(deliveries::Deliveries),
     ];
     all.into_iter()
-        .filter(|projection| projection.aggregates().iter().any(|kind| kind.log() == log))
+        .filter(|projection| log_of(projection.as_ref()) == log)
         .collect()
+}
+
+/// The logs that projections are folded from.
+pub(crate) const LOGS: [Log; 3] = [Log::Events, Log::Locations, Log::Deliveries];
+
+/// The projection of a name, with its log.
+pub(crate) fn named(
+    name: &str,
+    event_log: &EventLog,
+    role: Role,
+) -> Option<(Log, Box<dyn Projection>)> {
+    let mut all = LOGS.into_iter().flat_map(|log| {
+        let of_log = all(log, event_log, role).into_iter();
+        of_log.map(move |projection| (log, projection))
+    });
+    all.find(|(_, projection)| projection.name() == name)
+}
+
+/// The names of all projections.
+pub(crate) fn names(event_log: &EventLog) -> Vec<&'static str> {
+    let all = LOGS
+        .into_iter()
+        .flat_map(|log| all(log, event_log, Role::Serving));
+    all.map(|projection| projection.name()).collect()
+}
+
+fn log_of(projection: &dyn Projection) -> Log {
+    let kind = projection.aggregates().first();
+    kind.map_or(Log::Events, |kind| kind.log())
 }
 
 /// Why events could not be folded.

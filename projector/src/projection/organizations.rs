@@ -21,6 +21,10 @@ impl Projection for Organizations {
         &[AggregateType::Organization]
     }
 
+    fn tables(&self) -> &'static [&'static str] {
+        &["organizations"]
+    }
+
     fn apply<'a>(
         &'a mut self,
         rows: &'a mut PgConnection,

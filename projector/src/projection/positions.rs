@@ -9,13 +9,13 @@ use sqlx::postgres::PgBindIterExt as _;
 
 use super::personal::{self, Unsealing, unseal_each};
 use super::text::optional;
-use super::{ApplyError, Projection, bigint};
+use super::{ApplyError, Projection, Role, bigint};
 
 /// The advisory lock that those who write positions share, and whoever forgets a person takes.
 const FORGETTING: i64 = 0x7761_7970_6f73_7401;
 
 /// Every position that is not too old.
-pub(super) struct Positions(pub(super) EventLog);
+pub(super) struct Positions(pub(super) EventLog, pub(super) Role);
 
 /// What is sealed of a position.
 #[derive(Deserialize)]
@@ -35,6 +35,14 @@ impl Projection for Positions {
 
     fn aggregates(&self) -> &'static [AggregateType] {
         &[AggregateType::Track]
+    }
+
+    fn tables(&self) -> &'static [&'static str] {
+        &["positions"]
+    }
+
+    fn lives_by(&self) -> Option<&'static str> {
+        Some("received_at")
     }
 
     fn apply<'a>(
@@ -59,8 +67,9 @@ impl Projection for Positions {
             if fixes.is_empty() {
                 return Ok(());
             }
-            let forgetting = sqlx::query!("SELECT pg_advisory_xact_lock_shared($1)", FORGETTING);
-            forgetting.execute(&mut *rows).await?;
+            if self.1 == Role::Serving {
+                keep_forgetting_out(rows).await?;
+            }
             sqlx::query!(
                 "INSERT INTO positions (account_id, recorded_at, lat, lng, accuracy, speed,
                                         place_name, battery, received_at)
@@ -90,6 +99,32 @@ impl Projection for Positions {
             Ok(())
         })
     }
+
+    fn settle<'a>(
+        &'a mut self,
+        rows: &'a mut PgConnection,
+    ) -> BoxFuture<'a, Result<(), sqlx::Error>> {
+        Box::pin(async move {
+            if self.1 == Role::Successor {
+                keep_forgetting_out(rows).await?;
+            }
+            sqlx::query!(
+                "DELETE FROM positions USING forgotten_accounts AS gone
+                 WHERE positions.account_id = gone.account_id"
+            )
+            .execute(rows)
+            .await?;
+            Ok(())
+        })
+    }
+}
+
+/// Nobody is forgotten from here to the transaction's end.
+async fn keep_forgetting_out(rows: &mut PgConnection) -> Result<(), sqlx::Error> {
+    sqlx::query!("SELECT pg_advisory_xact_lock_shared($1)", FORGETTING)
+        .execute(rows)
+        .await?;
+    Ok(())
 }
 
 /// Waits until nobody is writing positions, and keeps them from it to the transaction's end.

@@ -40,6 +40,10 @@ impl Projection for Webhooks {
         &[AggregateType::Webhook]
     }
 
+    fn tables(&self) -> &'static [&'static str] {
+        &["webhooks"]
+    }
+
     fn apply<'a>(
         &'a mut self,
         rows: &'a mut PgConnection,

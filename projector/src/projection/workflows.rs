@@ -33,6 +33,10 @@ impl Projection for Workflows {
         &[AggregateType::Workflow]
     }
 
+    fn tables(&self) -> &'static [&'static str] {
+        &["workflows"]
+    }
+
     fn apply<'a>(
         &'a mut self,
         rows: &'a mut PgConnection,

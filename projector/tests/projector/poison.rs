@@ -4,7 +4,7 @@ use crate::support::{
     World, contact, deleted, eventually, nats, readiness, start, started, triggered,
 };
 use axum::http::StatusCode;
-use projector::dead_letters;
+use projector::{dead_letters, rebuild, retry_letter, skip_letter, skipped_events, verify};
 use schemas::{AggregateType, Event, Log};
 use uuid::Uuid;
 
@@ -132,6 +132,118 @@ async fn what_was_put_aside_is_applied_once_it_can_be() {
     assert_eq!(world.count("SELECT count(*) FROM dead_letters").await, 0);
     let running = "SELECT count FROM totals WHERE kind = 'runs' AND state = 'RUNNING'";
     assert_eq!(world.count(running).await, 1);
+    projector.stop().await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_retry_applies_what_can_be_applied_now_and_the_projector_goes_on_from_there() {
+    let world = World::new().await;
+    let stream = world.stream(AggregateType::Run, "r1");
+    let begun = vec![triggered("r1", "w1", 1), started("r1", "w1")];
+    let first = world.append(stream.clone(), 0, begun).await - 1;
+    let projector = world.start();
+    world.caught_up(Log::Events, first + 1).await;
+    let id = format!("runs:{first}");
+    let refused = retry_letter(&world.log, &world.pool, &id).await.unwrap();
+    assert_eq!((refused.applied, refused.waiting), (0, 2), "{refused:?}");
+    assert!(refused.reason.unwrap().contains("definition"));
+
+    sqlx::query("INSERT INTO workflow_outlines VALUES ($1, 'w1', 1, '[]')")
+        .bind(world.org.as_str())
+        .execute(&world.pool)
+        .await
+        .unwrap();
+    let applied = retry_letter(&world.log, &world.pool, &id).await.unwrap();
+    assert_eq!((applied.applied, applied.waiting), (2, 0), "{applied:?}");
+    assert!(dead_letters(&world.pool).await.unwrap().is_empty());
+    let again = retry_letter(&world.log, &world.pool, &id).await;
+    assert!(again.unwrap_err().to_string().contains("was not put aside"));
+    // What comes next waits behind nothing any more.
+    let ended = Event::RunSucceeded(schemas::run::Succeeded {
+        run_id: "r1".into(),
+        workflow_id: "w1".into(),
+    });
+    let end = world.append(stream, first + 1, vec![ended]).await;
+    world.caught_up(Log::Events, end).await;
+    let succeeded = "SELECT count(*) FROM runs WHERE state = 'SUCCEEDED'";
+    assert_eq!(world.count(succeeded).await, 1);
+    projector.stop().await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_skip_lasts_and_rebuilding_and_checking_respect_it() {
+    let world = World::new().await;
+    let client = async_nats::jetstream::new(nats().await);
+    let subject = format!("{}evt.{}.contact.odd", world.prefix, world.org);
+    let published = client.publish(subject, "?".into()).await.unwrap();
+    let unreadable = published.await.unwrap().sequence;
+    let stream = world.stream(AggregateType::Contact, "odd");
+    let put = |name: &str| vec![Event::ContactUpdated(contact("odd", name))];
+    let waiting = world.append(stream.clone(), unreadable, put("Ada")).await;
+    let deps = world.deps();
+    let ready = deps.readiness.clone();
+    let projector = start(deps);
+    world.caught_up(Log::Events, waiting).await;
+    let id = format!("contacts:{waiting}");
+    let error = skip_letter(&world.log, &world.pool, &id).await.unwrap_err();
+    let behind = format!("waits behind contacts:{unreadable}");
+    assert!(error.to_string().contains(&behind), "{error}");
+
+    let id = format!("contacts:{unreadable}");
+    let skipped = skip_letter(&world.log, &world.pool, &id).await.unwrap();
+    assert_eq!((skipped.applied, skipped.waiting), (1, 0), "{skipped:?}");
+    let end = world.append(stream, waiting, put("Grace")).await;
+    world.caught_up(Log::Events, end).await;
+    let named = "SELECT count(*) FROM contacts WHERE first_name = 'Grace'";
+    assert_eq!(world.count(named).await, 1);
+    assert!(dead_letters(&world.pool).await.unwrap().is_empty());
+    let kept = skipped_events(&world.pool).await.unwrap();
+    assert_eq!(kept.len(), 1);
+    assert_eq!(kept[0].sequence, unreadable);
+    eventually("nothing waits", async || {
+        !readiness(&ready).await.1.contains("waiting")
+    })
+    .await;
+
+    let stop = tokio_util::sync::CancellationToken::new();
+    for _ in 0..2 {
+        let verified = verify(&world.log, &world.pool, "contacts", &|_| ())
+            .await
+            .unwrap();
+        assert_eq!(verified.differences, 0, "{:?}", verified.told);
+        let rebuilt = rebuild(&world.log, &world.pool, "contacts", &|_| (), &stop).await;
+        assert_eq!(rebuilt.unwrap().position.sequence(), end);
+    }
+    assert_eq!(world.count(named).await, 1);
+    projector.stop().await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_rebuild_puts_aside_what_cannot_be_applied_as_the_projector_does() {
+    let world = World::new().await;
+    let bad = unstorable_id();
+    let stream = world.stream(AggregateType::Contact, &bad);
+    let made = Event::ContactCreated(contact(&bad, "Bad"));
+    let changed = Event::ContactUpdated(contact(&bad, "Still"));
+    let end = world.append(stream, 0, vec![made, changed]).await;
+    let projector = world.start();
+    world.caught_up(Log::Events, end).await;
+    let before = dead_letters(&world.pool).await.unwrap();
+    let stop = tokio_util::sync::CancellationToken::new();
+    let rebuilt = rebuild(&world.log, &world.pool, "contacts", &|_| (), &stop).await;
+    rebuilt.unwrap();
+    let after = dead_letters(&world.pool).await.unwrap();
+    let ids = |letters: &[projector::DeadLetter]| {
+        let ids = letters
+            .iter()
+            .map(|letter| (letter.id.clone(), letter.behind));
+        ids.collect::<Vec<_>>()
+    };
+    assert_eq!(before.len(), 2);
+    assert_eq!(ids(&after), ids(&before));
     projector.stop().await;
     world.end().await;
 }

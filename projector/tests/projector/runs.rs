@@ -34,7 +34,11 @@ fn saved(version: u32) -> Event {
             status: Status::Active,
             timeout_seconds: 60,
             steps: vec![
-                step("start", Action::Trigger(Trigger::default()), &["tell", "other"]),
+                step(
+                    "start",
+                    Action::Trigger(Trigger::default()),
+                    &["tell", "other"],
+                ),
                 step("tell", tell(), &[]),
                 step("other", tell(), &[]),
             ],
@@ -109,7 +113,9 @@ async fn follow(events: Vec<Event>) -> (Vec<String>, Value) {
     let projector = world.start();
     let workflow = world.stream(AggregateType::Workflow, "w1");
     let version = world.append(workflow.clone(), 0, vec![saved(1)]).await;
-    let version = world.append(workflow.clone(), version, vec![saved(2)]).await;
+    let version = world
+        .append(workflow.clone(), version, vec![saved(2)])
+        .await;
     world.append(workflow, version, vec![branching(3)]).await;
     let mut states = Vec::new();
     let mut at = 0;
@@ -135,7 +141,9 @@ async fn follow(events: Vec<Event>) -> (Vec<String>, Value) {
             .await
             .unwrap();
     let last = states.last().map(String::as_str);
-    let over = ["SUCCEEDED", "FAILED", "CANCELLED"].map(Some).contains(&last);
+    let over = ["SUCCEEDED", "FAILED", "CANCELLED"]
+        .map(Some)
+        .contains(&last);
     assert_eq!((ended, error.is_some()), (over, last == Some("FAILED")));
     projector.stop().await;
     world.end().await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use futures::TryStreamExt;
 use schemas::OrgId;
-use sqlx::{Connection, PgConnection, PgPool};
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, PgPool};
 use tokio::sync::mpsc::error::SendTimeoutError;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
@@ -103,6 +103,11 @@ impl Reader {
     ) -> Result<(), ExportError> {
         let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
         let mut transaction = connection.begin_with(begin).await?;
+        // Held before the state to be read is chosen: no rebuild puts other tables in the place of
+        // these in between, whose newest rows that state would not have.
+        let tables = self.kind.projection.name();
+        let lock = format!("LOCK TABLE organizations, {tables} IN ACCESS SHARE MODE");
+        transaction.execute(AssertSqlSafe(lock)).await?;
         // Reading everything takes as long as it takes.
         let organization = sqlx::query_scalar!(
             r#"SELECT coalesce((SELECT name FROM organizations WHERE org_id = $1), $1) AS "name!"

@@ -99,9 +99,14 @@ impl Bar {
     }
 
     pub(super) fn show(&self, progress: Progress) {
-        self.0.set_length(progress.of);
-        self.0.set_position(progress.done);
-        self.0.set_message(progress.stream);
+        self.at(progress.stream, progress.done, progress.of);
+    }
+
+    /// So far with this part of the work.
+    pub(super) fn at(&self, doing: &'static str, done: u64, of: u64) {
+        self.0.set_length(of);
+        self.0.set_position(done);
+        self.0.set_message(doing);
     }
 
     pub(super) fn end(&self) {

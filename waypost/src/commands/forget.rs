@@ -22,6 +22,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// By then whoever follows the log has seen that a record was deleted.
 const SETTLING: Duration = Duration::from_secs(1);
 
+/// The projections that hold something of persons.
+const PERSONAL: [&str; 3] = ["accounts", "circles", "positions"];
+
 /// Forget a person, or erase a business record. Neither can be undone.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -69,6 +72,7 @@ async fn person(commands: &Commands, pool: &PgPool, email: &str) -> Result<Value
         projector::drop_dead_letters(pool, &stream).await?;
     }
     until_gone(async || projector::rows_about(pool, id).await).await?;
+    projector::drop_idle_copies(pool, &PERSONAL).await?;
     Ok(json!({ "forgotten": id, "events": forgotten.events, "rows": rows }))
 }
 
@@ -93,6 +97,7 @@ async fn record(
     // Its totals and sums follow the deletion, so that has to be read before it is erased.
     until_gone(rows_left).await?;
     tokio::time::sleep(SETTLING).await;
+    let _away = projector::keep_copies_away(pool, &[kind.name()]).await?;
     projector::drop_dead_letters(pool, &stream).await?;
     let events = commands.log().erase(&stream).await?;
     Ok(json!({ "forgotten": id, "events": events, "rows": rows }))

@@ -1,9 +1,14 @@
 //! `waypost projection`: read models.
 
+use event_log::EventLog;
+use projector::Progress;
 use serde_json::json;
 use service::database;
 use service::settings::{CommonSettings, DatabaseSettings};
+use service::until_signalled;
+use sqlx::PgPool;
 
+use super::backup::Bar;
 use super::print;
 use crate::Failure;
 use crate::system::{self, LogAccess};
@@ -13,8 +18,26 @@ use crate::system::{self, LogAccess};
 pub(crate) enum Projection {
     /// Print how far each has read the log: `{"projections": [{name, position, lag}]}`.
     List(Access),
-    /// Print events that could not be applied: `{"deadLetters": […]}`.
-    DeadLetters(Access),
+    /// Compare a projection's rows with what the log says, while the system runs.
+    ///
+    /// Prints `{name, differences}`: 0 where every row is what the log says, up to where the
+    /// projection is. Rows that differ are told on stderr, without personal data, and the exit
+    /// status is not 0.
+    #[command(after_help = "Example:\n  waypost projection verify contacts")]
+    Verify(One),
+    /// Build a projection's rows anew from the first event, while the system runs.
+    ///
+    /// Reads see the old rows until the new ones take their place, all at once. Ctrl-C leaves
+    /// everything as it is; started again, it goes on where it stopped. Prints `{name, position}`.
+    #[command(after_help = "Example:\n  waypost projection rebuild contacts")]
+    Rebuild(One),
+    /// Print events that could not be applied, and those that are left out:
+    /// `{"deadLetters": […], "skipped": […]}`; or do something about one.
+    #[command(
+        after_help = "Examples:\n  waypost projection dead-letters\n  waypost projection \
+                      dead-letters --retry contacts:1207"
+    )]
+    DeadLetters(Letters),
 }
 
 /// How the log and the read models are reached.
@@ -26,20 +49,101 @@ pub(crate) struct Access {
     database: DatabaseSettings,
 }
 
+/// A projection, and how it is reached.
+#[derive(Debug, clap::Args)]
+pub(crate) struct One {
+    /// The projection, as `waypost projection list` names it.
+    name: String,
+    #[command(flatten)]
+    access: Access,
+}
+
+/// Events that were put aside.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Letters {
+    /// Try an event again, and then those that wait behind it; prints `{id, applied, waiting}`.
+    #[arg(long, value_name = "ID", conflicts_with = "skip")]
+    retry: Option<String>,
+    /// Leave an event out for good, and apply those that wait behind it; prints `{id, applied,
+    /// waiting}`. Rebuilding and verifying leave it out as well.
+    #[arg(long, value_name = "ID")]
+    skip: Option<String>,
+    #[command(flatten)]
+    access: Access,
+}
+
+impl Access {
+    async fn open(self, common: &CommonSettings) -> Result<(EventLog, PgPool), Failure> {
+        let settings = system::database(self.database, common)?;
+        let pool = database::connect(&settings)?;
+        Ok((self.log.open(common).await?, pool))
+    }
+}
+
 impl Projection {
     pub(crate) async fn run(self, common: &CommonSettings) -> Result<(), Failure> {
         match self {
             Self::List(access) => {
-                let settings = system::database(access.database, common)?;
-                let pool = database::connect(&settings)?;
-                let log = access.log.open(common).await?;
+                let (log, pool) = access.open(common).await?;
                 print(&json!({ "projections": projector::list(&log, &pool).await? }))
             }
-            Self::DeadLetters(access) => {
-                let settings = system::database(access.database, common)?;
-                let pool = database::connect(&settings)?;
-                print(&json!({ "deadLetters": projector::dead_letters(&pool).await? }))
-            }
+            Self::Verify(one) => verify(one, common).await,
+            Self::Rebuild(one) => rebuild(one, common).await,
+            Self::DeadLetters(letters) => letters.run(common).await,
         }
+    }
+}
+
+impl Letters {
+    async fn run(self, common: &CommonSettings) -> Result<(), Failure> {
+        let (retry, skip) = (self.retry, self.skip);
+        if retry.is_none() && skip.is_none() {
+            let settings = system::database(self.access.database, common)?;
+            let pool = database::connect(&settings)?;
+            let letters = projector::dead_letters(&pool).await?;
+            let skipped = projector::skipped_events(&pool).await?;
+            return print(&json!({ "deadLetters": letters, "skipped": skipped }));
+        }
+        let (log, pool) = self.access.open(common).await?;
+        let repaired = match (retry, skip) {
+            (Some(id), _) => projector::retry_letter(&log, &pool, &id).await?,
+            (None, id) => projector::skip_letter(&log, &pool, &id.unwrap_or_default()).await?,
+        };
+        print(&repaired)?;
+        match repaired.reason {
+            Some(reason) => Err(format!("{} still wait: {reason}", repaired.waiting).into()),
+            None => Ok(()),
+        }
+    }
+}
+
+async fn rebuild(one: One, common: &CommonSettings) -> Result<(), Failure> {
+    let stop = until_signalled()?;
+    let (log, pool) = one.access.open(common).await?;
+    let bar = Bar::new();
+    let tell = |progress: Progress| bar.at(progress.doing, progress.done, progress.of);
+    let rebuilt = projector::rebuild(&log, &pool, &one.name, &tell, &stop).await;
+    bar.end();
+    print(&rebuilt?)
+}
+
+async fn verify(one: One, common: &CommonSettings) -> Result<(), Failure> {
+    let (log, pool) = one.access.open(common).await?;
+    let bar = Bar::new();
+    let tell = |progress: Progress| bar.at(progress.doing, progress.done, progress.of);
+    let verified = projector::verify(&log, &pool, &one.name, &tell).await;
+    bar.end();
+    let verified = verified?;
+    for told in &verified.told {
+        eprintln!("{told}");
+    }
+    print(&verified)?;
+    match verified.differences {
+        0 => Ok(()),
+        differing => Err(format!(
+            "{} differs from the log in {differing} rows at {}",
+            verified.name, verified.position
+        )
+        .into()),
     }
 }

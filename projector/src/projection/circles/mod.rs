@@ -27,6 +27,15 @@ impl Projection for Circles {
         &[AggregateType::Circle, AggregateType::Account]
     }
 
+    fn tables(&self) -> &'static [&'static str] {
+        &[
+            "circles",
+            "circle_members",
+            "circle_places",
+            "sharing_pauses",
+        ]
+    }
+
     fn apply<'a>(
         &'a mut self,
         rows: &'a mut PgConnection,

@@ -37,6 +37,8 @@ enum Left<'a, R> {
 trait Table: Send + Sync {
     /// The table's name, which is the projection's and that of its totals.
     const NAME: &'static str;
+    /// That table, and those that are derived from it.
+    const TABLES: &'static [&'static str];
     /// The records' aggregate.
     const AGGREGATES: &'static [AggregateType];
     /// What an event carries of a record: all of it.
@@ -75,6 +77,10 @@ impl<T: Table> Projection for T {
 
     fn aggregates(&self) -> &'static [AggregateType] {
         T::AGGREGATES
+    }
+
+    fn tables(&self) -> &'static [&'static str] {
+        T::TABLES
     }
 
     fn apply<'a>(

@@ -14,7 +14,8 @@ use super::{Counts, Key, Left, Put, Table, orders};
 /// key and the times are common to all. Postgres checks each statement when it is described.
 macro_rules! table {
     ($(#[$doc:meta])* $name:ident of $record:ident in $table:literal by
-        $created:ident, $updated:ident, $deleted:ident $(with $derive:path)? {
+        $created:ident, $updated:ident, $deleted:ident
+        $(with $derive:path, $derived:literal)? {
         $($column:literal $parameter:literal = $value:expr),+ $(,)?
     }) => {
         $(#[$doc])*
@@ -22,6 +23,7 @@ macro_rules! table {
 
         impl Table for $name {
             const NAME: &'static str = $table;
+            const TABLES: &'static [&'static str] = &[$table $(, $derived)?];
             const AGGREGATES: &'static [AggregateType] = &[AggregateType::$record];
             type Record = $record;
 
@@ -143,7 +145,8 @@ table! {
 
 table! {
     /// The orders of every organization, with what they bring in.
-    Orders of Order in "orders" by OrderCreated, OrderUpdated, OrderDeleted with orders::recount {
+    Orders of Order in "orders" by OrderCreated, OrderUpdated, OrderDeleted
+        with orders::recount, "revenue_months" {
         "order_number" "$5::text[]" = |order| storable(&order.order_number),
         "status" "$6::text[]" = |order| orders::status_name(order.status),
         "amount" "$7::bigint[]" = |order| order.amount,

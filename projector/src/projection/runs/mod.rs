@@ -35,6 +35,10 @@ impl Projection for Runs {
         &[AggregateType::Run, AggregateType::Workflow]
     }
 
+    fn tables(&self) -> &'static [&'static str] {
+        &["runs", "workflow_outlines"]
+    }
+
     fn apply<'a>(
         &'a mut self,
         rows: &'a mut PgConnection,

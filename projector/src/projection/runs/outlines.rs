@@ -85,8 +85,7 @@ impl Outlines {
 
     /// The steps of a definition.
     pub(super) fn get(&self, org: &str, workflow: &str, version: u32) -> Option<&Arc<Plan>> {
-        self.0
-            .get(&(org.to_owned(), workflow.to_owned(), version))
+        self.0.get(&(org.to_owned(), workflow.to_owned(), version))
     }
 }
 
@@ -119,17 +118,11 @@ fn plan(kept: Vec<Kept>) -> Arc<Plan> {
     Arc::new(Plan { steps, ways })
 }
 
-async fn write(
-    rows: &mut PgConnection,
-    saved: &HashMap<Key, Vec<Kept>>,
-) -> Result<(), ApplyError> {
+async fn write(rows: &mut PgConnection, saved: &HashMap<Key, Vec<Kept>>) -> Result<(), ApplyError> {
     if saved.is_empty() {
         return Ok(());
     }
-    let steps: Result<Vec<String>, _> = saved
-        .values()
-        .map(|steps| serde_json::to_string(steps))
-        .collect();
+    let steps: Result<Vec<String>, _> = saved.values().map(serde_json::to_string).collect();
     let steps = steps.map_err(|error| ApplyError::Refused(error.to_string()))?;
     sqlx::query!(
         "INSERT INTO workflow_outlines (org_id, workflow_id, version, steps)

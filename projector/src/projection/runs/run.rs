@@ -89,7 +89,10 @@ pub(super) struct Step {
     way: Way,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
 fn is_next(way: &Way) -> bool {
     *way == Way::Next
 }
@@ -130,11 +133,7 @@ pub(super) struct Run<'a> {
 
 impl<'a> Run<'a> {
     /// A run that was asked for, with the steps of its definition.
-    pub(super) fn triggered(
-        triggered: &'a Triggered,
-        at: DateTime<Utc>,
-        plan: &Arc<Plan>,
-    ) -> Self {
+    pub(super) fn triggered(triggered: &'a Triggered, at: DateTime<Utc>, plan: &Arc<Plan>) -> Self {
         let steps = plan.steps.iter().map(|outline| Step {
             outline: outline.clone(),
             state: State::Queued,

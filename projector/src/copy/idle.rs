@@ -1,0 +1,137 @@
+//! Copies that nobody is filling: left by whoever was stopped, to be gone on with. They know what
+//! they have read, and nothing of what was forgotten or erased since.
+
+use std::time::Duration;
+
+use sqlx::{PgConnection, PgPool};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::layout::run;
+use super::{LOCKS, REBUILD, VERIFY, try_lock};
+use crate::connect::Connector;
+use crate::error::RepairError;
+use crate::settings::ProjectorSettings;
+
+/// How long a part of a rebuild waits to be gone on with.
+const KEPT: Duration = Duration::from_hours(24);
+const SWEEP_EVERY: Duration = Duration::from_mins(10);
+const TRY_EVERY: Duration = Duration::from_millis(100);
+/// How long whoever needs copies to be away waits for those that are being filled.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// While this is kept, nobody fills a copy of some projections, and there is none.
+#[derive(Debug)]
+pub struct CopiesAway {
+    _session: PgConnection,
+}
+
+/// Drops the copies of some projections, and keeps new ones from being begun. What is erased from
+/// the log while one is filled would stay in it for ever.
+///
+/// # Errors
+/// Where the database does not answer, or a rebuild or a check takes too long to wait for.
+pub async fn keep_copies_away(
+    pool: &PgPool,
+    projections: &[&str],
+) -> Result<CopiesAway, RepairError> {
+    let connector = Connector::new(pool, ProjectorSettings::default().takeover);
+    let mut session = connector.repairer().await?;
+    let end = Instant::now() + PATIENCE;
+    for schema in schemas(projections) {
+        while !try_lock(&mut session, &schema).await? {
+            if Instant::now() > end {
+                return Err(RepairError::UnderWay(schema));
+            }
+            sleep(TRY_EVERY).await;
+        }
+        run(
+            &mut session,
+            format!("DROP SCHEMA IF EXISTS {schema} CASCADE"),
+        )
+        .await?;
+    }
+    Ok(CopiesAway { _session: session })
+}
+
+/// Drops the copies of some projections that nobody is filling.
+///
+/// # Errors
+/// Where the database does not answer.
+pub async fn drop_idle_copies(pool: &PgPool, projections: &[&str]) -> Result<(), sqlx::Error> {
+    for schema in schemas(projections) {
+        drop_idle(pool, &schema, Duration::ZERO).await?;
+    }
+    Ok(())
+}
+
+/// Drops copies that nobody has gone on with for long, every now and then until `shutdown`.
+pub(crate) async fn keep_sweeping(
+    pool: PgPool,
+    projections: Vec<&'static str>,
+    shutdown: CancellationToken,
+) {
+    let sweeping = async {
+        loop {
+            for schema in schemas(&projections) {
+                let kept = if schema.starts_with(VERIFY) {
+                    Duration::ZERO
+                } else {
+                    KEPT
+                };
+                if let Err(error) = drop_idle(&pool, &schema, kept).await {
+                    tracing::debug!(%error, schema, "A copy that may be idle cannot be looked at");
+                }
+            }
+            sleep(SWEEP_EVERY).await;
+        }
+    };
+    shutdown.run_until_cancelled(sweeping).await;
+}
+
+fn schemas(projections: &[&str]) -> Vec<String> {
+    let schemas = projections
+        .iter()
+        .flat_map(|name| [REBUILD, VERIFY].map(|prefix| format!("{prefix}{name}")));
+    schemas.collect()
+}
+
+/// Drops a copy unless somebody fills it, or did so no longer than `kept` ago.
+async fn drop_idle(pool: &PgPool, schema: &str, kept: Duration) -> Result<(), sqlx::Error> {
+    let mut transaction = pool.begin().await?;
+    let is_idle = sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $2)
+                  AND pg_try_advisory_xact_lock($1, hashtext($2)) AS "idle!""#,
+        LOCKS,
+        schema,
+    )
+    .fetch_one(&mut *transaction)
+    .await?;
+    if is_idle && is_old(&mut transaction, schema, kept).await? {
+        run(
+            &mut transaction,
+            format!("DROP SCHEMA IF EXISTS {schema} CASCADE"),
+        )
+        .await?;
+        tracing::info!(schema, "A copy that nobody went on with is dropped");
+    }
+    transaction.commit().await
+}
+
+async fn is_old(
+    rows: &mut PgConnection,
+    schema: &str,
+    kept: Duration,
+) -> Result<bool, sqlx::Error> {
+    if kept.is_zero() {
+        return Ok(true);
+    }
+    let query = format!(
+        "SELECT coalesce(bool_and(updated_at < now() - make_interval(secs => $1)), true)
+         FROM {schema}.projection_checkpoints"
+    );
+    sqlx::query_scalar(sqlx::AssertSqlSafe(query))
+        .bind(kept.as_secs_f64())
+        .fetch_one(rows)
+        .await
+}

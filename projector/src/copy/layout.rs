@@ -1,0 +1,239 @@
+//! The tables of a copy: laid out as the serving ones are, in a schema of their own.
+
+use schemas::Log;
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
+
+use crate::checkpoint::{self, Checkpoint};
+use crate::error::RepairError;
+
+/// What every copy has beside the projection's own tables.
+const SHARED: [&str; 3] = ["projection_checkpoints", "totals", "dead_letters"];
+
+/// Whether a copy outlives a crash of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    Yes,
+    No,
+}
+
+/// Where a copy lies, and what it is a copy of.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    /// The copy's schema.
+    pub(crate) schema: String,
+    /// The schema of the tables that are read.
+    pub(crate) serving: String,
+    pub(crate) name: &'static str,
+    pub(crate) tables: &'static [&'static str],
+}
+
+/// Runs SQL whose names come from this program or the database itself.
+pub(crate) async fn run(rows: &mut PgConnection, sql: String) -> Result<(), sqlx::Error> {
+    rows.execute(AssertSqlSafe(sql)).await.map(drop)
+}
+
+impl Layout {
+    /// Whether a copy that was begun earlier, in the same way, can be gone on with.
+    pub(crate) async fn is_begun(
+        &self,
+        rows: &mut PgConnection,
+        epoch: u32,
+    ) -> Result<bool, sqlx::Error> {
+        let mark: Option<String> = sqlx::query_scalar(
+            "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = $1",
+        )
+        .bind(&self.schema)
+        .fetch_optional(&mut *rows)
+        .await?
+        .flatten();
+        Ok(mark == Some(self.mark(rows, epoch).await?))
+    }
+
+    /// Makes an empty copy, in place of one that may be there.
+    pub(crate) async fn begin(
+        &self,
+        rows: &mut PgConnection,
+        log: Log,
+        epoch: u32,
+        kept: Kept,
+    ) -> Result<(), sqlx::Error> {
+        let Self { schema, name, .. } = self;
+        let mark = self.mark(rows, epoch).await?;
+        let mut transaction = rows.begin().await?;
+        self.drop(&mut transaction).await?;
+        run(&mut transaction, format!("CREATE SCHEMA {schema}")).await?;
+        for table in SHARED.iter().chain(self.tables) {
+            self.make_table(&mut transaction, table, kept).await?;
+        }
+        checkpoint::ensure(&mut transaction, log, epoch, &[name]).await?;
+        let comment = format!("COMMENT ON SCHEMA {schema} IS '{mark}'");
+        run(&mut transaction, comment).await?;
+        transaction.commit().await
+    }
+
+    /// Where the serving rows are; locked against whoever would move them, if so wanted.
+    pub(crate) async fn checkpoint(
+        &self,
+        rows: &mut PgConnection,
+        locked: bool,
+    ) -> Result<Checkpoint, RepairError> {
+        let lock = if locked { "FOR UPDATE" } else { "" };
+        let query = format!(
+            "SELECT log, epoch, sequence, generation FROM {}.projection_checkpoints
+             WHERE name = $1 {lock}",
+            self.serving
+        );
+        let found: Option<(String, i64, i64, i64)> = sqlx::query_as(AssertSqlSafe(query))
+            .bind(self.name)
+            .fetch_optional(rows)
+            .await?;
+        let missing = || RepairError::Unfit(format!("{} has not been begun yet", self.name));
+        let (log, epoch, sequence, generation) = found.ok_or_else(missing)?;
+        Ok(Checkpoint {
+            name: self.name.to_owned(),
+            log,
+            epoch,
+            sequence: u64::try_from(sequence).unwrap_or_default(),
+            generation,
+        })
+    }
+
+    /// Drops the copy.
+    pub(crate) async fn drop(&self, rows: &mut PgConnection) -> Result<(), sqlx::Error> {
+        run(
+            rows,
+            format!("DROP SCHEMA IF EXISTS {} CASCADE", self.schema),
+        )
+        .await
+    }
+
+    /// A table with its primary key. Other indexes are cheaper to build once the rows are there.
+    async fn make_table(
+        &self,
+        rows: &mut PgConnection,
+        table: &str,
+        kept: Kept,
+    ) -> Result<(), sqlx::Error> {
+        let Self {
+            schema, serving, ..
+        } = self;
+        let unlogged = match kept {
+            Kept::Yes => "",
+            Kept::No => "UNLOGGED",
+        };
+        let make = format!(
+            "CREATE {unlogged} TABLE {schema}.{table} (LIKE {serving}.{table} INCLUDING ALL
+             EXCLUDING INDEXES)"
+        );
+        run(rows, make).await?;
+        let set: Vec<String> = sqlx::query_scalar(
+            "SELECT format('SET (%s)', array_to_string(reloptions, ', ')) FROM pg_class
+             WHERE oid = $1::regclass AND reloptions IS NOT NULL
+             UNION ALL
+             SELECT format('ADD CONSTRAINT %I %s', conname, pg_get_constraintdef(oid))
+             FROM pg_constraint WHERE conrelid = $1::regclass AND contype = 'p'",
+        )
+        .bind(format!("{serving}.{table}"))
+        .fetch_all(&mut *rows)
+        .await?;
+        // Nothing is to hold the tables when they take over.
+        let alone = "SET (autovacuum_enabled = off)".to_owned();
+        for change in set.into_iter().chain([alone]) {
+            run(rows, format!("ALTER TABLE {schema}.{table} {change}")).await?;
+        }
+        Ok(())
+    }
+
+    /// Builds the indexes that the serving tables have and the copy's have not, and tells the
+    /// planner what is in these.
+    pub(crate) async fn finish(&self, rows: &mut PgConnection) -> Result<(), sqlx::Error> {
+        let Self {
+            schema, serving, ..
+        } = self;
+        for table in self.tables {
+            let missing: Vec<String> = sqlx::query_scalar(
+                "SELECT replace(indexdef, format(' ON %I.%I ', $1::text, tablename),
+                                          format(' ON %I.%I ', $2::text, tablename))
+                 FROM pg_indexes AS wanted WHERE schemaname = $1::text AND tablename = $3
+                   AND NOT EXISTS (SELECT FROM pg_indexes AS made
+                                   WHERE made.schemaname = $2::text
+                                     AND made.indexname = wanted.indexname)",
+            )
+            .bind(serving)
+            .bind(schema)
+            .bind(table)
+            .fetch_all(&mut *rows)
+            .await?;
+            for index in missing {
+                run(rows, index).await?;
+            }
+            run(rows, format!("ANALYZE {schema}.{table}")).await?;
+        }
+        Ok(())
+    }
+
+    /// Puts the copy's tables in the place of the serving ones, within a transaction. They must be
+    /// locked.
+    pub(crate) async fn replace(&self, rows: &mut PgConnection) -> Result<(), sqlx::Error> {
+        let Self {
+            schema,
+            serving,
+            name,
+            ..
+        } = self;
+        for table in self.tables {
+            run(rows, format!("DROP TABLE {serving}.{table}")).await?;
+            let moved = format!("ALTER TABLE {schema}.{table} SET SCHEMA {serving}");
+            run(rows, moved).await?;
+            let cleaned = format!("ALTER TABLE {serving}.{table} RESET (autovacuum_enabled)");
+            run(rows, cleaned).await?;
+        }
+        for (table, owner) in [("totals", "kind"), ("dead_letters", "projection")] {
+            let gone = format!("DELETE FROM {serving}.{table} WHERE {owner} = '{name}'");
+            run(rows, gone).await?;
+            let moved = format!("INSERT INTO {serving}.{table} SELECT * FROM {schema}.{table}");
+            run(rows, moved).await?;
+        }
+        self.drop(rows).await
+    }
+
+    /// Keeps everybody out of the serving tables, if they can be had within the lock timeout.
+    pub(crate) async fn lock(&self, rows: &mut PgConnection) -> Result<(), sqlx::Error> {
+        let tables = self.tables.iter();
+        let tables: Vec<_> = tables
+            .map(|one| format!("{}.{one}", self.serving))
+            .collect();
+        let lock = format!("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", tables.join(", "));
+        run(rows, lock).await
+    }
+
+    /// What a copy that is gone on with must have been begun with: the log's epoch, the tables'
+    /// columns, and this very program, since another one may fold events otherwise.
+    async fn mark(&self, rows: &mut PgConnection, epoch: u32) -> Result<String, sqlx::Error> {
+        let columns: Option<String> = sqlx::query_scalar(
+            "SELECT md5(string_agg(format('%s.%s %s', relname, attname,
+                                          format_type(atttypid, atttypmod)),
+                                   ',' ORDER BY relname, attnum))
+             FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+             WHERE attnum > 0 AND NOT attisdropped
+               AND relnamespace = $1::regnamespace AND relname = ANY($2)",
+        )
+        .bind(&self.serving)
+        .bind(self.tables)
+        .fetch_one(rows)
+        .await?;
+        let columns = columns.unwrap_or_default();
+        Ok(format!("{epoch} {} {columns}", program()))
+    }
+}
+
+/// Names the build of this program that runs.
+fn program() -> String {
+    let file = std::env::current_exe().and_then(std::fs::metadata);
+    let of = file.ok().and_then(|file| {
+        let at = file.modified().ok()?;
+        let at = at.duration_since(std::time::UNIX_EPOCH).ok()?;
+        Some(format!("{}-{}", file.len(), at.as_millis()))
+    });
+    of.unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned())
+}

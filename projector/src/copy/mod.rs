@@ -1,0 +1,214 @@
+//! A projection folded once more, into tables of its own beside those that are read.
+
+pub(crate) mod idle;
+pub(crate) mod layout;
+
+use event_log::EventLog;
+use schemas::Log;
+use sqlx::{PgConnection, PgPool};
+
+use self::layout::{Kept, Layout};
+use crate::batch::{Group, Member};
+use crate::checkpoint;
+use crate::connect::Connector;
+use crate::error::RepairError;
+use crate::projection::{self, Projection, Role};
+use crate::replay::Replay;
+use crate::retry::retry;
+use crate::settings::ProjectorSettings;
+use crate::skips;
+
+/// Marks the locks of those who fill a copy among the database's advisory locks.
+const LOCKS: i32 = 0x7761_7971;
+/// What the schemas begin with of copies that are to take over.
+pub(crate) const REBUILD: &str = "rebuild_";
+/// What the schemas begin with of copies that are only compared.
+pub(crate) const VERIFY: &str = "verify_";
+
+/// How far some work on a projection has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// What is being done.
+    pub doing: &'static str,
+    /// The sequence of the log that it has come to.
+    pub done: u64,
+    /// Where it will end.
+    pub of: u64,
+}
+
+/// Whoever shows how far the work has come.
+pub type Tell<'a> = &'a (dyn Fn(Progress) + Send + Sync);
+
+/// A projection's copy, locked against anybody else who would fill it.
+pub(crate) struct Copy {
+    pub(crate) layout: Layout,
+    pub(crate) session: PgConnection,
+    pub(crate) fold: Fold,
+}
+
+/// The folding of the log into a copy.
+pub(crate) struct Fold {
+    pub(crate) log: Log,
+    pub(crate) group: Group,
+    role: Role,
+    event_log: EventLog,
+    batch: usize,
+}
+
+impl Copy {
+    /// Goes on with a copy that was begun, or begins one.
+    pub(crate) async fn open(
+        event_log: &EventLog,
+        pool: &PgPool,
+        name: &str,
+        role: Role,
+    ) -> Result<Self, RepairError> {
+        let (log, projection) = named(name, event_log, role)?;
+        let (prefix, kept) = match role {
+            Role::Scratch => (VERIFY, Kept::No),
+            Role::Serving | Role::Successor => (REBUILD, Kept::Yes),
+        };
+        let layout = Layout {
+            schema: format!("{prefix}{name}"),
+            serving: serving(pool).await?,
+            name: projection.name(),
+            tables: projection.tables(),
+        };
+        let settings = ProjectorSettings::default();
+        let connector = Connector::new(pool, settings.takeover);
+        let copier = connector.copier(&layout.schema, &layout.serving);
+        let mut session = copier.await?;
+        if !try_lock(&mut session, &layout.schema).await? {
+            return Err(RepairError::UnderWay(layout.schema));
+        }
+        let epoch = event_log.end(log).await?.epoch();
+        if kept == Kept::No || !layout.is_begun(&mut session, epoch).await? {
+            layout.begin(&mut session, log, epoch, kept).await?;
+        }
+        let mut fold = Fold {
+            log,
+            group: load(&mut session, log, projection).await?,
+            role,
+            event_log: event_log.clone(),
+            batch: settings.batch,
+        };
+        fold.retry(&mut session).await?;
+        Ok(Self {
+            layout,
+            session,
+            fold,
+        })
+    }
+}
+
+impl Fold {
+    /// Folds the log up to `to`, where it has been already.
+    pub(crate) async fn advance(
+        &mut self,
+        rows: &mut PgConnection,
+        to: u64,
+        tell: Tell<'_>,
+    ) -> Result<(), RepairError> {
+        let (log, batch) = (&self.event_log, self.batch);
+        let members = self.group.members.iter();
+        let kinds: Vec<_> = members
+            .flat_map(|member| member.projection.aggregates())
+            .copied()
+            .collect();
+        let mut replay = Replay::open(log, self.log, &self.group, to, batch, &kinds).await?;
+        while let Some((items, reached)) = replay.next().await? {
+            self.group.write(rows, log, &items, reached).await?;
+            tell(Progress {
+                doing: "reading the log",
+                done: reached,
+                of: to,
+            });
+        }
+        Ok(())
+    }
+
+    /// Leaves out what has been skipped since the copy was begun, and brings the rows to what
+    /// other projections have done to the serving ones.
+    pub(crate) async fn settle(&mut self, rows: &mut PgConnection) -> Result<(), RepairError> {
+        let epoch = i64::from(self.group.epoch);
+        for member in &mut self.group.members {
+            let name = member.projection.name();
+            member.skipped = skips::of(&mut *rows, name, epoch).await?;
+        }
+        self.retry(rows).await?;
+        for member in &mut self.group.members {
+            member.projection.settle(rows).await?;
+        }
+        Ok(())
+    }
+
+    /// Tries what could not be applied, as whoever becomes the active projector does.
+    async fn retry(&mut self, rows: &mut PgConnection) -> Result<(), RepairError> {
+        for member in &mut self.group.members {
+            retry(member, rows, &self.event_log, self.log).await?;
+        }
+        Ok(())
+    }
+
+    /// Knows again what the database knows, after a transaction was undone.
+    pub(crate) async fn reload(
+        &mut self,
+        rows: &mut PgConnection,
+        name: &str,
+    ) -> Result<(), RepairError> {
+        let (log, projection) = named(name, &self.event_log, self.role)?;
+        self.group = load(rows, log, projection).await?;
+        Ok(())
+    }
+}
+
+fn named(
+    name: &str,
+    event_log: &EventLog,
+    role: Role,
+) -> Result<(Log, Box<dyn Projection>), RepairError> {
+    let found = projection::named(name, event_log, role);
+    found.ok_or_else(|| {
+        let known = projection::names(event_log).join(", ");
+        RepairError::Unknown(name.to_owned(), known)
+    })
+}
+
+/// The copy as the database has it.
+async fn load(
+    rows: &mut PgConnection,
+    log: Log,
+    projection: Box<dyn Projection>,
+) -> Result<Group, RepairError> {
+    let checkpoints = checkpoint::all(&mut *rows).await?;
+    let name = projection.name();
+    let known = checkpoints.iter().find(|one| one.name == name);
+    let known = known.ok_or(sqlx::Error::RowNotFound)?;
+    Ok(Group {
+        log,
+        epoch: u32::try_from(known.epoch).unwrap_or_default(),
+        position: known.sequence,
+        members: vec![Member::load(rows, projection, known).await?],
+        is_told: false,
+    })
+}
+
+/// The schema of the tables that are read.
+async fn serving(pool: &PgPool) -> Result<String, sqlx::Error> {
+    let schema = sqlx::query_scalar!(r#"SELECT current_schema()::text AS "schema!""#);
+    schema.fetch_one(pool).await
+}
+
+/// Keeps others from filling the copy in a schema, for as long as the session lives.
+pub(crate) async fn try_lock(
+    session: &mut PgConnection,
+    schema: &str,
+) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT pg_try_advisory_lock($1, hashtext($2)) AS "locked!""#,
+        LOCKS,
+        schema,
+    )
+    .fetch_one(session)
+    .await
+}

@@ -1,0 +1,214 @@
+//! Rebuilding: a projection is folded anew from the first event, beside the rows that are read,
+//! and takes their place in one transaction.
+
+use std::time::Duration;
+
+use event_log::{EventLog, Position};
+use serde::Serialize;
+use sqlx::error::DatabaseError;
+use sqlx::{Connection as _, PgConnection, PgPool};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::checkpoint::{CHANNEL, Checkpoint, log_name};
+use crate::copy::layout::{Layout, run};
+use crate::copy::{Copy, Fold, Progress, Tell};
+use crate::error::RepairError;
+use crate::projection::{Role, bigint};
+
+/// This close to the end of the log, the rest is folded while the active projector waits.
+const CLOSE: u64 = 1_000;
+/// Under load the end is never reached: so often it is tried from close by.
+const CLOSE_ROUNDS: u32 = 5;
+/// How long the active projector may be kept waiting.
+const TAKEOVER: Duration = Duration::from_secs(2);
+/// How long reads may be kept waiting, at first: while one that is under way holds a table, those
+/// behind us wait as well.
+const LOCK: Duration = Duration::from_millis(50);
+/// And at last: by then the server has ended whatever cleans up the old rows.
+const LOCK_MAX: Duration = Duration::from_millis(1_200);
+/// Between two attempts.
+const BREATH: Duration = Duration::from_millis(500);
+
+/// A projection that was rebuilt.
+#[derive(Clone, Debug, Serialize)]
+pub struct Rebuilt {
+    /// The projection.
+    pub name: String,
+    /// Where in the log its rows are.
+    #[serde(serialize_with = "as_text")]
+    pub position: Position,
+}
+
+fn as_text<S: serde::Serializer>(position: &Position, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(position)
+}
+
+/// Why an attempt to take over has to be made again.
+enum Retry {
+    /// Reads hold the tables.
+    Busy,
+    /// The rest took too long.
+    Late,
+}
+
+/// Rebuilds a projection while it is in use. Stopped by `stop`, or killed, it leaves the rows
+/// that are read as they are, and goes on where it was when it is started again.
+///
+/// # Errors
+/// Where the log or the database does not answer, somebody else rebuilds the same projection, or
+/// it was stopped.
+pub async fn rebuild(
+    log: &EventLog,
+    pool: &PgPool,
+    name: &str,
+    tell: Tell<'_>,
+    stop: &CancellationToken,
+) -> Result<Rebuilt, RepairError> {
+    let work = Box::pin(async {
+        let mut copy = Copy::open(log, pool, name, Role::Successor).await?;
+        catch_up(log, &mut copy, tell).await?;
+        tell(Progress {
+            doing: "building indexes",
+            done: copy.fold.group.position,
+            of: copy.fold.group.position,
+        });
+        copy.layout.finish(&mut copy.session).await?;
+        take_over(log, &mut copy, tell).await
+    });
+    let worked = stop.run_until_cancelled(work).await;
+    worked.unwrap_or(Err(RepairError::Stopped))
+}
+
+/// Folds the log up to its end, which moves on meanwhile: as far as it can be without holding
+/// anybody up, so that hardly a row is as young as the takeover itself. What was being read when
+/// that began would not see such rows.
+async fn catch_up(log: &EventLog, copy: &mut Copy, tell: Tell<'_>) -> Result<(), RepairError> {
+    let mut close = 0;
+    loop {
+        let end = log.end(copy.fold.log).await?.sequence();
+        let behind = end.saturating_sub(copy.fold.group.position);
+        close += u32::from(behind < CLOSE);
+        if behind == 0 || close > CLOSE_ROUNDS {
+            return Ok(());
+        }
+        copy.fold.advance(&mut copy.session, end, tell).await?;
+    }
+}
+
+/// Tries until the tables can be had.
+async fn take_over(
+    log: &EventLog,
+    copy: &mut Copy,
+    tell: Tell<'_>,
+) -> Result<Rebuilt, RepairError> {
+    let mut patience = LOCK;
+    loop {
+        catch_up(log, copy, tell).await?;
+        match attempt(log, copy, patience).await? {
+            Ok(sequence) => {
+                return Ok(Rebuilt {
+                    name: copy.layout.name.to_owned(),
+                    position: log.position(copy.fold.log, sequence),
+                });
+            }
+            Err(Retry::Busy) => patience = (patience * 2).min(LOCK_MAX),
+            Err(Retry::Late) => {}
+        }
+        tell(Progress {
+            doing: "waiting for reads that hold the old rows",
+            done: copy.fold.group.position,
+            of: copy.fold.group.position,
+        });
+        sleep(BREATH).await;
+        copy.fold
+            .reload(&mut copy.session, copy.layout.name)
+            .await?;
+    }
+}
+
+/// Takes over in one transaction, or changes nothing.
+async fn attempt(
+    log: &EventLog,
+    copy: &mut Copy,
+    patience: Duration,
+) -> Result<Result<u64, Retry>, RepairError> {
+    let Copy {
+        layout,
+        session,
+        fold,
+    } = copy;
+    let mut transaction = session.begin().await?;
+    // Whoever is stopped here must not hold up the active projector.
+    let timeouts = format!(
+        "SET LOCAL idle_in_transaction_session_timeout = {}; SET LOCAL lock_timeout = {}",
+        TAKEOVER.as_millis(),
+        patience.as_millis()
+    );
+    run(&mut transaction, timeouts).await?;
+    // From here on the active projector waits, before it writes the first row of its next batch.
+    let prepared = timeout(TAKEOVER, async {
+        let known = layout.checkpoint(&mut transaction, true).await?;
+        bring_to(log, fold, &mut transaction, &known).await?;
+        layout.lock(&mut transaction).await?;
+        layout.replace(&mut transaction).await?;
+        announce(layout, fold, &mut transaction).await?;
+        Ok(())
+    });
+    match prepared.await {
+        Ok(Ok(())) => {
+            transaction.commit().await?;
+            Ok(Ok(fold.group.position))
+        }
+        Ok(Err(RepairError::Database(error))) if is_busy(&error) => Ok(Err(Retry::Busy)),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Ok(Err(Retry::Late)),
+    }
+}
+
+/// Brings the copy to where the serving rows are, so that no read goes back. Rows of another epoch
+/// of the log, or from beyond its end, are of no use to anybody.
+async fn bring_to(
+    log: &EventLog,
+    fold: &mut Fold,
+    rows: &mut PgConnection,
+    known: &Checkpoint,
+) -> Result<(), RepairError> {
+    let end = log.end(fold.log).await?;
+    if known.fits(end).is_ok() {
+        fold.advance(rows, known.sequence, &|_| ()).await?;
+    }
+    fold.settle(rows).await
+}
+
+/// Moves the checkpoint along with the rows. Its generation tells the active projector that these
+/// are not the rows it knew.
+async fn announce(
+    layout: &Layout,
+    fold: &Fold,
+    rows: &mut PgConnection,
+) -> Result<(), sqlx::Error> {
+    let moved = format!(
+        "UPDATE {}.projection_checkpoints
+         SET epoch = $2, sequence = $3, generation = generation + 1, updated_at = now()
+         WHERE name = $1",
+        layout.serving
+    );
+    sqlx::query(sqlx::AssertSqlSafe(moved))
+        .bind(layout.name)
+        .bind(i64::from(fold.group.epoch))
+        .bind(bigint(fold.group.position))
+        .execute(&mut *rows)
+        .await?;
+    let position = format!("{}:{}", log_name(fold.log), fold.group.position);
+    sqlx::query!("SELECT pg_notify($1, $2)", CHANNEL, position)
+        .execute(rows)
+        .await?;
+    Ok(())
+}
+
+/// Whether a lock could not be had in time.
+fn is_busy(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(DatabaseError::code);
+    code.is_some_and(|code| code == "55P03" || code == "40P01")
+}

@@ -1,0 +1,56 @@
+//! Reads the log from one place to another, for whoever does not follow it.
+
+use event_log::{EventLog, Item};
+use schemas::{AggregateType, Log};
+
+use crate::batch::Group;
+use crate::error::FeedError;
+use crate::reader::{Reader, sequence};
+
+/// The way from a group's position to a place in the log.
+pub(crate) struct Replay {
+    reader: Reader,
+    position: u64,
+    to: u64,
+}
+
+impl Replay {
+    /// From behind `group`'s position to `to`, where the log has been already. Where `only` names
+    /// kinds of aggregate, nothing else is read: then holes in the log do not show.
+    pub(crate) async fn open(
+        log: &EventLog,
+        feed: Log,
+        group: &Group,
+        to: u64,
+        max: usize,
+        only: &[AggregateType],
+    ) -> Result<Self, FeedError> {
+        let position = group.position;
+        let reader = Reader::open(log, feed, position, max, only).await?;
+        Ok(Self {
+            reader,
+            position,
+            to,
+        })
+    }
+
+    /// What comes next, with the position that it leads to; `None` at the end of the way.
+    pub(crate) async fn next(&mut self) -> Result<Option<(Vec<Item>, u64)>, FeedError> {
+        if self.position >= self.to {
+            return Ok(None);
+        }
+        if self.reader.began_at_end {
+            self.position = self.to;
+            return Ok(Some((Vec::new(), self.to)));
+        }
+        let mut batch = self.reader.next().await?;
+        batch.items.retain(|item| sequence(item) <= self.to);
+        // The log had come to `to` before it was asked: at its end there is nothing in between.
+        self.position = if batch.caught_up {
+            self.to
+        } else {
+            batch.last_sequence.min(self.to)
+        };
+        Ok(Some((batch.items, self.position)))
+    }
+}

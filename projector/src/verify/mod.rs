@@ -1,0 +1,123 @@
+//! Checking that a projection's rows are what the log says, while they are in use.
+
+mod difference;
+mod tables;
+
+use std::time::Duration;
+
+use event_log::{EventLog, Position};
+use serde::Serialize;
+use sqlx::{Connection as _, PgPool};
+use tokio::time::sleep;
+
+use self::difference::Words;
+use self::tables::{Comparison, compare};
+use crate::copy::{Copy, Progress, Tell};
+use crate::error::RepairError;
+use crate::projection::Role;
+
+/// What is found once may be on its way, such as the forgetting of a person: it destroys a key at
+/// one moment and deletes rows at another. It counts if it is still there after this time.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// What a check has found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verified {
+    /// The projection.
+    pub name: String,
+    /// The rows that differ.
+    pub differences: u64,
+    /// Some of them, in words without personal data.
+    #[serde(skip)]
+    pub told: Vec<String>,
+    /// Where in the log the rows were compared.
+    #[serde(skip)]
+    pub position: Position,
+}
+
+/// Folds the log into a scratch copy, up to where the projection is, and compares row by row.
+/// Reads, commands and the projector go on.
+///
+/// # Errors
+/// Where the log or the database does not answer, or the projection was not folded from this log.
+pub async fn verify(
+    log: &EventLog,
+    pool: &PgPool,
+    name: &str,
+    tell: Tell<'_>,
+) -> Result<Verified, RepairError> {
+    let mut copy = Box::pin(Copy::open(log, pool, name, Role::Scratch)).await?;
+    let verified = Box::pin(check(log, &mut copy, tell)).await;
+    copy.layout.drop(&mut copy.session).await?;
+    verified
+}
+
+async fn check(log: &EventLog, copy: &mut Copy, tell: Tell<'_>) -> Result<Verified, RepairError> {
+    let mut verified = None;
+    for last in [false, true] {
+        let to = target(log, copy).await?;
+        copy.fold.advance(&mut copy.session, to, tell).await?;
+        let found = compare_now(log, copy, tell).await?;
+        let differ = found.differences > 0;
+        if differ && !last {
+            sleep(AGAIN).await;
+        }
+        verified = Some(found);
+        if !differ {
+            break;
+        }
+    }
+    verified.ok_or_else(|| RepairError::Unfit("nothing was compared".to_owned()))
+}
+
+/// Where the projection is, which must be within this log and not behind the copy.
+async fn target(log: &EventLog, copy: &mut Copy) -> Result<u64, RepairError> {
+    let known = copy.layout.checkpoint(&mut copy.session, false).await?;
+    known.fits(log.end(copy.fold.log).await?)?;
+    if known.sequence < copy.fold.group.position {
+        let name = copy.layout.name;
+        return Err(RepairError::Unfit(format!(
+            "{name} was set back meanwhile: try again"
+        )));
+    }
+    Ok(known.sequence)
+}
+
+/// Folds the rest and compares, all within one state of the database.
+async fn compare_now(
+    log: &EventLog,
+    copy: &mut Copy,
+    tell: Tell<'_>,
+) -> Result<Verified, RepairError> {
+    let Copy {
+        layout,
+        session,
+        fold,
+    } = copy;
+    let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ";
+    let mut transaction = session.begin_with(begin).await?;
+    let known = layout.checkpoint(&mut transaction, false).await?;
+    known.fits(log.end(fold.log).await?)?;
+    fold.advance(&mut transaction, known.sequence, tell).await?;
+    fold.settle(&mut transaction).await?;
+    tell(Progress {
+        doing: "comparing rows",
+        done: known.sequence,
+        of: known.sequence,
+    });
+    let lives_by = fold
+        .group
+        .members
+        .iter()
+        .find_map(|member| member.projection.lives_by());
+    let limit = lives_by.zip(log.age_limit(fold.log));
+    let words = Words::new(log);
+    let Comparison { differences, told } = compare(&mut transaction, layout, limit, &words).await?;
+    transaction.commit().await?;
+    Ok(Verified {
+        name: layout.name.to_owned(),
+        differences,
+        told,
+        position: log.position(fold.log, known.sequence),
+    })
+}

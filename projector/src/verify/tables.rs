@@ -1,0 +1,176 @@
+//! Two tables of the same form, row by row.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use futures::TryStreamExt as _;
+use sqlx::{AssertSqlSafe, PgConnection};
+
+use super::difference::{Column, Difference, Words};
+use crate::copy::layout::{Layout, run};
+
+/// Rows are swept only now and then, and the log forgets by the time at which it took an event.
+const SLACK: TimeDelta = TimeDelta::minutes(30);
+/// So many differences of each table are told; all are counted.
+const TOLD: usize = 20;
+
+/// What differs.
+#[derive(Debug, Default)]
+pub(super) struct Comparison {
+    pub(super) differences: u64,
+    pub(super) told: Vec<String>,
+}
+
+/// A table to compare.
+struct Table {
+    name: &'static str,
+    columns: Vec<Column>,
+    /// Which rows.
+    condition: String,
+}
+
+/// Compares all that a projection has written with its copy. `limit`: rows end by this column's
+/// time after so long, and those that are about to are left out.
+pub(super) async fn compare(
+    rows: &mut PgConnection,
+    layout: &Layout,
+    limit: Option<(&'static str, Duration)>,
+    words: &Words<'_>,
+) -> Result<Comparison, sqlx::Error> {
+    // Here whole tables are read, where the session is set up to find rows by their keys.
+    for setting in ["enable_seqscan", "enable_hashjoin", "enable_mergejoin"] {
+        run(rows, format!("SET LOCAL {setting} = on")).await?;
+    }
+    run(rows, "SET LOCAL plan_cache_mode = auto".to_owned()).await?;
+    run(rows, "SET LOCAL work_mem = '64MB'".to_owned()).await?;
+    let mut comparison = Comparison::default();
+    for table in tables(rows, layout).await? {
+        compare_one(rows, layout, &table, limit, words, &mut comparison).await?;
+    }
+    Ok(comparison)
+}
+
+async fn tables(rows: &mut PgConnection, layout: &Layout) -> Result<Vec<Table>, sqlx::Error> {
+    let mut tables = Vec::new();
+    for table in layout.tables {
+        tables.push(Table {
+            name: table,
+            columns: columns(rows, layout, table).await?,
+            condition: "true".to_owned(),
+        });
+    }
+    tables.push(Table {
+        name: "totals",
+        columns: columns(rows, layout, "totals").await?,
+        // A counter that has come to nothing may have a row or none.
+        condition: format!("kind = '{}' AND count <> 0", layout.name),
+    });
+    let mut letters = columns(rows, layout, "dead_letters").await?;
+    // Reasons are in the words of the program that gave them.
+    letters.retain(|column| {
+        ["projection", "sequence", "subject", "behind"].contains(&column.name.as_str())
+    });
+    tables.push(Table {
+        name: "dead_letters",
+        columns: letters,
+        condition: format!("projection = '{}'", layout.name),
+    });
+    Ok(tables)
+}
+
+async fn columns(
+    rows: &mut PgConnection,
+    layout: &Layout,
+    table: &str,
+) -> Result<Vec<Column>, sqlx::Error> {
+    let found: Vec<(String, String, bool)> = sqlx::query_as(
+        "SELECT attname::text, format_type(atttypid, NULL), attnum = ANY(conkey)
+         FROM pg_attribute JOIN pg_constraint ON conrelid = attrelid AND contype = 'p'
+         WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
+    )
+    .bind(format!("{}.{table}", layout.serving))
+    .fetch_all(rows)
+    .await?;
+    let columns = found
+        .into_iter()
+        .map(|(name, kind, is_key)| Column { name, kind, is_key });
+    Ok(columns.collect())
+}
+
+async fn compare_one(
+    rows: &mut PgConnection,
+    layout: &Layout,
+    table: &Table,
+    limit: Option<(&'static str, Duration)>,
+    words: &Words<'_>,
+    comparison: &mut Comparison,
+) -> Result<(), sqlx::Error> {
+    let limit = limit.filter(|(by, _)| table.columns.iter().any(|column| column.name == *by));
+    let oldest = limit.and_then(|(_, age)| oldest(age));
+    let query = query(layout, table, limit.map(|(by, _)| by));
+    let query = sqlx::query_as::<_, (bool, bool, Vec<Option<String>>, Vec<Option<String>>)>(
+        AssertSqlSafe(query),
+    );
+    let mut found = query.bind(oldest).fetch(rows);
+    let mut told = 0;
+    while let Some((in_table, in_log, table_says, log_says)) = found.try_next().await? {
+        comparison.differences += 1;
+        told += 1;
+        if told <= TOLD {
+            let difference = Difference {
+                table: table.name,
+                columns: &table.columns,
+                table_says: in_table.then_some(table_says),
+                log_says: in_log.then_some(log_says),
+            };
+            comparison.told.push(words.tell(&difference));
+        }
+    }
+    Ok(())
+}
+
+fn oldest(age: Duration) -> Option<DateTime<Utc>> {
+    let age = TimeDelta::from_std(age).ok()?;
+    Utc::now()
+        .checked_sub_signed(age)?
+        .checked_add_signed(SLACK)
+}
+
+/// The rows that differ: whether each side has one, and what it says column by column.
+fn query(layout: &Layout, table: &Table, lives_by: Option<&str>) -> String {
+    let list = |side: &str, part: &dyn Fn(&Column) -> String| {
+        let columns = table.columns.iter();
+        let columns: Vec<_> = columns.map(|one| format!("{side}.{}", part(one))).collect();
+        columns.join(", ")
+    };
+    let text = |column: &Column| format!("{}::text", column.name);
+    // json has no equality of its own: what was given stands in it letter by letter.
+    let comparable = |column: &Column| match column.kind.as_str() {
+        "json" => text(column),
+        _ => column.name.clone(),
+    };
+    let keys = || table.columns.iter().filter(|column| column.is_key);
+    let join: Vec<_> = keys()
+        .map(|key| format!("known.{0} = told.{0}", key.name))
+        .collect();
+    let key = keys().next().map_or("", |key| key.name.as_str());
+    let young = match lives_by {
+        Some(by) => format!("coalesce(known.{by} >= $1, true) AND coalesce(told.{by} >= $1, true)"),
+        None => "($1::timestamptz IS NULL OR true)".to_owned(),
+    };
+    format!(
+        "SELECT known.{key} IS NOT NULL, told.{key} IS NOT NULL, ARRAY[{}], ARRAY[{}]
+         FROM (SELECT * FROM {serving}.{name} WHERE {condition}) AS known
+         FULL JOIN (SELECT * FROM {schema}.{name} WHERE {condition}) AS told ON {join}
+         WHERE ROW({}) IS DISTINCT FROM ROW({}) AND {young}",
+        list("known", &text),
+        list("told", &text),
+        list("known", &comparable),
+        list("told", &comparable),
+        serving = layout.serving,
+        schema = layout.schema,
+        name = table.name,
+        condition = table.condition,
+        join = join.join(" AND "),
+    )
+}

@@ -1,0 +1,236 @@
+//! Rebuilding read models while they are in use.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use projector::{Progress, Rebuilt, RepairError, rebuild, verify};
+use schemas::Log;
+use sqlx::AssertSqlSafe;
+use tokio_util::sync::CancellationToken;
+
+use crate::mixed::{Mixer, PROJECTIONS};
+use crate::support::{World, eventually, readiness, start};
+
+async fn rebuilt(world: &World, name: &str) -> Rebuilt {
+    let stop = CancellationToken::new();
+    rebuild(&world.log, &world.pool, name, &|_| (), &stop)
+        .await
+        .unwrap()
+}
+
+async fn assert_equal(world: &World, name: &str) {
+    let verified = verify(&world.log, &world.pool, name, &|_| ())
+        .await
+        .unwrap();
+    assert_eq!(verified.differences, 0, "{name}: {:?}", verified.told);
+}
+
+/// The tables with all that belongs to them.
+async fn layout(world: &World) -> Vec<String> {
+    sqlx::query_scalar(
+        "SELECT format('%s %s', tablename, indexdef) FROM pg_indexes WHERE schemaname = 'public'
+         UNION ALL
+         SELECT format('%s %s %s %s', relname, relpersistence, reloptions, attname)
+         FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
+         WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND attnum > 0
+         UNION ALL
+         SELECT format('%s %s %s', conrelid::regclass, conname, pg_get_constraintdef(oid))
+         FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+         ORDER BY 1",
+    )
+    .fetch_all(&world.pool)
+    .await
+    .unwrap()
+}
+
+#[tokio::test]
+async fn every_projection_is_rebuilt_while_the_projector_goes_on() {
+    let world = World::new().await;
+    let deps = world.deps();
+    let ready = deps.readiness.clone();
+    let projector = start(deps);
+    let mut mixer = Mixer::new(&world);
+    mixer.mix(6).await;
+    mixer.applied().await;
+    let before = layout(&world).await;
+    for (name, table, column) in PROJECTIONS {
+        let spoilt = format!("UPDATE {table} SET {column} = 'wrong'");
+        let spoilt = sqlx::query(AssertSqlSafe(spoilt)).execute(&world.pool);
+        assert!(spoilt.await.unwrap().rows_affected() > 0, "{name}");
+    }
+    let done = AtomicBool::new(false);
+    let going_on = async {
+        while !done.load(Ordering::Relaxed) {
+            mixer.mix(1).await;
+        }
+    };
+    let rebuilding = async {
+        for (name, ..) in PROJECTIONS {
+            let rebuilt = rebuilt(&world, name).await;
+            assert_eq!(rebuilt.name, name);
+            assert!(rebuilt.position.sequence() > 0, "{name}");
+        }
+        done.store(true, Ordering::Relaxed);
+    };
+    tokio::join!(going_on, rebuilding);
+    mixer.mix(1).await;
+    mixer.applied().await;
+    for (name, ..) in PROJECTIONS {
+        assert_equal(&world, name).await;
+    }
+    assert_eq!(layout(&world).await, before);
+    let left = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'rebuild%'";
+    assert_eq!(world.count(left).await, 0);
+    let (status, report) = readiness(&ready).await;
+    assert!(status.is_success(), "{report}");
+    projector.stop().await;
+    world.end().await;
+}
+
+/// A log that takes some batches to be read.
+async fn with_contacts(world: &World, count: u32) {
+    let end = world
+        .append_contacts((0..count).map(|i| format!("c{i}")))
+        .await;
+    world.caught_up(Log::Events, end.sequence()).await;
+}
+
+#[tokio::test]
+async fn a_rebuild_that_was_stopped_leaves_everything_and_goes_on_later() {
+    let world = World::new().await;
+    let projector = world.start();
+    with_contacts(&world, 12_000).await;
+    sqlx::query("UPDATE contacts SET city = 'wrong'")
+        .execute(&world.pool)
+        .await
+        .unwrap();
+    let stop = CancellationToken::new();
+    let tell = |progress: Progress| {
+        if progress.done > 0 {
+            stop.cancel();
+        }
+    };
+    let stopped = rebuild(&world.log, &world.pool, "contacts", &tell, &stop).await;
+    assert!(matches!(stopped, Err(RepairError::Stopped)), "{stopped:?}");
+    let wrong = "SELECT count(*) FROM contacts WHERE city = 'wrong'";
+    assert_eq!(
+        world.count(wrong).await,
+        12_000,
+        "what is read is untouched"
+    );
+    let copied = "SELECT count(*) FROM rebuild_contacts.contacts";
+    let copied = world.count(copied).await;
+    assert!(copied > 0 && copied < 12_000, "{copied}");
+
+    let first = Mutex::new(None);
+    let tell = |progress: Progress| {
+        first.lock().unwrap().get_or_insert(progress.done);
+    };
+    // The session of the one that was stopped may still be about to end.
+    let stop = CancellationToken::new();
+    eventually("the lock is free", async || {
+        let again = rebuild(&world.log, &world.pool, "contacts", &tell, &stop).await;
+        !matches!(again, Err(RepairError::UnderWay(_)))
+    })
+    .await;
+    let first = first.lock().unwrap().unwrap();
+    assert!(
+        first > u64::try_from(copied).unwrap(),
+        "it began anew at {first}"
+    );
+    assert_eq!(world.count(wrong).await, 0);
+    assert_equal(&world, "contacts").await;
+    projector.stop().await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn one_rebuild_of_a_projection_at_a_time() {
+    let world = World::new().await;
+    let projector = world.start();
+    with_contacts(&world, 10).await;
+    // A read that holds the table lets the first one wait before it takes over.
+    let mut reading = world.pool.begin().await.unwrap();
+    sqlx::query("SELECT count(*) FROM contacts")
+        .execute(&mut *reading)
+        .await
+        .unwrap();
+    let waiting = tokio::sync::Notify::new();
+    let tell = |progress: Progress| {
+        if progress.doing.starts_with("waiting") {
+            waiting.notify_one();
+        }
+    };
+    let stop = CancellationToken::new();
+    let first = rebuild(&world.log, &world.pool, "contacts", &tell, &stop);
+    let second = async {
+        waiting.notified().await;
+        let second = rebuild(&world.log, &world.pool, "contacts", &|_| (), &stop).await;
+        assert!(
+            matches!(second, Err(RepairError::UnderWay(_))),
+            "{second:?}"
+        );
+        // Others are read, and the projector goes on, while the first one waits.
+        assert_eq!(world.count("SELECT count(*) FROM totals").await, 1);
+        let end = world.append_contacts(["new".to_owned()].into_iter()).await;
+        world.caught_up(Log::Events, end.sequence()).await;
+        reading.rollback().await.unwrap();
+    };
+    let (first, ()) = tokio::join!(first, second);
+    first.unwrap();
+    assert_equal(&world, "contacts").await;
+    projector.stop().await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn reads_see_all_rows_at_every_moment_of_a_rebuild() {
+    let world = World::new().await;
+    let projector = world.start();
+    with_contacts(&world, 3_000).await;
+    let done = AtomicBool::new(false);
+    let reading = async {
+        let mut position = 0;
+        while !done.load(Ordering::Relaxed) {
+            let (rows, total, now): (i64, i64, i64) = sqlx::query_as(
+                "SELECT (SELECT count(*) FROM contacts),
+                        (SELECT count FROM totals WHERE kind = 'contacts'),
+                        (SELECT sequence FROM projection_checkpoints WHERE name = 'contacts')",
+            )
+            .fetch_one(&world.pool)
+            .await
+            .unwrap();
+            assert_eq!((rows, total), (3_000, 3_000));
+            assert!(now >= position, "from {position} back to {now}");
+            position = now;
+        }
+    };
+    let rebuilding = async {
+        for _ in 0..5 {
+            rebuilt(&world, "contacts").await;
+        }
+        done.store(true, Ordering::Relaxed);
+    };
+    tokio::join!(reading, rebuilding);
+    projector.stop().await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn rows_from_another_epoch_of_the_log_are_healed_by_a_rebuild() {
+    let world = World::new().await;
+    let projector = world.start();
+    with_contacts(&world, 10).await;
+    sqlx::query("UPDATE projection_checkpoints SET epoch = epoch + 1 WHERE name = 'contacts'")
+        .execute(&world.pool)
+        .await
+        .unwrap();
+    rebuilt(&world, "contacts").await;
+    let end = world
+        .append_contacts((0..10).map(|i| format!("d{i}")))
+        .await;
+    world.caught_up(Log::Events, end.sequence()).await;
+    assert_equal(&world, "contacts").await;
+    projector.stop().await;
+    world.end().await;
+}

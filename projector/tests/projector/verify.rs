@@ -1,0 +1,178 @@
+//! Checking read models: equal rows are called equal, and nothing that differs escapes.
+
+use futures::future::join_all;
+use projector::{Verified, verify};
+use sqlx::AssertSqlSafe;
+
+use crate::mixed::{Mixer, PROJECTIONS};
+use crate::support::World;
+
+async fn check(world: &World, name: &str) -> Verified {
+    verify(&world.log, &world.pool, name, &|_| ())
+        .await
+        .unwrap()
+}
+
+async fn change(world: &World, sql: String) -> u64 {
+    let done = sqlx::query(AssertSqlSafe(sql)).execute(&world.pool).await;
+    done.unwrap().rows_affected()
+}
+
+/// What a table holds, in words.
+async fn content(world: &World, table: &str) -> Vec<String> {
+    let query = format!("SELECT t::text FROM {table} AS t ORDER BY 1");
+    let query = sqlx::query_scalar(AssertSqlSafe(query));
+    query.fetch_all(&world.pool).await.unwrap()
+}
+
+#[tokio::test]
+async fn every_projection_is_found_equal_to_the_log() {
+    let world = World::new().await;
+    let projector = world.start();
+    let mut mixer = Mixer::new(&world);
+    mixer.mix(10).await;
+    mixer.applied().await;
+    for (name, ..) in PROJECTIONS {
+        let verified = check(&world, name).await;
+        assert_eq!(verified.differences, 0, "{name}: {:?}", verified.told);
+        assert!(verified.position.sequence() > 0, "{name}");
+    }
+    let left = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'verify%'";
+    assert_eq!(world.count(left).await, 0, "scratch copies are thrown away");
+    projector.stop().await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_row_changed_removed_or_added_by_hand_is_found_in_every_projection() {
+    let world = World::new().await;
+    let projector = world.start();
+    let mut mixer = Mixer::new(&world);
+    mixer.mix(5).await;
+    mixer.applied().await;
+    projector.stop().await;
+    join_all(PROJECTIONS.map(|one| mistakes_are_found(&world, one))).await;
+    world.end().await;
+}
+
+async fn mistakes_are_found(world: &World, (name, table, column): (&str, &str, &str)) {
+    let one = format!("ctid = (SELECT ctid FROM {table} LIMIT 1)");
+    let changed = change(
+        world,
+        format!("UPDATE {table} SET {column} = 'Secret Name' WHERE {one}"),
+    );
+    assert_eq!(changed.await, 1, "{name}");
+    let verified = check(world, name).await;
+    assert_eq!(verified.differences, 1, "{name}: {:?}", verified.told);
+    let told = &verified.told[0];
+    assert!(told.starts_with(table) && told.contains(column), "{told}");
+    assert!(!told.contains("Secret"), "{told}");
+
+    // Added: the same row under another key. Removed: the one that was changed.
+    let columns = with_another_key(world, table).await;
+    let added =
+        format!("INSERT INTO {table} SELECT {columns} FROM {table} WHERE {column} = 'Secret Name'");
+    assert_eq!(change(world, added).await, 1, "{name}");
+    let gone = format!(
+        "DELETE FROM {table} WHERE {column} = 'Secret Name'
+         AND ctid = (SELECT min(ctid) FROM {table} WHERE {column} = 'Secret Name')"
+    );
+    assert_eq!(change(world, gone).await, 1, "{name}");
+    let verified = check(world, name).await;
+    assert_eq!(verified.differences, 2, "{name}: {:?}", verified.told);
+    let told = verified.told.join("\n");
+    assert!(told.contains("the log has it, the table has not"), "{told}");
+    assert!(told.contains("the table has it, the log has not"), "{told}");
+}
+
+/// A table's columns, with a digit more at the end of the first of its key that can take one.
+async fn with_another_key(world: &World, table: &str) -> String {
+    sqlx::query_scalar(
+        "SELECT string_agg(CASE WHEN attnum = (
+                    SELECT min(one.attnum) FROM pg_attribute AS one
+                    WHERE one.attrelid = conrelid AND one.attnum = ANY(conkey)
+                      AND one.atttypid IN ('text'::regtype, 'bigint'::regtype))
+                THEN format('(%1$I || ''0'')::%2$s', attname, format_type(atttypid, NULL))
+                ELSE quote_ident(attname) END, ', ' ORDER BY attnum)
+         FROM pg_attribute JOIN pg_constraint ON conrelid = attrelid AND contype = 'p'
+         WHERE attrelid = $1::regclass AND attnum > 0",
+    )
+    .bind(table)
+    .fetch_one(&world.pool)
+    .await
+    .unwrap()
+}
+
+#[tokio::test]
+async fn totals_and_revenue_are_compared_too() {
+    let world = World::new().await;
+    let projector = world.start();
+    let mut mixer = Mixer::new(&world);
+    mixer.mix(2).await;
+    mixer.applied().await;
+    projector.stop().await;
+    for (name, sql) in [
+        (
+            "runs",
+            "UPDATE totals SET count = count + 1 WHERE kind = 'runs'",
+        ),
+        ("orders", "UPDATE revenue_months SET revenue = revenue + 1"),
+        ("contacts", "DELETE FROM totals WHERE kind = 'contacts'"),
+        ("runs", "DELETE FROM workflow_outlines"),
+        ("circles", "UPDATE sharing_pauses SET until_at = now()"),
+        (
+            "accounts",
+            "INSERT INTO forgotten_accounts VALUES (99, now())",
+        ),
+    ] {
+        let before = check(&world, name).await.differences;
+        let changed = change(&world, sql.to_owned()).await;
+        let after = check(&world, name).await.differences;
+        assert!(changed > 0 && after > before, "{sql}: {before}, {after}");
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn checking_changes_nothing_and_holds_nobody_up() {
+    let world = World::new().await;
+    let projector = world.start();
+    let mut mixer = Mixer::new(&world);
+    mixer.mix(4).await;
+    mixer.applied().await;
+    let before = content(&world, "accounts").await;
+    let positions = content(&world, "positions").await;
+    // The log goes on while it is being checked, again and again.
+    let going_on = async {
+        mixer.mix(4).await;
+        mixer.applied().await;
+    };
+    let checking = async {
+        for (name, ..) in PROJECTIONS {
+            let verified = check(&world, name).await;
+            assert_eq!(verified.differences, 0, "{name}: {:?}", verified.told);
+        }
+    };
+    tokio::join!(going_on, checking);
+    let after = content(&world, "accounts").await;
+    assert!(before.iter().all(|row| after.contains(row)));
+    let after = content(&world, "positions").await;
+    assert!(positions.iter().all(|row| after.contains(row)));
+    projector.stop().await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_does_not_exist_cannot_be_checked() {
+    let world = World::new().await;
+    let error = verify(&world.log, &world.pool, "gossip", &|_| ()).await;
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.contains("gossip") && error.contains("contacts"),
+        "{error}"
+    );
+    let error = verify(&world.log, &world.pool, "contacts", &|_| ()).await;
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("not been begun"), "{error}");
+    world.end().await;
+}
