@@ -20,6 +20,7 @@ mod person;
 mod refusal;
 mod scopes;
 mod settings;
+mod staff;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,11 +41,13 @@ pub use person::{
 pub use refusal::Refusal;
 pub use scopes::{Api, Scope, ScopeMarker, ScopeSet, UnknownScope, scope};
 pub use settings::LimitSettings;
+pub use staff::{ORGANIZATION_COOKIE, SESSION_COOKIE, Staff, not_staff};
 
 use directory::KeyDirectory;
 use key::has_key_form;
 use limit::Limiter;
 use person::Persons;
+use staff::StaffDirectory;
 
 /// Events of keys and accounts taken at a time.
 const BATCH: usize = 1_000;
@@ -68,6 +71,7 @@ pub struct Access(Arc<Inner>);
 struct Inner {
     keys: KeyDirectory,
     persons: Persons,
+    staff: StaffDirectory,
     limiter: Limiter,
     settings: LimitSettings,
     clock: Arc<dyn Clock>,
@@ -84,11 +88,16 @@ impl Access {
         clock: Arc<dyn Clock>,
         shutdown: CancellationToken,
     ) -> Result<Self, StartError> {
-        let kinds = [AggregateType::Key, AggregateType::Account];
+        let kinds = [
+            AggregateType::Key,
+            AggregateType::Account,
+            AggregateType::Organization,
+        ];
         let mut tail = log.tail(Log::Events, 0, &kinds).await?;
         let access = Self(Arc::new(Inner {
             keys: KeyDirectory::default(),
             persons: Persons::new(log, settings.persons.clone()),
+            staff: StaffDirectory::default(),
             limiter: Limiter::start(pool, &settings, shutdown.clone()),
             settings,
             clock,
@@ -146,6 +155,10 @@ impl Access {
         &self.0.persons
     }
 
+    pub(crate) fn staff(&self) -> &StaffDirectory {
+        &self.0.staff
+    }
+
     pub(crate) fn clock(&self) -> &dyn Clock {
         &*self.0.clock
     }
@@ -197,6 +210,7 @@ impl Access {
             match item {
                 Item::Event(recorded) => {
                     self.0.keys.apply(&recorded, &self.0.limiter);
+                    self.0.staff.apply(&recorded);
                     if recorded.stream.aggregate == AggregateType::Account {
                         let now = self.0.clock.now();
                         self.0.persons.apply(&recorded, now);

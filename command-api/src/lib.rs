@@ -15,6 +15,7 @@ mod settings;
 
 pub mod accounts;
 pub mod circles;
+mod dashboard;
 pub mod keys;
 mod locations;
 pub mod organizations;
@@ -55,6 +56,13 @@ const READS: &[&str] = &[
     "/api/v1/workflows",
     "/api/v1/workflows/{id}/runs",
     "/asyncapi.json",
+    "/dashboard",
+    "/dashboard/assets/{name}",
+    "/dashboard/runs/{run_id}",
+    "/dashboard/settings/api-manager",
+    "/dashboard/webhooks",
+    "/dashboard/webhooks/{id}",
+    "/docs",
     "/location/history",
     "/location/latest",
     "/openapi.json",
@@ -131,6 +139,7 @@ pub fn router(dependencies: Dependencies) -> Router {
     Router::new()
         .merge(accounts::router())
         .merge(circles::router())
+        .merge(dashboard::router())
         .merge(keys::router())
         .merge(locations::router())
         .merge(records::router())

@@ -10,6 +10,7 @@ pub mod exports;
 pub mod feed;
 mod keys;
 mod locations;
+mod pages;
 mod paging;
 mod progress;
 mod reading;
@@ -60,6 +61,10 @@ const COMMANDS: &[&str] = &[
     "/circles/{id}/invites",
     "/circles/{id}/members/me",
     "/circles/{id}/places/{place_id}",
+    "/dashboard/keys",
+    "/dashboard/keys/{id}",
+    "/dashboard/sign-out",
+    "/dashboard/workflows/{id}/run",
     "/location/pause",
     "/location/resume",
     "/location/update",
@@ -116,6 +121,7 @@ fn routes(state: State) -> Router {
         .merge(feed::router())
         .merge(keys::router())
         .merge(locations::router())
+        .merge(pages::router())
         .merge(records::router())
         .merge(runs::router())
         .merge(webhooks::router())

@@ -131,6 +131,19 @@ impl Progress {
         }
     }
 
+    /// How many events of a log, up to its end, the projection that is furthest behind has not
+    /// seen; `None` where that is not known.
+    pub(crate) fn behind(&self, end: Position) -> Option<u64> {
+        let known = self.0.borrow();
+        let of_log = Projection::ALL.iter().filter(|p| p.log() == end.log());
+        let behind = of_log.map(|projection| {
+            let checkpoint = known.checkpoints[*projection as usize]?;
+            let same = checkpoint.epoch == end.epoch();
+            same.then(|| end.sequence().saturating_sub(checkpoint.sequence))
+        });
+        behind.collect::<Option<Vec<_>>>()?.into_iter().max()
+    }
+
     /// Waits until the projections have reached a position.
     pub(crate) async fn wait_for(
         &self,

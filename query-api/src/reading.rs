@@ -32,7 +32,7 @@ pub(crate) struct PersonalReading {
 }
 
 /// The way to the read models.
-struct Models {
+pub(crate) struct Models {
     least: Result<Vec<Position>, HttpError>,
     state: State,
 }
@@ -63,7 +63,7 @@ impl PersonalReading {
 }
 
 impl Models {
-    fn of(parts: &Parts, state: &State) -> Self {
+    pub(crate) fn of(parts: &Parts, state: &State) -> Self {
         Self {
             least: positions(&parts.headers, &state.log),
             state: state.clone(),
@@ -71,16 +71,36 @@ impl Models {
     }
 
     async fn reached(&self, projections: &[Projection]) -> Result<&PgPool, HttpError> {
-        let state = &self.state;
         for position in self.least.as_ref().map_err(Clone::clone)? {
-            let patience = state.position_wait;
-            state
-                .progress
-                .wait_for(*position, projections, patience)
+            self.wait_for(*position, projections).await?;
+        }
+        self.state.progress.check_database()?;
+        Ok(&self.state.pool)
+    }
+
+    /// The same behind a position that came another way than in the header.
+    pub(crate) async fn reached_after(
+        &self,
+        position: Option<&str>,
+        projections: &[Projection],
+    ) -> Result<&PgPool, HttpError> {
+        if let Some(text) = position {
+            self.wait_for(parse(text, &self.state.log)?, projections)
                 .await?;
         }
-        state.progress.check_database()?;
-        Ok(&state.pool)
+        self.reached(projections).await
+    }
+
+    async fn wait_for(
+        &self,
+        position: Position,
+        projections: &[Projection],
+    ) -> Result<(), HttpError> {
+        let Self { state, .. } = self;
+        let waiting = state
+            .progress
+            .wait_for(position, projections, state.position_wait);
+        waiting.await
     }
 }
 
@@ -105,12 +125,13 @@ impl FromRequestParts<State> for PersonalReading {
 }
 
 fn positions(headers: &HeaderMap, log: &EventLog) -> Result<Vec<Position>, HttpError> {
-    let read = |value: &HeaderValue| {
-        let text = value.to_str().unwrap_or_default();
-        log.parse_position(text)
-            .map_err(|error| HttpError::bad_request(format!("Waypost-Min-Position: {error}")))
-    };
+    let read = |value: &HeaderValue| parse(value.to_str().unwrap_or_default(), log);
     headers.get_all(MIN_POSITION).iter().map(read).collect()
+}
+
+fn parse(text: &str, log: &EventLog) -> Result<Position, HttpError> {
+    log.parse_position(text)
+        .map_err(|error| HttpError::bad_request(format!("Waypost-Min-Position: {error}")))
 }
 
 /// The id in a request's path.

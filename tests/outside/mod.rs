@@ -9,6 +9,7 @@ mod checks;
 mod circles;
 mod codes;
 mod crash;
+mod dashboard;
 mod deliveries;
 mod documents;
 mod events;

@@ -21,17 +21,26 @@ pub(super) async fn sign_in(
     request: Request,
 ) -> Result<Response, HttpError> {
     let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await?;
-    let SignIn { email, password } = body::read_as(&bytes, SignIn::parse)?;
+    let sign_in = body::read_as(&bytes, SignIn::parse)?;
+    let session = session_for(&app, address, sign_in).await?;
+    Ok((NOT_KEPT, Json(session)).into_response())
+}
+
+/// The session of whoever knows an address and its password; guessing is slowed.
+pub(crate) async fn session_for(
+    app: &App,
+    address: ClientAddress,
+    SignIn { email, password }: SignIn,
+) -> Result<Session, HttpError> {
     let email = Email::parse(&email).ok();
     let named = email.as_ref().map(Email::as_str);
     let entered = app.accounts.throttles().enter(address.0, named)?;
-    let session = attempt(&app, email.as_ref(), password).await;
+    let session = attempt(app, email.as_ref(), password).await;
     // What failed for reasons of ours is nobody's guess.
     if !matches!(session, Ok(None)) {
         entered.succeeded();
     }
-    let session = session?.ok_or_else(wrong)?;
-    Ok((NOT_KEPT, Json(session)).into_response())
+    session?.ok_or_else(wrong)
 }
 
 async fn attempt(

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use access::EndingToken;
+use access::{EndingToken, Person};
 use axum::extract::State;
 use axum::response::Response;
 use schemas::Event;
@@ -27,11 +27,22 @@ pub(super) async fn sign_out(
     if !in_force && !is_repeat(&app, &origin).await? {
         return Err(access::Refusal::InvalidToken.into());
     }
+    let done = end(&app, &origin, &person).await?;
+    Ok(answer::no_content(&done))
+}
+
+/// Ends a token; from the answer on, this process knows.
+pub(crate) async fn end(
+    app: &App,
+    origin: &Origin,
+    person: &Person,
+) -> Result<Done<()>, CommandError<Infallible>> {
+    let commands = &app.commands;
     let (stream, holder) = (
         account_stream(person.account_id),
         person.account_id.to_string(),
     );
-    let signing_out = commands.execute_once(&origin, &stream, Past::Last, &holder, |_, _| {
+    let signing_out = commands.execute_once(origin, &stream, Past::Last, &holder, |_, _| {
         let event = Event::AccountSignedOut(SignedOut {
             account_id: person.account_id,
             token_id: person.token_id.clone(),
@@ -39,13 +50,12 @@ pub(super) async fn sign_out(
         });
         Ok(Decision::new((), Some(event)))
     });
-    let outcome: Result<Outcome<()>, CommandError<Infallible>> = signing_out.await;
-    let (answer, position) = match outcome? {
+    let (answer, position) = match signing_out.await? {
         Outcome::First(done) => (done.answer, done.position),
         Outcome::Repeat(repeated) => ((), repeated.position),
     };
-    until_ended(&app.access, &person).await;
-    Ok(answer::no_content(&Done { answer, position }))
+    until_ended(&app.access, person).await;
+    Ok(Done { answer, position })
 }
 
 /// Whether the request was carried out before.

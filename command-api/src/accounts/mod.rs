@@ -36,6 +36,11 @@ pub use sender::SendError;
 pub use settings::{AccountSettings, SmsSettings};
 pub use tier::{NoAccount, Tiered, set_tier};
 
+pub(crate) use address::ClientAddress;
+pub(crate) use login::session_for;
+pub(crate) use logout::end as end_token;
+pub(crate) use session::NOT_KEPT;
+
 use codes::Codes;
 use sender::Sender;
 use throttle::{Throttle, Throttles};

@@ -2,21 +2,21 @@
 
 use axum::http::header::{CACHE_CONTROL, HeaderName};
 use domain::account::Account;
-use schemas::TokenId;
+use schemas::{AccountId, TokenId};
 use serde::Serialize;
 
 use super::stored::unseal;
 use crate::{App, LogError};
 
 /// Answers that hold a token are for nobody else.
-pub(super) const NOT_KEPT: [(HeaderName, &str); 1] = [(CACHE_CONTROL, "no-store")];
+pub(crate) const NOT_KEPT: [(HeaderName, &str); 1] = [(CACHE_CONTROL, "no-store")];
 
 /// An access token and whose it is.
 #[derive(Clone, Serialize)]
-pub(super) struct Session {
-    access_token: String,
+pub(crate) struct Session {
+    pub(crate) access_token: String,
     token_type: &'static str,
-    expires_in: u64,
+    pub(crate) expires_in: u64,
     user: User,
 }
 
@@ -34,6 +34,11 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
+    /// Whose it is.
+    pub(crate) fn account(&self) -> AccountId {
+        AccountId(self.user.id)
+    }
+
     /// Signs somebody in, unless the account was forgotten a moment ago.
     pub(super) async fn open(app: &App, account: &Account) -> Result<Option<Self>, LogError> {
         let commands = &app.commands;

@@ -120,7 +120,7 @@ fn derived(log: &EventLog, receipt: &Receipt, key_id: &KeyId) -> [u8; 32] {
 }
 
 /// Whoever got a key may use it at once: waits a moment until this process has learned of it.
-async fn until_known(access: &Access, key: &str) {
+pub(crate) async fn until_known(access: &Access, key: &str) {
     let known = async {
         while access.identify(key).is_err() {
             tokio::time::sleep(Duration::from_millis(1)).await;

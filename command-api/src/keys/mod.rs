@@ -6,6 +6,7 @@ mod revoke;
 use axum::Router;
 use axum::routing::{delete, post};
 
+pub(crate) use create::until_known;
 pub use create::{Giver, NewKey, create};
 pub use revoke::revoke;
 

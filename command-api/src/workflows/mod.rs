@@ -9,6 +9,7 @@ use axum::routing::{post, put as put_route};
 
 pub use directory::Directory;
 pub use put::{SavedWorkflow, put};
+pub(crate) use trigger::run_now;
 
 use crate::App;
 

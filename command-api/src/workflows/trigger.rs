@@ -1,8 +1,6 @@
 //! `POST /api/v1/workflows/{id}/trigger`: starts a run. The hot path.
 
-use std::sync::Arc;
-
-use access::{Authorized, Caller, scope};
+use access::{Authorized, scope};
 use axum::Json;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -22,7 +20,7 @@ use service::{HttpError, RequestContext};
 use crate::answer::{POSITION, position_value};
 use crate::error::LogError;
 use crate::idempotency::IdempotencyKey;
-use crate::{App, Commands};
+use crate::{App, Commands, Done};
 
 const MAX_BYTES: usize = 256 * 1024;
 const MIN_POSITION: &str = "waypost-min-position";
@@ -66,7 +64,8 @@ fn malformed(reason: impl Into<String>) -> Refusal {
 
 /// What is asked for.
 struct Trigger {
-    caller: Arc<Caller>,
+    org: OrgId,
+    by: TriggeredBy,
     workflow_id: String,
     given: Map<String, Value>,
     context: RequestContext,
@@ -92,7 +91,8 @@ pub(super) async fn trigger_workflow(
     let given = read_payload(&body, json)?;
     let receipt = idempotency_key.receipt(app.commands.log(), &caller, body.trim_ascii());
     let trigger = Trigger {
-        caller: caller.0,
+        org: caller.org.clone(),
+        by: TriggeredBy::ApiKey,
         workflow_id,
         given,
         context,
@@ -103,6 +103,26 @@ pub(super) async fn trigger_workflow(
     let position = [(POSITION, position_value(position))];
     let started = Json(Started { run_id: &run_id });
     Ok((StatusCode::ACCEPTED, position, started).into_response())
+}
+
+/// Starts a run for a person who asks for it by hand.
+pub(crate) async fn run_now(
+    app: &App,
+    org: &OrgId,
+    workflow_id: String,
+    context: RequestContext,
+) -> Result<Done<RunId>, HttpError> {
+    let trigger = Trigger {
+        org: org.clone(),
+        by: TriggeredBy::User,
+        workflow_id,
+        given: Map::new(),
+        context,
+        receipt: None,
+        min_position: None,
+    };
+    let (answer, position) = start_run(app, trigger).await?;
+    Ok(Done { answer, position })
 }
 
 /// An address without a workflow's id, authorised like any other.
@@ -144,9 +164,7 @@ async fn start_run(app: &App, trigger: Trigger) -> Result<(RunId, Position), Ref
         Ok(version) => append(app, trigger, version).await,
         // Whoever repeats a request gets its first answer, whatever became of the workflow.
         Err(refusal) => match &trigger.receipt {
-            Some(receipt) => repeated(app, &trigger.caller.org, receipt)
-                .await?
-                .ok_or(refusal),
+            Some(receipt) => repeated(app, &trigger.org, receipt).await?.ok_or(refusal),
             None => Err(refusal),
         },
     }
@@ -154,7 +172,7 @@ async fn start_run(app: &App, trigger: Trigger) -> Result<(RunId, Position), Ref
 
 /// The version that the run follows. A no is never given on old news: the log has the last word.
 async fn triggerable(app: &App, trigger: &Trigger) -> Result<u32, Refusal> {
-    let (org, id) = (&trigger.caller.org, trigger.workflow_id.as_str());
+    let (org, id) = (&trigger.org, trigger.workflow_id.as_str());
     let judge = |known: Option<Summary>| -> Result<u32, Refusal> {
         Ok(known.ok_or(Refusal::NoWorkflow)?.triggerable()?)
     };
@@ -170,10 +188,10 @@ async fn triggerable(app: &App, trigger: &Trigger) -> Result<u32, Refusal> {
 async fn append(app: &App, trigger: Trigger, version: u32) -> Result<(RunId, Position), Refusal> {
     let now = app.commands.now();
     let run = NewRun {
-        org: trigger.caller.org.clone(),
+        org: trigger.org.clone(),
         workflow_id: WorkflowId::new(trigger.workflow_id),
         version,
-        payload: payload(trigger.given, TriggeredBy::ApiKey, now),
+        payload: payload(trigger.given, trigger.by, now),
         context: trigger.context.context(),
         receipt: trigger.receipt,
         now,

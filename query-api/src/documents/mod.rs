@@ -4,7 +4,7 @@
 //! `docs/` are for readers, and a test keeps them the same.
 
 mod asyncapi;
-mod openapi;
+pub(crate) mod openapi;
 
 use std::sync::LazyLock;
 

@@ -15,7 +15,7 @@ use crate::reading::Reading;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ApiKey {
+pub(crate) struct ApiKey {
     key_id: String,
     name: String,
     scopes: Vec<String>,
@@ -46,7 +46,7 @@ pub(super) async fn list_keys(
     Ok(page.answer(&uri, keys, total))
 }
 
-async fn count_keys(org: &OrgId, models: &PgPool) -> Result<i64, sqlx::Error> {
+pub(crate) async fn count_keys(org: &OrgId, models: &PgPool) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar!(
         r#"SELECT count(*) AS "total!" FROM api_keys WHERE org_id = $1"#,
         org.as_str(),
@@ -55,7 +55,11 @@ async fn count_keys(org: &OrgId, models: &PgPool) -> Result<i64, sqlx::Error> {
     .await
 }
 
-async fn find_keys(org: &OrgId, page: &Page, models: &PgPool) -> Result<Vec<ApiKey>, sqlx::Error> {
+pub(crate) async fn find_keys(
+    org: &OrgId,
+    page: &Page,
+    models: &PgPool,
+) -> Result<Vec<ApiKey>, sqlx::Error> {
     sqlx::query_as!(
         ApiKey,
         r#"SELECT key_id, name, scopes, rate_limit, expires_at, created_at,

@@ -100,8 +100,8 @@ impl Page {
         self.limit + 1
     }
 
-    /// The page as an answer: the items that were fetched, of `total` in the whole list.
-    pub(crate) fn answer<T: Listed>(&self, uri: &Uri, mut data: Vec<T>, total: i64) -> Response {
+    /// The address of the next page, if there is one. The item that shows it is taken away.
+    pub(crate) fn next_link<T: Listed>(&self, uri: &Uri, data: &mut Vec<T>) -> Option<String> {
         let shown = usize::try_from(self.limit).unwrap_or(usize::MAX);
         let goes_on = data.len() > shown;
         data.truncate(shown);
@@ -110,6 +110,12 @@ impl Page {
             created_at: last.created_at(),
             id: last.id().to_owned(),
         });
+        next.map(|next| next_address(uri, &next))
+    }
+
+    /// The page as an answer: the items that were fetched, of `total` in the whole list.
+    pub(crate) fn answer<T: Listed>(&self, uri: &Uri, mut data: Vec<T>, total: i64) -> Response {
+        let next = self.next_link(uri, &mut data);
         let envelope = Envelope {
             data,
             total,
@@ -117,7 +123,8 @@ impl Page {
             limit: self.limit,
         };
         let mut response = Json(envelope).into_response();
-        let link = next.and_then(|next| HeaderValue::try_from(link(uri, &next)).ok());
+        let link =
+            next.and_then(|next| HeaderValue::try_from(format!("<{next}>; rel=\"next\"")).ok());
         if let Some(link) = link {
             response.headers_mut().insert(header::LINK, link);
         }
@@ -126,8 +133,8 @@ impl Page {
 }
 
 /// The address of the next page: this one's, but for its place in the list.
-fn link(uri: &Uri, next: &Cursor) -> String {
-    let mut address = format!("<{}?", uri.path());
+fn next_address(uri: &Uri, next: &Cursor) -> String {
+    let mut address = format!("{}?", uri.path());
     let kept = uri.query().unwrap_or_default().split('&').filter(|part| {
         let name = part.split('=').next().unwrap_or_default();
         !matches!(name, "" | "page" | "cursor")
@@ -138,7 +145,6 @@ fn link(uri: &Uri, next: &Cursor) -> String {
     }
     address.push_str("cursor=");
     address.push_str(&next.encode());
-    address.push_str(">; rel=\"next\"");
     address
 }
 
@@ -197,11 +203,7 @@ mod tests {
             id: "a".to_owned(),
         };
         let uri: Uri = "/a%20b?state=FAILED&page=1&limit=5".parse().unwrap();
-        let link = link(&uri, &next);
-        let address = link
-            .strip_prefix('<')
-            .and_then(|link| link.strip_suffix(">; rel=\"next\""))
-            .unwrap();
+        let address = next_address(&uri, &next);
         let page = asked(address.split_once("/a%20b").unwrap().1).unwrap();
         assert_eq!(page.cursor, Some(next));
         assert_eq!(page.limit, 5);

@@ -16,11 +16,19 @@ pub(super) async fn get_run(
 ) -> Result<Json<Run>, HttpError> {
     let models = reading.models(&[Projection::Runs]).await?;
     let run = find_run(reading.org(), &run_id, models).await?;
-    let run = run.ok_or_else(|| HttpError::not_found("there is no run of this id"))?;
-    Ok(Json(run))
+    run.map(Json).ok_or_else(no_run)
 }
 
-async fn find_run(org: &OrgId, run_id: &str, models: &PgPool) -> Result<Option<Run>, sqlx::Error> {
+/// 404.
+pub(crate) fn no_run() -> HttpError {
+    HttpError::not_found("there is no run of this id")
+}
+
+pub(crate) async fn find_run(
+    org: &OrgId,
+    run_id: &str,
+    models: &PgPool,
+) -> Result<Option<Run>, sqlx::Error> {
     sqlx::query_as!(
         Run,
         r#"SELECT run_id AS id, workflow_id, workflow_version, state,

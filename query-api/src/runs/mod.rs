@@ -6,6 +6,7 @@ mod row;
 use axum::Router;
 use axum::routing::get;
 
+pub(crate) use self::get::{find_run, no_run};
 pub(crate) use self::row::Run;
 use crate::state::State;
 

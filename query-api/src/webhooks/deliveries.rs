@@ -19,7 +19,7 @@ use crate::reading::{Reading, ResourceId};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Delivery {
+pub(crate) struct Delivery {
     id: String,
     event_id: Uuid,
     #[serde(rename = "type")]
@@ -65,7 +65,7 @@ pub(super) async fn list_deliveries(
 /// is exact and of the same snapshot, so that the last page costs what the first does. Only the
 /// deliveries that are shown are read themselves; `LIMIT 1` keeps the planner, which cannot know
 /// how few they are, from reading them all. Of a deleted endpoint there are none.
-async fn find_deliveries(
+pub(crate) async fn find_deliveries(
     org: &OrgId,
     webhook: &str,
     page: &Page,

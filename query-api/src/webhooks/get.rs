@@ -20,11 +20,11 @@ pub(super) async fn get_webhook(
 }
 
 /// 404, whether the endpoint or its deliveries were asked for.
-pub(super) fn no_webhook() -> HttpError {
+pub(crate) fn no_webhook() -> HttpError {
     HttpError::not_found("there is no webhook of this id")
 }
 
-async fn find_webhook(
+pub(crate) async fn find_webhook(
     org: &OrgId,
     id: &str,
     models: &PgPool,

@@ -32,7 +32,7 @@ async fn count_webhooks(org: &OrgId, models: &PgPool) -> Result<i64, sqlx::Error
     .await
 }
 
-async fn find_webhooks(
+pub(crate) async fn find_webhooks(
     org: &OrgId,
     page: &Page,
     models: &PgPool,

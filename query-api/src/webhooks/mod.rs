@@ -8,6 +8,9 @@ mod row;
 use axum::Router;
 use axum::routing::get;
 
+pub(crate) use self::deliveries::find_deliveries;
+pub(crate) use self::get::{find_webhook, no_webhook};
+pub(crate) use self::list::find_webhooks;
 use self::row::Webhook;
 use crate::state::State;
 

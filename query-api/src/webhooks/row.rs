@@ -7,7 +7,7 @@ use crate::paging::Listed;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Webhook {
+pub(crate) struct Webhook {
     pub(super) id: String,
     pub(super) url: String,
     pub(super) events: Vec<String>,

@@ -52,7 +52,7 @@ fn parts() -> Vec<Part> {
 }
 
 /// The whole document.
-pub(super) fn document() -> Value {
+pub(crate) fn document() -> Value {
     let (mut tags, mut paths) = (Vec::new(), Map::new());
     let mut schemas = parts::schemas();
     for part in parts() {

@@ -29,7 +29,7 @@ pub(super) fn parameters() -> Value {
     limit["default"] = 20.into();
     let page = json!({"type": "integer", "minimum": 1, "default": 1});
     let given = || json!({"type": "string", "minLength": 1});
-    let key = json!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"});
+    let key = json!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]*[!-~][ -~]*$"});
     json!({
         "Limit": query("limit", "Items on a page.", limit),
         "Page": query(

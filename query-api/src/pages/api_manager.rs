@@ -1,0 +1,37 @@
+//! `GET /dashboard/settings/api-manager`: the organization's API keys.
+
+use access::Scope;
+use axum::extract::State as AppState;
+use axum::http::Uri;
+use axum::response::Response;
+use domain::key::DEFAULT_RATE_LIMIT;
+use minijinja::context;
+
+use super::frame::shown;
+use super::visit::{Instead, Visit};
+use crate::keys::{count_keys, find_keys};
+use crate::paging::{Page as Part, Parameters};
+use crate::progress::Projection;
+use crate::state::State;
+
+pub(super) async fn show_keys(
+    visit: Visit,
+    AppState(state): AppState<State>,
+    uri: Uri,
+) -> Result<Response, Instead> {
+    let part = Part::asked_for(&Parameters::of(&uri)?)?;
+    let models = visit.models(&[Projection::ApiKeys]).await?;
+    let total = count_keys(visit.org(), models).await?;
+    let mut keys = find_keys(visit.org(), &part, models).await?;
+    let next = part.next_link(&uri, &mut keys);
+    let scopes: Vec<_> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
+    let page = visit.page("api_manager.html", "API keys", "keys").await?;
+    Ok(page.show(context! {
+        keys => shown(&keys),
+        total => total,
+        next => next,
+        now => shown(state.clock.now()),
+        scopes => scopes,
+        default_limit => DEFAULT_RATE_LIMIT,
+    })?)
+}

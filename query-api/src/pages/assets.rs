@@ -1,0 +1,37 @@
+//! Styles and scripts.
+
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use axum::response::{IntoResponse, Response};
+use service::HttpError;
+
+use crate::reading::ResourceId;
+
+const ASSETS: &[(&str, &str, &str)] = &[
+    (
+        "style.css",
+        "text/css; charset=utf-8",
+        include_str!("assets/style.css"),
+    ),
+    (
+        "dashboard.js",
+        "text/javascript; charset=utf-8",
+        include_str!("assets/dashboard.js"),
+    ),
+    (
+        "docs.js",
+        "text/javascript; charset=utf-8",
+        include_str!("assets/docs.js"),
+    ),
+    ("icon.svg", "image/svg+xml", include_str!("assets/icon.svg")),
+];
+
+pub(super) async fn get_asset(ResourceId(name): ResourceId) -> Result<Response, HttpError> {
+    let found = ASSETS.iter().find(|(known, ..)| *known == name);
+    let (_, kind, text) = found.ok_or_else(|| HttpError::not_found("there is no such file"))?;
+    let headers = [
+        (CONTENT_TYPE, *kind),
+        (CACHE_CONTROL, "no-cache"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    Ok((headers, *text).into_response())
+}

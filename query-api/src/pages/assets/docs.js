@@ -1,0 +1,67 @@
+"use strict";
+
+const byId = (id) => document.getElementById(id);
+
+/** Opens what an address points into. */
+function openTarget() {
+  const target = location.hash && byId(decodeURIComponent(location.hash.slice(1)));
+  target?.querySelector("details")?.setAttribute("open", "");
+}
+addEventListener("hashchange", openTarget);
+openTarget();
+
+for (const button of document.querySelectorAll("[data-copy]")) {
+  button.addEventListener("click", async () => {
+    const line = button.parentElement.querySelector("pre").textContent;
+    await navigator.clipboard.writeText(line.replace("$WAYPOST", location.origin));
+    button.firstChild.textContent = "Copied";
+  });
+}
+
+function requestOf(form) {
+  const { method, caller } = form.dataset;
+  const headers = {};
+  const secret = { key: byId("key").value, token: byId("token").value }[caller];
+  if (secret) headers.Authorization = `Bearer ${secret}`;
+  let path = form.dataset.path;
+  const query = new URLSearchParams();
+  let body;
+  for (const field of form.querySelectorAll("[data-in]")) {
+    const { name, value } = field;
+    if (field.dataset.in === "path") path = path.replace(`{${name}}`, encodeURIComponent(value));
+    else if (!value) continue;
+    else if (field.dataset.in === "query") query.set(name, value);
+    else if (field.dataset.in === "header") headers[name] = value;
+    else body = value;
+  }
+  if (body) headers["Content-Type"] = "application/json";
+  const asked = query.size ? `${path}?${query}` : path;
+  return [asked, { method, headers, body, credentials: "omit" }];
+}
+
+/** The answer as a person reads it. */
+async function written(answer) {
+  const lines = [`${answer.status} ${answer.statusText}`];
+  for (const [name, value] of answer.headers) lines.push(`${name}: ${value}`);
+  const kind = answer.headers.get("Content-Type") || "";
+  let text = await answer.text();
+  if (kind.startsWith("application/json")) text = JSON.stringify(JSON.parse(text), null, 2);
+  else if (!/^(text|application\/x-ndjson)/.test(kind) && text) text = `(${text.length} bytes)`;
+  return `${lines.join("\n")}\n\n${text.slice(0, 20000)}`;
+}
+
+for (const form of document.querySelectorAll("form.try")) {
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const output = form.querySelector("output");
+    const shown = document.createElement("pre");
+    shown.tabIndex = 0;
+    try {
+      shown.textContent = await written(await fetch(...requestOf(form)));
+    } catch (error) {
+      shown.textContent = error.message;
+    }
+    output.replaceChildren(shown);
+    output.hidden = false;
+  });
+}

@@ -1,0 +1,168 @@
+//! What every page is set in.
+
+use std::sync::LazyLock;
+
+use axum::http::HeaderName;
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    X_FRAME_OPTIONS,
+};
+use axum::response::{IntoResponse, Response};
+use minijinja::value::Serde;
+use minijinja::{Environment, Value, context};
+use serde::Serialize;
+use service::HttpError;
+
+/// Nothing from elsewhere, nothing inline, nothing in a frame.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+                      connect-src 'self'; form-action 'self'; base-uri 'none'; \
+                      frame-ancestors 'none'";
+
+const HEADERS: [(HeaderName, &str); 5] = [
+    (CONTENT_TYPE, "text/html; charset=utf-8"),
+    (CONTENT_SECURITY_POLICY, POLICY),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (X_FRAME_OPTIONS, "DENY"),
+    (REFERRER_POLICY, "same-origin"),
+];
+
+macro_rules! templates {
+    ($($name:literal),+ $(,)?) => {
+        &[$(($name, include_str!(concat!("templates/", $name)))),+]
+    };
+}
+
+const TEMPLATES: &[(&str, &str)] = templates![
+    "api_manager.html",
+    "dashboard.html",
+    "docs.html",
+    "frame.html",
+    "message.html",
+    "run.html",
+    "sign_in.html",
+    "webhook.html",
+    "webhooks.html",
+];
+
+static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut environment = Environment::new();
+    environment.add_filter("when", when);
+    environment.add_filter("took", took);
+    for (name, source) in TEMPLATES {
+        // A template that cannot be read is missed by the first page that asks for it.
+        if let Err(error) = environment.add_template(name, source) {
+            tracing::error!(name, %error, "A template cannot be read");
+        }
+    }
+    environment
+});
+
+/// Anything as a template sees it.
+pub(super) fn shown(value: impl Serialize) -> Value {
+    Value::from(Serde(value))
+}
+
+/// A time; the page's script puts it into the reader's own zone.
+fn when(time: &str) -> Value {
+    let plain = |byte: u8| byte.is_ascii_digit() || b"-:.+TZ".contains(&byte);
+    match time.get(..16) {
+        Some(minute) if time.bytes().all(plain) => {
+            let minute = minute.replace('T', " ");
+            let html = format!("<time datetime=\"{time}\">{minute} UTC</time>");
+            Value::from_safe_string(html)
+        }
+        _ => Value::from(time),
+    }
+}
+
+/// A span of time in the unit that a person would choose.
+fn took(seconds: f64) -> String {
+    match seconds {
+        ..1.0 => format!("{:.0} ms", seconds * 1_000.0),
+        1.0..120.0 => format!("{seconds:.1} s"),
+        120.0..7_200.0 => format!("{:.0} min", seconds / 60.0),
+        _ => format!("{:.0} h", seconds / 3_600.0),
+    }
+}
+
+/// A page in the making.
+pub(super) struct Page {
+    pub(super) template: &'static str,
+    pub(super) title: &'static str,
+    /// Where in the dashboard it stands; empty outside of it.
+    pub(super) place: &'static str,
+    pub(super) script: Option<&'static str>,
+    /// Who looks, in the dashboard.
+    pub(super) visitor: Value,
+}
+
+impl Page {
+    /// A page of nobody in particular.
+    pub(super) fn open(template: &'static str, title: &'static str) -> Self {
+        Self {
+            template,
+            title,
+            place: "",
+            script: None,
+            visitor: Value::UNDEFINED,
+        }
+    }
+
+    /// The same with a script.
+    pub(super) fn with_script(self, script: &'static str) -> Self {
+        Self {
+            script: Some(script),
+            ..self
+        }
+    }
+
+    /// The page with what it shows. Nobody keeps a copy of it.
+    pub(super) fn show(self, shown: Value) -> Result<Response, HttpError> {
+        let html = self.render(shown).map_err(HttpError::internal)?;
+        Ok((HEADERS, [(CACHE_CONTROL, "no-store")], html).into_response())
+    }
+
+    fn render(self, shown: Value) -> Result<String, minijinja::Error> {
+        let content = ENVIRONMENT.get_template(self.template)?.render(shown)?;
+        ENVIRONMENT.get_template("frame.html")?.render(context! {
+            title => self.title,
+            place => self.place,
+            script => self.script,
+            visitor => self.visitor,
+            content => Value::from_safe_string(content),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_template_can_be_read() {
+        for (name, _) in TEMPLATES {
+            assert!(ENVIRONMENT.get_template(name).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_is_none_is_text_like_any_other() {
+        let time = when("2026-11-21T21:02:18Z").to_string();
+        assert_eq!(
+            time,
+            "<time datetime=\"2026-11-21T21:02:18Z\">2026-11-21 21:02 UTC</time>"
+        );
+        assert!(!when("\"><script>alert(1)</script>").is_safe());
+    }
+
+    #[test]
+    fn what_is_shown_cannot_become_part_of_the_page() {
+        let page = Page::open("message.html", "<b>");
+        let shown = context! { heading => "<script>", text => "\"'&" };
+        let html = page.render(shown).unwrap();
+        assert!(
+            html.contains("&lt;script&gt;") && !html.contains("<b>"),
+            "{html}"
+        );
+    }
+}

@@ -1,0 +1,33 @@
+//! Pages for persons: `/docs` for all, and `/dashboard` for an organization's staff.
+//!
+//! They are rendered here and need nothing from elsewhere: styles and scripts lie in `assets/` and
+//! are part of the program. What a person does on them goes to `command-api`.
+
+mod api_manager;
+mod assets;
+mod dashboard;
+mod docs;
+mod frame;
+mod runs;
+mod visit;
+mod webhooks;
+
+use axum::Router;
+use axum::routing::get;
+
+use crate::state::State;
+
+pub(crate) fn router() -> Router<State> {
+    Router::new()
+        .route("/docs", get(docs::show_docs))
+        .route("/dashboard", get(dashboard::show_overview))
+        .route("/dashboard/sign-in", get(dashboard::show_sign_in))
+        .route("/dashboard/assets/{name}", get(assets::get_asset))
+        .route("/dashboard/runs/{run_id}", get(runs::show_run))
+        .route("/dashboard/webhooks", get(webhooks::list_webhooks))
+        .route("/dashboard/webhooks/{id}", get(webhooks::show_webhook))
+        .route(
+            "/dashboard/settings/api-manager",
+            get(api_manager::show_keys),
+        )
+}
