@@ -12,6 +12,12 @@ pub enum Error {
     /// The server is too old or lacks what the log stands on.
     #[error("the NATS server cannot carry the log: {0}")]
     Unfit(String),
+    /// The log was begun by an installation with another master key.
+    #[error(
+        "the log was begun with another master key: put that installation's secrets/master.key \
+         under WAYPOST_HOME, or name the key by WAYPOST_MASTER_KEY"
+    )]
+    OtherMasterKey,
     /// A stream or bucket could not be made or read back.
     #[error("cannot prepare {name}: {reason}")]
     Prepare {

@@ -15,6 +15,9 @@ use crate::{Error, LogSettings};
 /// The first version with atomic batches.
 const OLDEST_SERVER: (i64, i64, i64) = (2, 12, 0);
 pub(crate) const EPOCH: &str = "waypost-epoch";
+/// Says, by a keyed hash, which master key the log is written with: under another one nothing could
+/// be unsealed, and no hashed subject would be found again.
+const MASTER_KEY: &str = "waypost-master-key";
 /// Marks a stream that a restore has not filled yet.
 pub(crate) const RESTORING: &str = "waypost-restoring";
 
@@ -113,8 +116,9 @@ async fn prepare_stream(
     subjects: &Subjects,
     log: Log,
 ) -> Result<LogStream, Error> {
+    let master_key = (MASTER_KEY.to_owned(), subjects.master_key_mark());
     let wanted = Config {
-        metadata: HashMap::from([(EPOCH.to_owned(), new_epoch()?)]),
+        metadata: HashMap::from([(EPOCH.to_owned(), new_epoch()?), master_key.clone()]),
         ..wanted(settings, subjects, log)
     };
     let name = wanted.name.clone();
@@ -131,11 +135,17 @@ async fn prepare_stream(
     let epoch = epoch.and_then(|text| u32::from_str_radix(text, 16).ok());
     let epoch =
         epoch.ok_or_else(|| Error::Unfit(format!("stream {name} is not Waypost's: no epoch")))?;
-    if kept.max_age != wanted.max_age {
-        let config = Config {
+    let found = kept.metadata.get(MASTER_KEY);
+    if found.is_some_and(|found| *found != master_key.1) {
+        return Err(Error::OtherMasterKey);
+    }
+    // A restore leaves the mark to the first start on what it brought back.
+    if kept.max_age != wanted.max_age || found.is_none() {
+        let mut config = Config {
             max_age: wanted.max_age,
             ..kept.clone()
         };
+        config.metadata.extend([master_key]);
         let updated = context.update_stream(&config).await;
         updated.map_err(|error| failed(&name, &error))?;
     }

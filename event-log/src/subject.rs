@@ -26,6 +26,11 @@ impl Subjects {
         }
     }
 
+    /// A name of the master key that tells nothing else about it.
+    pub(crate) fn master_key_mark(&self) -> String {
+        self.keyring.keyed_hash("master key", &[])
+    }
+
     fn root(&self, log: Log) -> String {
         let root = match log {
             Log::Events => "evt",

@@ -38,7 +38,7 @@ struct World {
 
 async fn log(database: &Database, master: [u8; 32]) -> EventLog {
     let mut settings = LogSettings::at(std::env::var("NATS_URL").unwrap());
-    settings.log_prefix.clone_from(&database.name);
+    settings.log_prefix = format!("{}-{}", database.name, master[0]);
     let keyring = Keyring::from_master(&master);
     EventLog::connect(&settings, keyring).await.unwrap()
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_nats::jetstream::stream::{Config, StorageType};
-use event_log::{Durability, Error, EventLog, LogSettings};
+use event_log::{Durability, Error, EventLog, Keyring, LogSettings};
 use futures::future::join_all;
 use local_servers::{LocalNats, NatsOptions, SyncInterval, TemporaryHome};
 use schemas::Log;
@@ -27,6 +27,15 @@ async fn processes_that_start_together_share_one_log() {
         assert_eq!(position.sequence(), place);
     }
     remove_streams(&settings).await;
+}
+
+#[tokio::test]
+async fn a_log_is_opened_only_with_the_master_key_that_it_was_begun_with() {
+    let log = TestLog::new().await;
+    let other = Keyring::from_master(&[8; 32]);
+    let opened = EventLog::connect(&log.settings, other).await;
+    assert!(matches!(opened, Err(Error::OtherMasterKey)));
+    EventLog::connect(&log.settings, keyring()).await.unwrap();
 }
 
 type Change = fn(&mut Config);
