@@ -103,6 +103,7 @@ pub(crate) struct Inner {
     pub(crate) invites_last: Duration,
     pub(crate) sos_late: Duration,
     pub(crate) private_targets: bool,
+    pub(crate) webhook_old_secret: Duration,
 }
 
 impl Deref for App {
@@ -135,6 +136,7 @@ pub fn router(dependencies: Dependencies) -> Router {
         invites_last: dependencies.settings.invite,
         sos_late: dependencies.settings.sos_late,
         private_targets: dependencies.allow_private_targets,
+        webhook_old_secret: dependencies.settings.webhook_old_secret,
     }));
     Router::new()
         .merge(accounts::router())

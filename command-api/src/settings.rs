@@ -33,6 +33,15 @@ pub struct CommandSettings {
         value_parser = seconds
     )]
     pub sos_late: Duration,
+    /// How long a webhook's old secret signs along after it got another:
+    /// `WAYPOST_WEBHOOK_OLD_SECRET_SECONDS`, a day.
+    #[arg(
+        long,
+        env = "WAYPOST_WEBHOOK_OLD_SECRET_SECONDS",
+        default_value = "86400",
+        value_parser = seconds
+    )]
+    pub webhook_old_secret: Duration,
 }
 
 impl Default for CommandSettings {
@@ -41,6 +50,7 @@ impl Default for CommandSettings {
             idempotency: Duration::from_hours(24),
             invite: Duration::from_hours(7 * 24),
             sos_late: Duration::from_mins(2),
+            webhook_old_secret: Duration::from_hours(24),
         }
     }
 }

@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
-use schemas::Receipt;
+use schemas::{DeliveryId, EventId, Receipt, WebhookId};
 use uuid::Uuid;
 
 const KEY_BYTES: usize = 32;
@@ -125,6 +125,13 @@ impl Keyring {
         }
     }
 
+    /// The delivery of an event to an endpoint: the same name over all attempts, restarts and
+    /// replays, so that a receiver can tell what it has had.
+    pub fn delivery_id(&self, webhook: &WebhookId, event: EventId) -> DeliveryId {
+        let parts: [&[u8]; 2] = [webhook.as_str().as_bytes(), event.0.as_bytes()];
+        DeliveryId::from(format!("msg_{}", self.keyed_hash("delivery", &parts)))
+    }
+
     pub(crate) fn wrapping_key(&self) -> &[u8; KEY_BYTES] {
         &self.wrapping
     }
@@ -224,6 +231,17 @@ mod tests {
         );
         assert_ne!(keys.keyed_hash("x", &[b"a"]), keys.keyed_hash("y", &[b"a"]));
         assert_eq!(keys.keyed_hash("x", &[b"a"]).len(), 26);
+    }
+
+    #[test]
+    fn a_delivery_has_one_name() {
+        let keys = Keyring::from_master(&[3; 32]);
+        let (one, other) = (EventId(Uuid::from_u128(1)), EventId(Uuid::from_u128(2)));
+        let name = |webhook: &str, event| keys.delivery_id(&webhook.into(), event);
+        assert_eq!(name("h1", one), name("h1", one));
+        assert_ne!(name("h1", one), name("h1", other));
+        assert_ne!(name("h1", one), name("h2", one));
+        assert!(name("h1", one).as_str().starts_with("msg_"));
     }
 
     #[test]

@@ -302,6 +302,14 @@ events! {
     WebhookDisabled(webhook::Disabled) = "webhook.disabled" v 1 Public,
     /// A webhook endpoint was deleted.
     WebhookDeleted(webhook::Deleted) = "webhook.deleted" v 1 Public,
+    /// A webhook endpoint was given a new secret.
+    WebhookSecretRotated(webhook::SecretRotated) = "webhook.secret_rotated" v 1 Public,
+    /// Somebody wants deliveries made again.
+    WebhookReplayRequested(webhook::ReplayRequested) = "webhook.replay_requested" v 1 Internal,
+    /// Somebody tries a webhook endpoint out.
+    WebhookTestRequested(webhook::TestRequested) = "webhook.test_requested" v 1 Internal,
+    /// A delivery that was asked for waits.
+    DeliveryQueued(delivery::Queued) = "delivery.queued" v 1 Internal,
     /// An attempt to deliver ended.
     DeliveryAttempted(delivery::Attempted) = "delivery.attempted" v 1 Internal,
 }

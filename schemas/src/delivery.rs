@@ -23,6 +23,20 @@ pub struct Message {
     pub event_type: String,
 }
 
+/// A delivery waits for an attempt because somebody asked for it: its first, or another round of
+/// attempts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Queued {
+    /// What is delivered.
+    #[serde(flatten)]
+    pub message: Message,
+    /// The event by which it was asked for.
+    pub request_id: EventId,
+    /// How many attempts were made before.
+    pub attempts: u32,
+}
+
 /// What an attempt led to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "SCREAMING_SNAKE_CASE")]

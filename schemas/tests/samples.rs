@@ -147,6 +147,7 @@ fn hashes_and_sealed_secrets_are_never_shown() {
     }
     let mut expected = BTreeSet::from(["key.created.v1 keySha256", "webhook.created.v1 secret"]);
     expected.extend([
+        "webhook.secret_rotated.v1 secret",
         "location.updated.v1 sealed",
         "place.entered.v1 sealed",
         "place.left.v1 sealed",

@@ -10,17 +10,17 @@ use standardwebhooks::Webhook;
 use super::{active, only_begins};
 use crate::system;
 
-async fn webhook(org: &Organization<'_>, url: &str, events: &[&str]) -> Value {
+pub(super) async fn webhook(org: &Organization<'_>, url: &str, events: &[&str]) -> Value {
     let given = json!({"url": url, "events": events});
     org.admin.post("/api/v1/webhooks", &given).await.ok(201)
 }
 
-fn path(webhook: &Value) -> String {
+pub(super) fn path(webhook: &Value) -> String {
     format!("/api/v1/webhooks/{}", webhook["id"].as_str().unwrap())
 }
 
 /// Runs a workflow that only begins, and gives the run's id.
-async fn run(org: &Organization<'_>) -> String {
+pub(super) async fn run(org: &Organization<'_>) -> String {
     let workflow = org.workflow(&only_begins()).await;
     org.trigger(&workflow, &json!({"lead": 1})).await
 }
@@ -37,7 +37,7 @@ fn verify(webhook: &Value, received: &Received) {
 }
 
 /// Waits until the endpoint's only delivery has this status.
-async fn delivery(org: &Organization<'_>, webhook: &Value, status: &str) -> Value {
+pub(super) async fn delivery(org: &Organization<'_>, webhook: &Value, status: &str) -> Value {
     let list = format!("{}/deliveries", path(webhook));
     let list = org
         .until(&list, |list| list["data"][0]["status"] == status)

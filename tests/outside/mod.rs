@@ -42,6 +42,8 @@ mod targets;
 mod tenants;
 mod tokens;
 mod trigger;
+mod webhook_commands;
+mod webhook_replays;
 mod webhooks;
 mod websocket;
 mod workflows;

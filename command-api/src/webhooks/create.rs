@@ -47,8 +47,7 @@ pub async fn create(
     request: WebhookRequest,
 ) -> Result<Done<NewWebhook>, CommandError<Infallible>> {
     let id = WebhookId::from(commands.random.id());
-    let secret = BASE64.encode(commands.random.bytes::<32>());
-    let secret = format!("{SECRET_PREFIX}{secret}");
+    let secret = new_secret(commands);
     let owner = Owner::Organization(org.clone());
     let sealed = commands.log().vault().seal(&owner, &secret).await?;
     let event = webhook::create(id.clone(), request, sealed);
@@ -61,7 +60,11 @@ pub async fn create(
         Outcome::Repeat(repeated) => {
             let stream = StreamId::new(org, AggregateType::Webhook, repeated.holder);
             let (event, at) = first_event(commands, &stream).await?;
-            let secret = unsealed(commands, &owner, &event).await?;
+            let Event::WebhookCreated(created) = &event else {
+                return Err(lost().into());
+            };
+            let secret = commands.log().vault().unseal(&owner, &created.secret);
+            let secret = secret.await?;
             (event, at, secret, repeated.position)
         }
     };
@@ -80,15 +83,10 @@ async fn first_event(
     Ok((first.event, first.time))
 }
 
-async fn unsealed(commands: &Commands, owner: &Owner, event: &Event) -> Result<String, LogError> {
-    let Event::WebhookCreated(created) = event else {
-        return Err(lost());
-    };
-    Ok(commands
-        .log()
-        .vault()
-        .unseal(owner, &created.secret)
-        .await?)
+/// A signing secret that nobody has had.
+pub(super) fn new_secret(commands: &Commands) -> String {
+    let secret = BASE64.encode(commands.random.bytes::<32>());
+    format!("{SECRET_PREFIX}{secret}")
 }
 
 fn lost() -> LogError {

@@ -1,8 +1,14 @@
-//! Webhook endpoints: making, changing and deleting them.
+//! Webhook endpoints: making, changing and deleting them; sending again, trying out, another
+//! secret.
 
 mod change;
 mod create;
 mod delete;
+mod replay;
+mod request;
+mod rotate_secret;
+mod selection;
+mod test;
 mod view;
 
 use axum::Router;
@@ -22,4 +28,10 @@ pub(crate) fn router() -> Router<App> {
             "/api/v1/webhooks/{id}",
             patch(change::change_webhook).delete(delete::delete_webhook),
         )
+        .route("/api/v1/webhooks/{id}/replay", post(replay::replay_webhook))
+        .route(
+            "/api/v1/webhooks/{id}/rotate-secret",
+            post(rotate_secret::rotate_webhook_secret),
+        )
+        .route("/api/v1/webhooks/{id}/test", post(test::test_webhook))
 }

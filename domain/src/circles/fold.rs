@@ -171,6 +171,17 @@ impl Circles {
                 .any(|circle| circle.had(subject, fix_time) && then(circle))
     }
 
+    /// Whether an event that may tell of a person may be shown to a viewer now.
+    pub fn shows(&self, viewer: &Viewer, event: &Event, now: DateTime<Utc>) -> bool {
+        match event {
+            Event::LocationUpdated(fix) => self.may_see(viewer, fix.user_id, fix.recorded_at, now),
+            Event::PlaceEntered(crossing) | Event::PlaceLeft(crossing) => {
+                self.are_connected(viewer, crossing.user_id) && !self.hides(crossing.user_id, now)
+            }
+            _ => true,
+        }
+    }
+
     fn is_own(&self, viewer: &Viewer, subject: AccountId) -> bool {
         *viewer == Viewer::Account(subject) && !self.forgotten.contains(&subject)
     }

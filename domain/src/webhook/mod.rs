@@ -3,11 +3,13 @@
 mod address;
 mod decide;
 mod pattern;
+mod replay;
 mod request;
 
 pub use address::check_url;
 pub use decide::{Endpoint, change, create, delete};
-pub use pattern::{check_pattern, matches};
+pub use pattern::{any_matches, check_pattern, matches};
+pub use replay::{Disabled, ReplayRequest, replay, rotate_secret, test};
 pub use request::{ChangeRequest, Request};
 
 #[cfg(test)]

@@ -45,6 +45,7 @@ const TYPES: &[&str] = &[
     "webhook.updated",
     "webhook.disabled",
     "webhook.deleted",
+    "webhook.secret_rotated",
 ];
 
 const CUSTOM: &str = "custom.";
@@ -84,6 +85,13 @@ pub fn matches(pattern: &str, event_type: &str) -> bool {
         Some(_) => false,
         None => pattern == event_type,
     }
+}
+
+/// Whether an endpoint that asked for these patterns gets events of this type; without any it
+/// gets all.
+pub fn any_matches(patterns: &[String], event_type: &str) -> bool {
+    let mut each = patterns.iter();
+    patterns.is_empty() || each.any(|pattern| matches(pattern, event_type))
 }
 
 #[cfg(test)]

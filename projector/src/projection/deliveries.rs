@@ -25,8 +25,16 @@ struct Progress<'a> {
     org_id: &'a str,
     message: &'a Message,
     began_at: DateTime<Utc>,
-    outcome: &'a Outcome,
+    standing: Standing,
     attempts: Vec<Attempt<'a>>,
+}
+
+/// Where a delivery stands.
+#[derive(Clone, Copy)]
+enum Standing {
+    Succeeded,
+    Pending(DateTime<Utc>),
+    Failed,
 }
 
 /// An attempt as the API shows it.
@@ -84,43 +92,60 @@ impl<'a> From<&'a Attempted> for Attempt<'a> {
     }
 }
 
-/// The attempts of each delivery in their order; the last one's outcome is the delivery's.
+/// The attempts of each delivery in their order; its last event says where it stands.
 fn fold<'a>(events: &[&'a Recorded]) -> Vec<Progress<'a>> {
     let mut deliveries: IndexMap<(&str, &str), Progress<'a>> = IndexMap::new();
     for recorded in events {
-        let Event::DeliveryAttempted(attempted) = &recorded.event else {
-            continue;
+        let (message, began_at, standing, attempt) = match &recorded.event {
+            Event::DeliveryAttempted(attempted) => {
+                let (standing, attempt) = (Standing::after(attempted), Attempt::from(attempted));
+                (&attempted.message, attempted.at, standing, Some(attempt))
+            }
+            Event::DeliveryQueued(queued) => {
+                let due = recorded.time;
+                (&queued.message, due, Standing::Pending(due), None)
+            }
+            _ => continue,
         };
         let org_id = recorded.stream.org.as_str();
-        let message = &attempted.message;
         let progress = deliveries
             .entry((org_id, message.delivery_id.as_str()))
             .or_insert_with(|| Progress {
                 org_id,
                 message,
-                began_at: attempted.at,
-                outcome: &attempted.outcome,
+                began_at,
+                standing,
                 attempts: Vec::new(),
             });
-        progress.outcome = &attempted.outcome;
-        progress.attempts.push(Attempt::from(attempted));
+        progress.standing = standing;
+        progress.attempts.extend(attempt);
     }
     deliveries.into_values().collect()
 }
 
+impl Standing {
+    fn after(attempted: &Attempted) -> Self {
+        match &attempted.outcome {
+            Outcome::Succeeded => Self::Succeeded,
+            Outcome::Retrying { next_attempt_at } => Self::Pending(*next_attempt_at),
+            Outcome::Failed => Self::Failed,
+        }
+    }
+}
+
 impl Progress<'_> {
     fn status(&self) -> &'static str {
-        match self.outcome {
-            Outcome::Succeeded => "SUCCEEDED",
-            Outcome::Retrying { .. } => "PENDING",
-            Outcome::Failed => "FAILED",
+        match self.standing {
+            Standing::Succeeded => "SUCCEEDED",
+            Standing::Pending(_) => "PENDING",
+            Standing::Failed => "FAILED",
         }
     }
 
     fn next_attempt_at(&self) -> Option<DateTime<Utc>> {
-        match self.outcome {
-            Outcome::Retrying { next_attempt_at } => Some(*next_attempt_at),
-            Outcome::Succeeded | Outcome::Failed => None,
+        match self.standing {
+            Standing::Pending(next) => Some(next),
+            Standing::Succeeded | Standing::Failed => None,
         }
     }
 }

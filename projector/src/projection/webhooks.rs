@@ -108,6 +108,9 @@ fn fold(webhook: &mut Option<Webhook>, event: &Event, at: DateTime<Utc>) -> Resu
             before.disabled_reason = Some(disabled.reason.clone());
             before.updated_at = at;
         }
+        Event::WebhookSecretRotated(_) => {
+            webhook.as_mut().ok_or_else(missing)?.updated_at = at;
+        }
         Event::WebhookDeleted(_) => *webhook = None,
         _ => {}
     }

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use schemas::delivery::{Attempted, Message, Outcome};
+use schemas::{Event, Recorded};
 
-use super::lane::{Answer, Retry};
 use super::schedule::Schedule;
+use super::work::{Answer, Retry};
 
 /// How much of a receiver's answer is kept.
 pub(super) const RESPONSE_BYTES: usize = 1_024;
@@ -77,14 +78,16 @@ impl Reception {
         }
     }
 
-    /// The attempt as an event; `attempt` is its number.
+    /// The attempt as an event; `attempt` is its number, and `nth` that within its round, which a
+    /// replay begins anew.
     pub(super) fn attempted(
         self,
         message: Message,
         attempt: u32,
+        nth: u32,
         schedule: &Schedule,
     ) -> Attempted {
-        let outcome = self.outcome(&message, attempt, schedule);
+        let outcome = self.outcome(&message, nth, schedule);
         let error = self.error();
         let received = self.answer.ok();
         Attempted {
@@ -99,7 +102,7 @@ impl Reception {
         }
     }
 
-    fn outcome(&self, message: &Message, attempt: u32, schedule: &Schedule) -> Outcome {
+    fn outcome(&self, message: &Message, nth: u32, schedule: &Schedule) -> Outcome {
         let retry_after = match &self.answer {
             Ok(_) if self.succeeded() => return Outcome::Succeeded,
             Ok(_) if self.is_gone() => return Outcome::Failed,
@@ -107,7 +110,7 @@ impl Reception {
             Err(NoAnswer::Failed(_)) => None,
             Err(NoAnswer::Impossible(_)) => return Outcome::Failed,
         };
-        let wait = schedule.wait(attempt, retry_after, luck(message, attempt));
+        let wait = schedule.wait(nth, retry_after, luck(message, nth));
         let wait = wait.and_then(|wait| TimeDelta::from_std(self.duration + wait).ok());
         match wait {
             Some(wait) => Outcome::Retrying {
@@ -143,6 +146,28 @@ pub(super) fn retry(attempted: &Attempted, recorded: u64) -> Option<Retry> {
     }
 }
 
+/// What is left to do for a delivery whose last event this is.
+pub(super) fn pending(last: &Recorded) -> Option<Retry> {
+    match &last.event {
+        Event::DeliveryAttempted(attempted) => retry(attempted, last.sequence),
+        Event::DeliveryQueued(queued) => Some(Retry {
+            due: last.time,
+            attempts: queued.attempts,
+            recorded: last.sequence,
+        }),
+        _ => None,
+    }
+}
+
+/// What a delivery's event says is delivered, and how often it was tried by then.
+pub(super) fn tried(event: &Event) -> Option<(&Message, u32)> {
+    match event {
+        Event::DeliveryAttempted(attempted) => Some((&attempted.message, attempted.attempt)),
+        Event::DeliveryQueued(queued) => Some((&queued.message, queued.attempts)),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use schemas::EventId;
@@ -175,7 +200,7 @@ mod tests {
             event_type: "run.started".to_owned(),
         };
         let schedule = Schedule::new(vec![Duration::from_secs(10)]);
-        reception.attempted(message, attempt, &schedule)
+        reception.attempted(message, attempt, attempt, &schedule)
     }
 
     #[test]

@@ -38,11 +38,9 @@ impl Dispatcher {
     }
 
     fn checkpoint(&self, partition: u16) -> Checkpoint {
-        let attempts = self.state.attempts_through;
-        let mut checkpoint = self
-            .state
-            .roster
-            .checkpoint(partition, self.cursor, attempts);
+        let (attempts, requests) = (self.state.attempts_through, self.directory.through());
+        let roster = &self.state.roster;
+        let mut checkpoint = roster.checkpoint(partition, self.cursor, attempts, requests);
         let giving_up = self.state.giving_up.values();
         for open in giving_up.filter(|of| of.partition == partition) {
             checkpoint.attempts_after = checkpoint.attempts_after.min(open.oldest - 1);

@@ -13,6 +13,7 @@ use schemas::WebhookId;
 use serde::{Deserialize, Serialize};
 
 use super::feed::Feed;
+use super::requests::Place;
 
 /// The bucket that holds checkpoints.
 const BUCKET: &str = "WEBHOOK_CHECKPOINTS";
@@ -27,6 +28,10 @@ pub(super) struct Checkpoint {
     /// Every delivery that waits to be tried again has its last attempt behind this sequence of
     /// the deliveries' log.
     pub(super) attempts_after: u64,
+    /// Everything that owners asked for up to here in the stream of all facts is carried out, for
+    /// every endpoint that has no place of its own below.
+    #[serde(default)]
+    pub(super) requests_through: u64,
     /// Endpoints that are not as far, or that fail.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) lanes: BTreeMap<WebhookId, LaneCheckpoint>,
@@ -42,6 +47,9 @@ pub(super) struct LaneCheckpoint {
     /// When the failures began that no success has followed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) failing_since: Option<DateTime<Utc>>,
+    /// How far what its owner asked for is carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) requests: Option<Place>,
 }
 
 /// Where checkpoints are kept.
@@ -119,10 +127,12 @@ mod tests {
         let lane = LaneCheckpoint {
             through: Some(7),
             failing_since: Some(DateTime::UNIX_EPOCH),
+            requests: Some(Place { done: 4, cursor: 2 }),
         };
         let checkpoint = Checkpoint {
             through: 9,
             attempts_after: 3,
+            requests_through: 8,
             lanes: BTreeMap::from([("h1".into(), lane)]),
         };
         let text = serde_json::to_string(&checkpoint).unwrap();

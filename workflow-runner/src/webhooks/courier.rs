@@ -1,7 +1,5 @@
 //! Carries one event to one endpoint and records what came of it.
 
-use std::fmt::Display;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,30 +8,28 @@ use event_log::{AppendError, EventLog, Expected, Owner, ReadError, VaultError, W
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Method, RequestBuilder};
 use schemas::delivery::{Attempted, Message, Outcome};
-use schemas::{AggregateType, Event, EventId, Log, NewEvent, StreamId};
+use schemas::{AggregateType, Event, EventId, Log, NewEvent, Recorded, StreamId};
 use service::Clock;
-use tokio::time::sleep;
 use uuid::Uuid;
 
-use super::attempt::{NoAnswer, Received, Reception, retry};
+use super::attempt::{NoAnswer, Received, Reception, pending, retry, tried};
 use super::directory::Endpoint;
 use super::feed::{self, Feed};
-use super::lane::{Answer, Known, Retry, Work};
-use super::parcel::{Parcel, delivery_id};
+use super::insist::insist;
+use super::parcel::Parcel;
 use super::schedule::{Schedule, retry_after};
+use super::secrets::Secret;
 use super::signature::SigningKey;
+use super::work::{Answer, Known, Retry, Work};
 use crate::people::Roll;
 use crate::targets::{self, Targets};
 
 /// How much of an answer is read, so that its connection can be used again; less is kept.
 const READ_BYTES: usize = 64 * 1024;
-/// How long the log is let rest when it does not answer.
-const PAUSE: Duration = Duration::from_millis(100);
-const MAX_PAUSE: Duration = Duration::from_secs(2);
 
 /// An event that nobody tried to deliver for so long is no news any more, and lies near the end
 /// of what the deliveries' log remembers: better never than twice.
-const TOO_OLD: TimeDelta = TimeDelta::days(7);
+pub(super) const TOO_OLD: TimeDelta = TimeDelta::days(7);
 
 /// What every attempt needs.
 pub(super) struct Courier {
@@ -90,13 +86,17 @@ impl Courier {
             return nothing_sent();
         };
         let endpoint = &job.endpoint;
-        let delivery = delivery_id(self.log.keyring(), &endpoint.id, parcel.event_id);
+        let delivery = self
+            .log
+            .keyring()
+            .delivery_id(&endpoint.id, parcel.event_id);
         let stream = StreamId::new(&endpoint.org, AggregateType::Delivery, delivery.as_str());
         let (attempts, expected) = match job.work.known {
             Known::New => (0, Expected::Empty),
             Known::Attempted { attempts, recorded } => (attempts, Expected::At(recorded)),
         };
-        if attempts == 0 && self.clock.now() - parcel.time > TOO_OLD {
+        let is_new = job.work.known == Known::New;
+        if is_new && self.clock.now() - parcel.time > TOO_OLD {
             return nothing_sent();
         }
         let message = Message {
@@ -108,17 +108,23 @@ impl Courier {
         };
         let attempt_id = Uuid::new_v4();
         let reception = self.send(endpoint, &parcel, &message, attempt_id).await;
-        if attempts == 0 {
+        if is_new {
             observe_delay(&parcel, &reception);
         }
         tell(Progress::Answered(reception.verdict()));
         let gone = reception.is_gone();
+        let nth = if reception.succeeded() || is_new {
+            1
+        } else {
+            self.place_in_round(&stream).await
+        };
         let event = NewEvent {
             id: EventId(attempt_id),
             time: self.clock.now(),
             event: Event::DeliveryAttempted(reception.attempted(
                 message,
                 attempts + 1,
+                nth,
                 &self.schedule,
             )),
             context: parcel.context.clone(),
@@ -130,6 +136,23 @@ impl Courier {
             recorded,
             gone,
         });
+    }
+
+    /// Which attempt of its round the next one is: being asked for begins a round.
+    async fn place_in_round(&self, stream: &StreamId) -> u32 {
+        let events = insist(
+            || self.log.load(stream),
+            |error| matches!(error, ReadError::Unavailable(_)),
+        );
+        let is_attempt = |event: &&Recorded| matches!(event.event, Event::DeliveryAttempted(_));
+        let before = match events.await {
+            Ok(events) => events.iter().rev().take_while(is_attempt).count(),
+            Err(error) => {
+                tracing::error!(%error, %stream, "A delivery cannot be read");
+                usize::MAX
+            }
+        };
+        u32::try_from(before).map_or(u32::MAX, |before| before + 1)
     }
 
     /// The event as it is sent; `None` where it was erased, cannot be read, or is not for the
@@ -168,23 +191,25 @@ impl Courier {
         message: &Message,
         attempt_id: Uuid,
     ) -> Reception {
-        let key = match self.signing_key(endpoint).await {
-            Ok(key) => key,
-            Err(reason) => return self.unsent(NoAnswer::Impossible(reason)),
-        };
         let request = match self.targets.request(Method::POST, &endpoint.url) {
             Ok(request) => request,
             Err(refused) => return self.unsent(NoAnswer::Failed(refused.to_string())),
         };
-        let (at, started) = (self.clock.now(), Instant::now());
+        let at = self.clock.now();
         let id = message.delivery_id.as_str();
         let timestamp = at.timestamp();
+        let signed = self.signatures(endpoint, at, |key| key.sign(id, timestamp, &parcel.body));
+        let signatures = match signed.await {
+            Ok(signatures) => signatures,
+            Err(reason) => return self.unsent(NoAnswer::Impossible(reason)),
+        };
+        let started = Instant::now();
         let mut request = request
             .timeout(self.timeout)
             .header(CONTENT_TYPE, "application/json")
             .header("webhook-id", id)
             .header("webhook-timestamp", timestamp)
-            .header("webhook-signature", key.sign(id, timestamp, &parcel.body));
+            .header("webhook-signature", signatures);
         if let Some(trace) = &parcel.context.traceparent {
             let (_, span) = attempt_id.as_u64_pair();
             request = request.header("traceparent", trace.with_span(span).as_str());
@@ -232,14 +257,29 @@ impl Courier {
         }
     }
 
-    async fn signing_key<'e>(
+    /// What `sign` makes of each secret that signs now, newest first.
+    async fn signatures(
         &self,
-        endpoint: &'e Endpoint,
-    ) -> Result<&'e SigningKey, &'static str> {
+        endpoint: &Endpoint,
+        now: DateTime<Utc>,
+        sign: impl Fn(&SigningKey) -> String,
+    ) -> Result<String, &'static str> {
+        let mut signatures = Vec::new();
+        for secret in endpoint.secrets.in_force(now) {
+            signatures.push(sign(self.signing_key(endpoint, secret).await?));
+        }
+        Ok(signatures.join(" "))
+    }
+
+    async fn signing_key<'s>(
+        &self,
+        endpoint: &Endpoint,
+        secret: &'s Secret,
+    ) -> Result<&'s SigningKey, &'static str> {
         let unseal = || async {
             let owner = Owner::Organization(endpoint.org.clone());
             let unsealed = insist(
-                || self.log.vault().unseal(&owner, &endpoint.secret),
+                || self.log.vault().unseal(&owner, &secret.sealed),
                 |error| matches!(error, VaultError::Unavailable(_)),
             );
             let secret = unsealed
@@ -247,7 +287,7 @@ impl Courier {
                 .map_err(|_| "the signing secret was destroyed")?;
             SigningKey::parse(&secret).ok_or("the signing secret cannot be used")
         };
-        endpoint.key.get_or_try_init(unseal).await
+        secret.key.get_or_try_init(unseal).await
     }
 
     /// Appends what came of an attempt; answers with what is left to do, and where it stands.
@@ -290,26 +330,23 @@ impl Courier {
             .await
             .inspect_err(|error| tracing::error!(%error, %stream, "A delivery cannot be read"))
             .ok()??;
-        match &recorded.event {
-            Event::DeliveryAttempted(attempted) => retry(attempted, recorded.sequence),
-            _ => None,
-        }
+        pending(&recorded)
     }
 
-    /// Ends a delivery whose last attempt stands at `recorded` and that is not tried again.
+    /// Ends a delivery whose last event stands at `recorded` and that is not tried again.
     pub(super) async fn give_up(&self, recorded: u64, reason: &str) {
         let last = insist(
             || self.log.get(Log::Deliveries, recorded),
             |error| matches!(error, ReadError::Unavailable(_)),
         );
         let Ok(Some(last)) = last.await else { return };
-        let Event::DeliveryAttempted(before) = &last.event else {
+        let Some((message, attempts)) = tried(&last.event) else {
             return;
         };
         let now = self.clock.now();
         let ended = Attempted {
-            message: before.message.clone(),
-            attempt: before.attempt + 1,
+            message: message.clone(),
+            attempt: attempts + 1,
             at: now,
             duration_ms: 0,
             status: None,
@@ -336,26 +373,4 @@ fn asked_wait(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
 fn observe_delay(parcel: &Parcel, reception: &Reception) {
     let delay = (reception.at - parcel.time).to_std().unwrap_or_default();
     metrics::histogram!("waypost_webhook_delay_seconds").record(delay.as_secs_f64());
-}
-
-/// Asks the log until it answers; `waits` tells which errors pass with time.
-pub(super) async fn insist<T, E, F>(
-    mut ask: impl FnMut() -> F,
-    waits: impl Fn(&E) -> bool,
-) -> Result<T, E>
-where
-    E: Display,
-    F: Future<Output = Result<T, E>>,
-{
-    let mut pause = PAUSE;
-    loop {
-        match ask().await {
-            Err(error) if waits(&error) => {
-                tracing::debug!(%error, "Webhooks wait for the log");
-                sleep(pause).await;
-                pause = (pause * 2).min(MAX_PAUSE);
-            }
-            answer => return answer,
-        }
-    }
 }

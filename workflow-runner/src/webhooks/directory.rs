@@ -4,12 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use domain::webhook::matches;
-use schemas::webhook::Status;
-use schemas::{Event, OrgId, Recorded, Sealed, WebhookId};
-use tokio::sync::OnceCell;
+use domain::webhook::any_matches;
+use schemas::webhook::{ReplayRequested, Status, TestRequested};
+use schemas::{Event, OrgId, Recorded, WebhookId};
 
-use super::signature::SigningKey;
+use super::secrets::Secrets;
 
 /// An endpoint as it stands.
 #[derive(Clone, Debug)]
@@ -17,11 +16,9 @@ pub(super) struct Endpoint {
     pub(super) id: WebhookId,
     pub(super) org: OrgId,
     pub(super) url: String,
-    pub(super) secret: Sealed,
-    /// The secret once it was unsealed.
-    pub(super) key: Arc<OnceCell<SigningKey>>,
-    /// When it was made, changed or disabled last.
-    pub(super) changed_at: DateTime<Utc>,
+    pub(super) secrets: Secrets,
+    /// Where the last thing stands that its owner asked for.
+    pub(super) asked: u64,
     /// What it wants, and since when; empty while it is disabled. Older wishes are
     /// kept, so that an event is judged by what was wanted when it happened.
     wishes: Vec<Wish>,
@@ -46,9 +43,7 @@ impl Endpoint {
             When::Behind(sequence) => wish.since < sequence,
             When::At(time) => wish.at <= time,
         });
-        in_force.is_some_and(|wish| {
-            wish.patterns.is_empty() || wish.patterns.iter().any(|p| matches(p, event_type))
-        })
+        in_force.is_some_and(|wish| any_matches(&wish.patterns, event_type))
     }
 }
 
@@ -68,6 +63,8 @@ pub(super) enum Change {
     Enabled(WebhookId),
     /// It gets nothing more.
     Stopped(WebhookId),
+    /// Its owner asks for something.
+    Asked(WebhookId),
 }
 
 /// All endpoints that are not deleted.
@@ -94,9 +91,8 @@ impl Directory {
                     id: created.id.clone(),
                     org: org.clone(),
                     url: created.url.clone(),
-                    secret: created.secret.clone(),
-                    key: Arc::default(),
-                    changed_at: time,
+                    secrets: Secrets::new(created.secret.clone()),
+                    asked: 0,
                     wishes: vec![Wish {
                         since: sequence,
                         at: time,
@@ -134,15 +130,30 @@ impl Directory {
                 }
                 Some(Change::Stopped(deleted.id.clone()))
             }
+            Event::WebhookSecretRotated(rotated) => {
+                let endpoint = self.change(&rotated.id, recorded)?;
+                let (secret, until) = (rotated.secret.clone(), rotated.previous_until);
+                endpoint.secrets.rotate(secret, until);
+                endpoint.enabled_since()?;
+                Some(Change::Enabled(rotated.id.clone()))
+            }
+            Event::WebhookReplayRequested(ReplayRequested { id, .. })
+            | Event::WebhookTestRequested(TestRequested { id }) => {
+                self.change(id, recorded)?.asked = sequence;
+                Some(Change::Asked(id.clone()))
+            }
             _ => None,
         }
     }
 
+    /// The sequence up to which endpoints' events were applied.
+    pub(super) fn through(&self) -> u64 {
+        self.through
+    }
+
     fn change(&mut self, id: &WebhookId, recorded: &Recorded) -> Option<&mut Endpoint> {
         self.through = recorded.sequence;
-        let endpoint = Arc::make_mut(self.endpoints.get_mut(id)?);
-        endpoint.changed_at = recorded.time;
-        Some(endpoint)
+        self.endpoints.get_mut(id).map(Arc::make_mut)
     }
 
     /// The endpoint, where it is there and not deleted.
@@ -172,7 +183,7 @@ impl Directory {
 #[cfg(test)]
 mod tests {
     use schemas::webhook::{Created, Deleted, Disabled, Updated};
-    use schemas::{AggregateType, Context, EventId, StreamId};
+    use schemas::{AggregateType, Context, EventId, Sealed, StreamId};
     use uuid::Uuid;
 
     use super::*;

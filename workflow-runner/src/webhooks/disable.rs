@@ -7,7 +7,7 @@ use schemas::webhook::{Disabled, Status};
 use schemas::{AggregateType, Context, Event, EventId, NewEvent, OrgId, StreamId, WebhookId};
 use uuid::Uuid;
 
-use super::courier::insist;
+use super::insist::insist;
 
 /// Why an endpoint is switched off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,15 @@ impl Why {
     }
 }
 
+/// Whether an event of the endpoint makes up for failures before it: what it only is asked to do
+/// does not.
+fn is_change(event: &Event) -> bool {
+    !matches!(
+        event,
+        Event::WebhookReplayRequested(_) | Event::WebhookTestRequested(_)
+    )
+}
+
 /// Decides from the endpoint's own events and appends `webhook.disabled`.
 pub(super) async fn disable(
     log: &EventLog,
@@ -63,7 +72,14 @@ pub(super) async fn disable(
         let Some(last) = events.last().filter(|_| is_enabled) else {
             return;
         };
-        if why.is_void(last.time) {
+        let mut changes = events
+            .iter()
+            .rev()
+            .filter(|recorded| is_change(&recorded.event));
+        if changes
+            .next()
+            .is_some_and(|change| why.is_void(change.time))
+        {
             return;
         }
         let disabled = NewEvent {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use event_log::{Batch, Item, TailError};
-use schemas::{OrgId, Recorded, Visibility, WebhookId};
+use schemas::{OrgId, Recorded, Visibility};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
@@ -14,21 +14,21 @@ use tokio_util::sync::CancellationToken;
 use super::checkpoint::{Checkpoint, Checkpoints};
 use super::courier::{Courier, Job, Progress};
 use super::directory::{Change, Directory};
-use super::disable::{Why, disable};
 use super::feed::Feed;
-use super::lane::{Bounds, Lane};
+use super::lane::Lane;
 use super::parcel::{Parcel, Shelf};
 use super::refill;
+use super::requests::Place;
 use super::roster::{LaneKey, Roster, Wish};
 use super::settings::WebhookSettings;
 use super::source::{News, Source};
 use super::takeover::{TakenOver, Waiting};
 use super::tasks::Tasks;
 use super::tenure::Tenures;
+use super::walk::{Walked, Walker};
+use super::work::Bounds;
 use crate::leases::{Leases, Owned};
 
-/// Reports taken before lanes are looked at again.
-const REPORTS: usize = 256;
 /// How many deliveries of all endpoints may wait for a retry before failing ones are held sooner.
 pub(super) const CROWD: usize = 200_000;
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
@@ -42,6 +42,8 @@ pub(super) enum Report {
     Progress(LaneKey, u64, Progress),
     /// A lane's wanted events were read from the log, or could not be.
     Refilled(LaneKey, Option<refill::Found>),
+    /// An endpoint's requests were carried on, or could not be.
+    Walked(LaneKey, Option<Walked>),
     /// The checkpoints of a round were read.
     TakenOver(u64, TakenOver),
     /// The deliveries that wait to be tried again were read for a round.
@@ -81,7 +83,7 @@ pub(super) struct State {
     pub(super) tenures: Tenures,
     /// The sequence up to which recorded attempts are known.
     pub(super) attempts_through: u64,
-    shelf: Shelf,
+    pub(super) shelf: Shelf,
     /// Requests under way.
     pub(super) sending: usize,
     pub(super) giving_up: HashMap<u64, GivingUp>,
@@ -120,7 +122,7 @@ impl Dispatcher {
         ended
     }
 
-    fn now(&self) -> DateTime<Utc> {
+    pub(super) fn now(&self) -> DateTime<Utc> {
         self.courier.clock.now()
     }
 
@@ -208,8 +210,16 @@ impl Dispatcher {
                     slot.lane.forgive();
                     slot.disabling = false;
                 } else if self.state.tenures.serves(partition) {
-                    let lane = Lane::new(self.bounds(), sequence);
+                    let through = self.directory.through();
+                    let lane = Lane::new(self.bounds(), sequence)
+                        .with_requests(through, Place::behind(through));
                     self.state.roster.insert(&webhook, partition, lane);
+                }
+            }
+            Change::Asked(webhook) => {
+                let asked = self.directory.through();
+                if let Some(slot) = self.state.roster.touch(&webhook) {
+                    slot.lane.requests().ask(asked);
                 }
             }
             Change::Stopped(webhook) => {
@@ -228,7 +238,7 @@ impl Dispatcher {
     }
 
     /// Ends deliveries that nobody will try again, in the background.
-    fn give_up(&mut self, partition: u16, records: Vec<u64>) {
+    pub(super) fn give_up(&mut self, partition: u16, records: Vec<u64>) {
         let Some(oldest) = records.iter().min().copied() else {
             return;
         };
@@ -239,100 +249,22 @@ impl Dispatcher {
         self.tasks.give_up(&self.courier, number, records);
     }
 
-    pub(super) fn take_reports(&mut self, first: Report) {
-        let mut next = Some(first);
-        for _ in 0..REPORTS {
-            let Some(report) = next else { break };
-            self.take_report(report);
-            next = self.reports.try_recv().ok();
-        }
-        if let Some(report) = next {
-            self.take_report(report);
-        }
-    }
-
-    fn take_report(&mut self, report: Report) {
-        match report {
-            Report::Progress(key, sequence, progress) => {
-                self.take_progress(&key, sequence, progress);
-            }
-            Report::Refilled(key, found) => self.take_refill(&key, found),
-            Report::TakenOver(round, taken) => self.serve(round, taken),
-            Report::Recalled(round, waiting) => self.take_waiting(round, waiting),
-            Report::GaveUp(number) => _ = self.state.giving_up.remove(&number),
-            Report::Written(written) => {
-                self.state.is_writing = false;
-                for (partition, checkpoint) in written {
-                    self.state.tenures.written(partition, checkpoint);
-                }
-            }
-        }
-    }
-
-    fn take_refill(&mut self, key: &LaneKey, found: Option<refill::Found>) {
-        let Some(slot) = self.state.roster.touch_exactly(key) else {
+    /// Has deliveries queued that an endpoint's owner asked for.
+    fn walk(&mut self, key: LaneKey, partition: u16, place: Place) {
+        let Some(endpoint) = self.directory.get(&key.webhook).cloned() else {
             return;
         };
-        let Some((refill, parcels)) = found else {
-            return slot.lane.refill_failed();
+        let lane = self.state.roster.touch_exactly(&key);
+        let first_attempts = lane.and_then(|slot| slot.lane.cursor());
+        let walker = Walker {
+            courier: self.courier.clone(),
+            endpoint,
+            place,
+            asked: self.directory.through(),
+            first_attempts: first_attempts.unwrap_or(self.cursor),
         };
-        slot.lane.refill(&refill);
-        for parcel in parcels {
-            self.state.shelf.put(parcel);
-        }
-    }
-
-    fn take_progress(&mut self, key: &LaneKey, sequence: u64, progress: Progress) {
-        let now = self.now();
-        let slot = self.state.roster.touch_exactly(key);
-        match progress {
-            Progress::Answered(answer) => {
-                self.state.sending = self.state.sending.saturating_sub(1);
-                if let Some(slot) = slot {
-                    slot.lane.answered(answer, now);
-                }
-            }
-            Progress::Recorded {
-                retry,
-                recorded,
-                gone,
-            } => {
-                let through = recorded.unwrap_or_default();
-                self.state.attempts_through = self.state.attempts_through.max(through);
-                let Some(slot) = slot else {
-                    let left = retry.map(|retry| retry.recorded);
-                    return self.end_if_stopped(&key.webhook, left.into_iter().collect());
-                };
-                slot.lane.recorded(sequence, retry);
-                let hopeless = slot.lane.is_hopeless(now, self.settings.disable_after);
-                let since = slot.lane.failing_since().filter(|_| hopeless);
-                let why = gone.then_some(Why::Gone).or(since.map(Why::OnlyFailures));
-                if let Some(why) = why.filter(|_| !slot.disabling) {
-                    slot.disabling = true;
-                    self.disable(&key.webhook, why);
-                }
-            }
-        }
-    }
-
-    fn disable(&self, webhook: &WebhookId, why: Why) {
-        let Some(endpoint) = self.directory.get(webhook).cloned() else {
-            return;
-        };
-        let (log, now) = (self.courier.log.clone(), self.now());
-        self.tasks.spawn(async move {
-            disable(&log, &endpoint.org, &endpoint.id, why, now).await;
-        });
-    }
-
-    /// Ends what is left of an endpoint that gets nothing any more. An endpoint that is only no
-    /// longer ours is its new owner's concern.
-    pub(super) fn end_if_stopped(&mut self, webhook: &WebhookId, records: Vec<u64>) {
-        let partition = self.leases.partition_of(webhook.as_str());
-        let enabled = self.directory.get(webhook).and_then(|e| e.enabled_since());
-        if enabled.is_none() && self.state.tenures.serves(partition) {
-            self.give_up(partition, records);
-        }
+        let hold = self.leases.hold(partition);
+        self.tasks.walk(walker, key, hold);
     }
 
     fn start_what_is_due(&mut self) {
@@ -355,6 +287,7 @@ impl Dispatcher {
                         self.tasks.refill(reader, key, endpoint, gap, self.cursor);
                     }
                 }
+                Wish::Walk(key, partition, place) => self.walk(key, partition, place),
                 Wish::Attempt(key, partition, work) => {
                     let Some(endpoint) = self.directory.get(&key.webhook).cloned() else {
                         continue;

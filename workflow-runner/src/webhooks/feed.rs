@@ -7,7 +7,7 @@
 use chrono::{DateTime, Utc};
 use domain::circles::Viewer;
 use event_log::{EventLog, Page, ReadError};
-use schemas::{AggregateType, Event, Log, OrgId, Recorded};
+use schemas::{AggregateType, Log, OrgId, Recorded};
 
 use super::directory::When;
 use crate::people::Roll;
@@ -72,19 +72,11 @@ impl Feed {
 
 /// Whether an event may be sent to an organization now, by what is known of persons.
 pub(super) fn is_for(recorded: &Recorded, org: &OrgId, roll: &Roll, now: DateTime<Utc>) -> bool {
-    let viewer = Viewer::Organization(org.clone());
-    match &recorded.event {
-        Event::LocationUpdated(fix) => roll.read(|book| {
-            let circles = book.circles();
-            circles.may_see(&viewer, fix.user_id, fix.recorded_at, now)
-        }),
-        Event::PlaceEntered(crossing) | Event::PlaceLeft(crossing) => roll.read(|book| {
-            let circles = book.circles();
-            circles.are_connected(&viewer, crossing.user_id)
-                && !circles.hides(crossing.user_id, now)
-        }),
-        _ => true,
+    if !is_of_persons(recorded) {
+        return true;
     }
+    let viewer = Viewer::Organization(org.clone());
+    roll.read(|book| book.circles().shows(&viewer, &recorded.event, now))
 }
 
 /// Whether it takes a look at persons to know whom an event is for.

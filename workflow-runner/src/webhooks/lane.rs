@@ -11,99 +11,19 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::requests::{Place, Requests};
+use super::work::{Answer, Bounds, Gap, Known, Refill, Retry, Work};
+
 /// First attempts that wait in memory.
 const MAX_BACKLOG: usize = 4_096;
 /// The backlog is filled up from the log when it is shorter than this.
 const LOW_BACKLOG: usize = 512;
+/// Deliveries that are due before more of them are asked for.
+const ENOUGH_DUE: usize = 512;
 /// Attempts whose outcome is not recorded yet, beside those being sent.
 const MAX_UNRECORDED: usize = 512;
 /// How often a failing endpoint with too much to try again is probed with a new event.
 const PROBE: TimeDelta = TimeDelta::seconds(60);
-
-/// Bounds of a lane.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
-    /// Requests under way.
-    pub(super) concurrency: usize,
-    /// Deliveries that wait to be tried again before new ones are held back.
-    pub(super) pending: usize,
-}
-
-/// What is known of a delivery before an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
-    /// Nobody has tried.
-    New,
-    /// It was tried, and the last attempt stands at this sequence of the deliveries' log.
-    Attempted { attempts: u32, recorded: u64 },
-}
-
-/// An attempt to be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Work {
-    /// The event's sequence.
-    pub(super) sequence: u64,
-    pub(super) known: Known,
-}
-
-/// How an endpoint took an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
-    /// As it should.
-    Well,
-    /// Badly, but quickly.
-    Badly,
-    /// So that it had better get less at once: late, not at all, or saying that it is too much.
-    Overwhelmed,
-    /// Nothing was sent to it.
-    Unasked,
-}
-
-/// Wanted events read from the log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refill {
-    /// The sequences of those that nobody has tried to deliver, in order.
-    pub(super) untried: Vec<u64>,
-    /// Those that wait to be tried again.
-    pub(super) waiting: Vec<(u64, Retry)>,
-    /// The sequence up to which this is all.
-    pub(super) through: u64,
-    /// Whether the log had nothing more of the organization.
-    pub(super) complete: bool,
-    /// How far the log was known before it was read.
-    pub(super) head_before: u64,
-}
-
-impl Refill {
-    /// Nothing yet of what follows the sequence `after`.
-    pub(super) fn empty(after: u64, head_before: u64) -> Self {
-        Self {
-            untried: Vec::new(),
-            waiting: Vec::new(),
-            through: after,
-            complete: false,
-            head_before,
-        }
-    }
-}
-
-/// What a lane lacks: the events that follow a sequence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Gap {
-    pub(super) after: u64,
-    /// Events up to here may have been tried by another process.
-    pub(super) unsure_through: u64,
-}
-
-/// A delivery that waits to be tried again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Retry {
-    pub(super) due: DateTime<Utc>,
-    /// Attempts made.
-    pub(super) attempts: u32,
-    /// Where the last of them stands in the deliveries' log.
-    pub(super) recorded: u64,
-}
 
 /// One endpoint's deliveries.
 #[derive(Debug)]
@@ -131,6 +51,8 @@ pub(super) struct Lane {
     next_probe: DateTime<Utc>,
     /// Whether it is a retry's turn, where both a retry and a first attempt could go.
     retry_next: bool,
+    /// What its owner asked for: replays and tests.
+    requests: Requests,
 }
 
 impl Lane {
@@ -152,6 +74,7 @@ impl Lane {
             failing_since: None,
             next_probe: DateTime::UNIX_EPOCH,
             retry_next: false,
+            requests: Requests::default(),
         }
     }
 
@@ -171,6 +94,34 @@ impl Lane {
     /// Goes on holding its failures against the endpoint.
     pub(super) fn remember_failing(&mut self, since: Option<DateTime<Utc>>) {
         self.failing_since = since;
+    }
+
+    /// The same lane, of whose requests so much is carried out already.
+    pub(super) fn with_requests(self, asked: u64, place: Place) -> Self {
+        let requests = Requests::new(asked, place);
+        Self { requests, ..self }
+    }
+
+    /// Its requests, to be changed.
+    pub(super) fn requests(&mut self) -> &mut Requests {
+        &mut self.requests
+    }
+
+    /// How far its requests are carried out; `None` where nothing is open.
+    pub(super) fn open_requests(&self) -> Option<Place> {
+        self.requests.open()
+    }
+
+    /// Which request to carry on with, if there is room for more to send.
+    pub(super) fn wants_walk(&mut self, now: DateTime<Utc>, crowded: bool) -> Option<Place> {
+        self.requests.open()?;
+        let due = self.due.iter().take_while(|(due, _)| *due <= now);
+        let has_room = self.retries.len() < self.most_retries(crowded);
+        if has_room && due.take(ENOUGH_DUE).count() < ENOUGH_DUE {
+            self.requests.begin()
+        } else {
+            None
+        }
     }
 
     /// Takes a wanted event that the log has just brought.
@@ -254,12 +205,15 @@ impl Lane {
     }
 
     fn is_held(&self, crowded: bool) -> bool {
-        let most = if crowded {
+        self.failing_since.is_some() && self.retries.len() >= self.most_retries(crowded)
+    }
+
+    fn most_retries(&self, crowded: bool) -> usize {
+        if crowded {
             self.bounds.pending.div_ceil(100)
         } else {
             self.bounds.pending
-        };
-        self.failing_since.is_some() && self.retries.len() >= most
+        }
     }
 
     fn take_retry(&mut self, due: DateTime<Utc>, sequence: u64) -> Option<Work> {

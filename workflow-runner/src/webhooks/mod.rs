@@ -28,18 +28,25 @@ mod directory;
 mod disable;
 mod dispatcher;
 mod feed;
+mod insist;
 mod lane;
 mod ownership;
 mod parcel;
 mod refill;
+mod reports;
+mod requests;
 mod roster;
 mod schedule;
+mod secrets;
+mod selection;
 mod settings;
 mod signature;
 mod source;
 mod takeover;
 mod tasks;
 mod tenure;
+mod walk;
+mod work;
 
 use std::sync::Arc;
 

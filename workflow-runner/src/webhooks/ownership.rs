@@ -5,9 +5,11 @@ use std::collections::{BTreeSet, HashMap};
 use schemas::WebhookId;
 
 use super::checkpoint::Checkpoint;
+use super::directory::Endpoint;
 use super::dispatcher::Dispatcher;
 use super::feed::Feed;
 use super::lane::Lane;
+use super::requests::Place;
 use super::takeover::{TakenOver, Waiting};
 
 impl Dispatcher {
@@ -69,12 +71,18 @@ impl Dispatcher {
         checkpoint: &Checkpoint,
         events_end: u64,
     ) -> Vec<(WebhookId, Lane)> {
-        let lane_of = |webhook: &WebhookId, since: u64| {
-            let known = checkpoint.lanes.get(webhook).cloned().unwrap_or_default();
+        let lane_of = |endpoint: &Endpoint, since: u64| {
+            let known = checkpoint.lanes.get(&endpoint.id);
+            let known = known.cloned().unwrap_or_default();
             let through = known.through.unwrap_or(checkpoint.through).max(since);
             let mut lane = Lane::resume(self.bounds(), through, events_end, self.cursor);
             lane.remember_failing(known.failing_since);
-            lane
+            let place = known.requests;
+            let place = place.unwrap_or(Place::behind(checkpoint.requests_through));
+            // What was asked for before it was disabled went with what it was to get then.
+            let enabled = endpoint.enabled_since().unwrap_or_default();
+            let place = Some(place).filter(|place| place.done >= enabled);
+            lane.with_requests(endpoint.asked, place.unwrap_or(Place::behind(enabled)))
         };
         let ours = self
             .directory
@@ -86,7 +94,7 @@ impl Dispatcher {
                 // Which positions it wanted is told by the clock.
                 Feed::Locations => endpoint.enabled_since().map(|_| 0)?,
             };
-            Some((endpoint.id.clone(), lane_of(&endpoint.id, since)))
+            Some((endpoint.id.clone(), lane_of(endpoint, since)))
         })
         .collect()
     }

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use event_log::{EventLog, Keyring};
-use schemas::{Context, DeliveryId, EventId, Recorded, WebhookId};
+use event_log::EventLog;
+use schemas::{Context, Event, EventId, Recorded};
 use serde::Serialize;
 use serde_json::Value;
+
+/// The type under which the request for a test is sent, to the endpoint that it names alone.
+pub(super) const TEST: &str = "webhook.test";
 
 /// An event ready to be sent to any endpoint of its organization.
 #[derive(Debug)]
@@ -51,7 +54,10 @@ impl Parcel {
         recorded: &Recorded,
         data: Value,
     ) -> Result<Self, serde_json::Error> {
-        let event_type = recorded.event.name().into_owned();
+        let event_type = match &recorded.event {
+            Event::WebhookTestRequested(_) => TEST.to_owned(),
+            event => event.name().into_owned(),
+        };
         let of = recorded.stream.aggregate.log();
         let body = serde_json::to_vec(&Body {
             event_type: &event_type,
@@ -74,6 +80,8 @@ impl Parcel {
     }
 }
 
+/// Bytes that are packed at once; the rest is read again when its turn comes.
+pub(super) const PACKED_BYTES: usize = 1024 * 1024;
 /// Bytes of bodies that are kept at hand, about.
 const SHELF_BYTES: usize = 16 * 1024 * 1024;
 /// What a parcel costs beside its body.
@@ -112,13 +120,6 @@ impl Shelf {
     }
 }
 
-/// The delivery of an event to an endpoint: the same name over all attempts, restarts and
-/// replays, so that a receiver can tell what it has had.
-pub(super) fn delivery_id(keyring: &Keyring, webhook: &WebhookId, event: EventId) -> DeliveryId {
-    let parts: [&[u8]; 2] = [webhook.as_str().as_bytes(), event.0.as_bytes()];
-    DeliveryId::from(format!("msg_{}", keyring.keyed_hash("delivery", &parts)))
-}
-
 #[cfg(test)]
 mod tests {
     use uuid::Uuid;
@@ -148,16 +149,5 @@ mod tests {
         shelf.put(parcel(11, 2 * SHELF_BYTES));
         assert!(shelf.parcels.is_empty() && shelf.order.is_empty());
         assert_eq!(shelf.bytes, 0);
-    }
-
-    #[test]
-    fn a_delivery_has_one_name() {
-        let keyring = Keyring::from_master(&[3; 32]);
-        let (one, other) = (EventId(Uuid::from_u128(1)), EventId(Uuid::from_u128(2)));
-        let name = |webhook: &str, event| delivery_id(&keyring, &webhook.into(), event);
-        assert_eq!(name("h1", one), name("h1", one));
-        assert_ne!(name("h1", one), name("h1", other));
-        assert_ne!(name("h1", one), name("h2", one));
-        assert!(name("h1", one).as_str().starts_with("msg_"));
     }
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use event_log::{EventLog, Item, ReadError};
-use schemas::{AggregateType, Event, Recorded, StreamId, Visibility};
+use schemas::{AggregateType, Recorded, StreamId, Visibility};
 
 use super::attempt;
 use super::directory::Endpoint;
 use super::feed::{self, Feed};
-use super::lane::{Gap, Refill, Retry};
-use super::parcel::{Parcel, delivery_id};
+use super::parcel::{PACKED_BYTES, Parcel};
+use super::work::{Gap, Refill, Retry};
 use crate::people::Roll;
 
 /// Events read at a time.
@@ -20,8 +20,6 @@ const PAGE: usize = 1_000;
 const ENOUGH: usize = 1_000;
 /// Pages read for one refill, so that a lane with few wanted events shows its progress.
 const PAGES: usize = 20;
-/// Bytes that are packed at once; the rest is read again when its turn comes.
-const PACKED_BYTES: usize = 1024 * 1024;
 
 /// What was read: where the wanted events stand, and the first of them packed.
 pub(super) type Found = (Refill, Vec<Arc<Parcel>>);
@@ -109,7 +107,7 @@ async fn standings(
     let streams: Vec<StreamId> = events[..unsure]
         .iter()
         .map(|recorded| {
-            let delivery = delivery_id(log.keyring(), &endpoint.id, recorded.id);
+            let delivery = log.keyring().delivery_id(&endpoint.id, recorded.id);
             StreamId::new(&endpoint.org, AggregateType::Delivery, delivery.as_str())
         })
         .collect();
@@ -120,13 +118,8 @@ async fn standings(
 }
 
 fn standing(last: Option<&Recorded>) -> Standing {
-    let Some(recorded) = last else {
-        return Standing::Untried;
-    };
-    match &recorded.event {
-        Event::DeliveryAttempted(attempted) => {
-            attempt::retry(attempted, recorded.sequence).map_or(Standing::Ended, Standing::Waiting)
-        }
-        _ => Standing::Ended,
+    match last {
+        None => Standing::Untried,
+        Some(last) => attempt::pending(last).map_or(Standing::Ended, Standing::Waiting),
     }
 }

@@ -6,7 +6,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use schemas::WebhookId;
 
 use super::checkpoint::{Checkpoint, LaneCheckpoint};
-use super::lane::{Gap, Lane, Work};
+use super::lane::Lane;
+use super::requests::Place;
+use super::work::{Gap, Work};
 
 /// When a lane is looked at again whose partition was not surely ours.
 const LEASE_AGAIN: TimeDelta = TimeDelta::milliseconds(200);
@@ -38,6 +40,8 @@ pub(super) enum Wish {
     Attempt(LaneKey, u16, Work),
     /// More from the log.
     Refill(LaneKey, Gap),
+    /// Deliveries that its owner asked for, from this place among its requests on.
+    Walk(LaneKey, u16, Place),
 }
 
 /// All lanes.
@@ -124,6 +128,12 @@ impl Roster {
                 return Some(Wish::Refill(key, gap));
             }
             let owned = owns(slot.partition);
+            let place = owned.then(|| slot.lane.wants_walk(now, self.crowded));
+            if let Some(place) = place.flatten() {
+                let partition = slot.partition;
+                self.ready.push_back(webhook);
+                return Some(Wish::Walk(key, partition, place));
+            }
             let work = owned.then(|| slot.lane.next(now, self.crowded)).flatten();
             if let Some(work) = work {
                 let partition = slot.partition;
@@ -171,13 +181,14 @@ impl Roster {
         }
     }
 
-    /// How far a partition has come, where the log was followed up to `through`, and attempts
-    /// were recorded up to `attempts_through`.
+    /// How far a partition has come, where the log was followed up to `through`, attempts were
+    /// recorded up to `attempts_through`, and owners' requests known up to `requests_through`.
     pub(super) fn checkpoint(
         &self,
         partition: u16,
         through: u64,
         attempts_through: u64,
+        requests_through: u64,
     ) -> Checkpoint {
         let mut lanes = BTreeMap::new();
         let mut attempts_after = attempts_through;
@@ -188,6 +199,7 @@ impl Roster {
             let lane = LaneCheckpoint {
                 through: slot.lane.cursor(),
                 failing_since: slot.lane.failing_since(),
+                requests: slot.lane.open_requests(),
             };
             if lane != LaneCheckpoint::default() {
                 lanes.insert(webhook.clone(), lane);
@@ -199,6 +211,7 @@ impl Roster {
         Checkpoint {
             through,
             attempts_after,
+            requests_through,
             lanes,
         }
     }
@@ -206,7 +219,8 @@ impl Roster {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lane::{Answer, Bounds, Known, Retry};
+    use super::super::requests::Requests;
+    use super::super::work::{Answer, Bounds, Known, Retry};
     use super::*;
 
     fn at(seconds: i64) -> DateTime<Utc> {
@@ -237,7 +251,7 @@ mod tests {
         std::iter::from_fn(|| roster.next(now, |_| true))
             .map(|wish| match wish {
                 Wish::Attempt(key, _, work) => (key.webhook.into_string(), work.sequence),
-                Wish::Refill(..) => panic!("no lane was behind"),
+                other => panic!("{other:?}"),
             })
             .collect()
     }
@@ -312,17 +326,21 @@ mod tests {
     fn a_checkpoint_names_only_lanes_with_something_open() {
         let mut roster = roster(&["h1", "h2"]);
         offer(&mut roster, "h1", &[7]);
+        let slot = roster.touch(&"h1".into()).unwrap();
+        *slot.lane.requests() = Requests::new(2, Place { done: 1, cursor: 0 });
         let lane = LaneCheckpoint {
             through: Some(6),
             failing_since: None,
+            requests: Some(Place { done: 1, cursor: 0 }),
         };
         let expected = Checkpoint {
             through: 9,
             attempts_after: 4,
+            requests_through: 2,
             lanes: BTreeMap::from([("h1".into(), lane)]),
         };
-        assert_eq!(roster.checkpoint(0, 9, 4), expected);
-        assert!(roster.checkpoint(1, 9, 4).lanes.is_empty());
+        assert_eq!(roster.checkpoint(0, 9, 4, 2), expected);
+        assert!(roster.checkpoint(1, 9, 4, 2).lanes.is_empty());
         let retry = Retry {
             due: at(9),
             attempts: 1,
@@ -330,7 +348,10 @@ mod tests {
         };
         let slot = roster.touch(&"h2".into()).unwrap();
         slot.lane.remember(1, retry);
-        assert_eq!(roster.checkpoint(1, 9, 4).attempts_after, 2);
+        assert_eq!(roster.checkpoint(1, 9, 4, 2).attempts_after, 2);
+        let place = Place { done: 1, cursor: 0 };
+        let carry_on = roster.next(at(0), |_| true);
+        assert!(matches!(carry_on, Some(Wish::Walk(_, 0, at)) if at == place));
         assert!(matches!(
             roster.next(at(0), |_| true),
             Some(Wish::Attempt(

@@ -6,14 +6,14 @@ use std::time::Duration;
 use event_log::{EventLog, Item, ReadError, TailError};
 use futures::future::join_all;
 use schemas::delivery::Message;
-use schemas::{DeliveryId, Event, Log, Recorded, WebhookId};
+use schemas::{DeliveryId, Log, Recorded, WebhookId};
 use tokio::time::sleep;
 
 use super::attempt;
 use super::checkpoint::{Checkpoint, CheckpointError, Checkpoints};
-use super::courier::insist;
 use super::feed::Feed;
-use super::lane::Retry;
+use super::insist::insist;
+use super::work::Retry;
 
 const BATCH: usize = 1_000;
 const AGAIN: Duration = Duration::from_secs(1);
@@ -119,20 +119,19 @@ async fn read_waiting(
     Ok(waiting.into_values().collect())
 }
 
-/// Notes what an attempt left to do; later attempts of a delivery go over earlier ones.
+/// Notes what an event left to do; later events of a delivery go over earlier ones.
 fn note(
     waiting: &mut HashMap<DeliveryId, Waiting>,
     recorded: &Recorded,
     concerns_us: impl Fn(&Message) -> bool,
 ) {
-    let Event::DeliveryAttempted(attempted) = &recorded.event else {
+    let Some((message, _)) = attempt::tried(&recorded.event) else {
         return;
     };
-    let message = &attempted.message;
     if !concerns_us(message) {
         return;
     }
-    match attempt::retry(attempted, recorded.sequence) {
+    match attempt::pending(recorded) {
         Some(retry) => {
             let found = Waiting {
                 webhook: message.webhook_id.clone(),

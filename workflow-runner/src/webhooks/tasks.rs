@@ -20,8 +20,9 @@ use super::courier::{Courier, Job};
 use super::directory::Endpoint;
 use super::dispatcher::Report;
 use super::feed::Feed;
-use super::lane::Gap;
 use super::roster::LaneKey;
+use super::walk::Walker;
+use super::work::Gap;
 use super::{refill, takeover};
 use crate::leases::{Hold, Leases};
 
@@ -111,6 +112,21 @@ impl Tasks {
                 sleep(REFILL_AGAIN).await;
             }
             report(&tell, Report::Refilled(key, found.ok()));
+        });
+    }
+
+    /// Carries on with what an endpoint's owner asked for.
+    pub(super) fn walk(&self, walker: Walker, key: LaneKey, hold: Option<Hold>) {
+        let (tell, turns) = (self.tell.clone(), self.refills.clone());
+        self.spawn(async move {
+            let turn = turns.acquire().await;
+            let walked = walker.walk().await;
+            drop((turn, hold));
+            if let Err(error) = &walked {
+                tracing::warn!(webhook = %key.webhook, %error, "A webhook's replay waits for the log");
+                sleep(REFILL_AGAIN).await;
+            }
+            report(&tell, Report::Walked(key, walked.ok()));
         });
     }
 

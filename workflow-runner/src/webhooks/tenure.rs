@@ -139,6 +139,7 @@ mod tests {
         Checkpoint {
             through: 9,
             attempts_after,
+            requests_through: 0,
             lanes: BTreeMap::new(),
         }
     }

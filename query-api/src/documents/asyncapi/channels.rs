@@ -106,7 +106,9 @@ pub(super) fn channels(types: &[&str]) -> Value {
             "A POST to the endpoint's own address, signed after Standard Webhooks. A 2xx within \
              15 s takes it; everything else is tried again after 5 s, 5 min, 30 min, 2 h, 5 h, \
              10 h, 14 h, 20 h and 24 h. 410 disables the endpoint, and so do five days of nothing \
-             but failure.",
+             but failure. After a change of the secret `webhook-signature` holds a signature under \
+             each, the newest first. `webhook.test`, with the endpoint's `id` as data, goes to the \
+             endpoint that is tried out and to no other.",
         ),
         "events": events.described(
             &"/api/v1/events".into(),

@@ -76,7 +76,48 @@ fn operations() -> Vec<Operation> {
         .read()
         .paged()
         .answers(200, "Deliveries, newest first.", list("Delivery")),
+        one(post(
+            "/api/v1/webhooks/{id}/replay",
+            "replayWebhook",
+            "Send deliveries again",
+        ))
+        .says(
+            "Each keeps its `webhook-id`, is pending again and has a whole round of attempts. \
+             `after` sends all that the endpoint wants behind a position, sent before or not.",
+        )
+        .idempotent()
+        .takes("ReplayRequest")
+        .answers(
+            202,
+            "How many.",
+            answer(vec![("replayed", integer(0, i64::from(u32::MAX)))]),
+        )
+        .command(),
+        one(post(
+            "/api/v1/webhooks/{id}/rotate-secret",
+            "rotateWebhookSecret",
+            "Change an endpoint's secret",
+        ))
+        .says("The new secret signs at once; the old one signs along for 24 hours.")
+        .idempotent()
+        .answers(200, "The new secret.", answer(vec![("secret", secret())]))
+        .command()
+        .refuses(&[413]),
+        one(post(
+            "/api/v1/webhooks/{id}/test",
+            "testWebhook",
+            "Try an endpoint out",
+        ))
+        .says("Sends one `webhook.test` to this endpoint, whatever it subscribes to.")
+        .idempotent()
+        .answers(202, "On its way.", answer(vec![("deliveryId", string())]))
+        .command()
+        .refuses(&[413]),
     ]
+}
+
+fn secret() -> Value {
+    like(string(), "whsec_…")
 }
 
 fn events() -> Value {
@@ -116,10 +157,25 @@ fn described(fields: Vec<(&'static str, Value)>) -> Value {
     shape
 }
 
+/// Exactly one of the fields.
+fn replay() -> Value {
+    let mut shape = request(
+        vec![
+            ("deliveryId", string()),
+            ("after", meaning(string(), "A position of either feed.")),
+            ("failed", json!({"const": true})),
+        ],
+        &[],
+    );
+    shape["minProperties"] = 1.into();
+    shape["maxProperties"] = 1.into();
+    shape
+}
+
 fn schemas() -> Vec<(&'static str, Value)> {
     let description = || nullable(text(500));
     let mut new = shown(json!({"const": "ENABLED"}));
-    new.push(("secret", like(string(), "whsec_…")));
+    new.push(("secret", secret()));
     let mut stored = shown(word(STATUSES));
     stored.extend([
         ("description", nullable(string())),
@@ -163,6 +219,7 @@ fn schemas() -> Vec<(&'static str, Value)> {
                 &[],
             ),
         ),
+        ("ReplayRequest", replay()),
         ("NewWebhook", described(new)),
         ("ChangedWebhook", described(shown(word(STATUSES)))),
         ("Webhook", answer(stored)),

@@ -1,0 +1,185 @@
+//! `POST /api/v1/webhooks/{id}/replay`: sends deliveries again.
+//!
+//! The command says which, and appends that; the runner makes them, however often it or this
+//! process dies meanwhile.
+
+use access::{Authorized, scope};
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use domain::webhook::{self, Endpoint, ReplayRequest};
+use event_log::{EventLog, Position, PositionError};
+use schemas::webhook::{Replay, ReplayFeed};
+use schemas::{AggregateType, DeliveryId, Event, Log, OrgId, StreamId, WebhookId};
+use serde::Serialize;
+use service::{HttpError, RequestContext};
+
+use super::request::{self, Refused};
+use super::selection::{self, Span};
+use crate::commands::{Earlier, Outcome, Repeated};
+use crate::idempotency::IdempotencyKey;
+use crate::{App, CommandError, Commands, Done, LogError, Origin, answer, body, circles};
+
+#[derive(Serialize)]
+struct Replayed {
+    replayed: u64,
+}
+
+/// What is asked, with its position understood.
+enum Wanted {
+    Delivery(DeliveryId),
+    After(Position),
+    Failed,
+}
+
+impl Wanted {
+    fn of(request: ReplayRequest, log: &EventLog) -> Result<Self, HttpError> {
+        let after = |text: String| {
+            let position = log.parse_position(&text).map_err(|error| match error {
+                PositionError::Malformed => "after: not a position",
+                PositionError::OldEpoch => "after: a position from before the log was restored",
+            })?;
+            match position.log() {
+                Log::Events | Log::Locations => Ok(position),
+                Log::Deliveries => Err("after: not a position of the events or the locations"),
+            }
+        };
+        match request {
+            ReplayRequest::Delivery(id) => Ok(Self::Delivery(id)),
+            ReplayRequest::After(text) => {
+                after(text).map(Self::After).map_err(HttpError::bad_request)
+            }
+            ReplayRequest::Failed => Ok(Self::Failed),
+        }
+    }
+}
+
+/// Has deliveries made again.
+async fn replay(
+    commands: &Commands,
+    circles: &circles::Directory,
+    origin: &Origin,
+    (org, id): (&OrgId, &WebhookId),
+    wanted: &Wanted,
+) -> Result<Done<Replayed>, CommandError<Refused>> {
+    // A repeat need not count again.
+    if let Earlier::Repeat(repeated) = commands.earlier(origin).await? {
+        return Ok(again(&repeated)?);
+    }
+    let endpoint = request::endpoint(commands, org, id).await?;
+    let attempts_through = commands.log().end(Log::Deliveries).await?.sequence();
+    let selected = select(
+        commands,
+        circles,
+        (org, &endpoint),
+        wanted,
+        attempts_through,
+    );
+    let (replay, replayed) = selected.await?;
+    let asked = request::append(
+        commands,
+        origin,
+        (org, id),
+        |_| replayed.to_string(),
+        |endpoint, _| {
+            let replay = replay.clone();
+            Ok(webhook::replay(
+                endpoint,
+                replay,
+                replayed,
+                attempts_through,
+            )?)
+        },
+    );
+    match asked.await? {
+        Outcome::First(done) => Ok(Done {
+            answer: Replayed { replayed },
+            position: done.position,
+        }),
+        Outcome::Repeat(repeated) => Ok(again(&repeated)?),
+    }
+}
+
+fn again(repeated: &Repeated) -> Result<Done<Replayed>, LogError> {
+    let replayed = repeated.holder.parse().map_err(|_| request::lost())?;
+    Ok(Done {
+        answer: Replayed { replayed },
+        position: repeated.position,
+    })
+}
+
+/// What is to be sent again, and how many deliveries that makes.
+async fn select(
+    commands: &Commands,
+    circles: &circles::Directory,
+    (org, endpoint): (&OrgId, &Endpoint),
+    wanted: &Wanted,
+    attempts_through: u64,
+) -> Result<(Replay, u64), CommandError<Refused>> {
+    let log = commands.log();
+    // What is refused in the end need not be counted.
+    let disabled = webhook::replay(endpoint, Replay::Failed, 0, attempts_through).err();
+    match wanted {
+        Wanted::Delivery(delivery_id) => {
+            let stream = StreamId::new(org, AggregateType::Delivery, delivery_id.as_str());
+            let last = log.last(&stream).await?;
+            let of = last.as_ref().and_then(|last| match &last.event {
+                Event::DeliveryAttempted(attempted) => Some(&attempted.message),
+                Event::DeliveryQueued(queued) => Some(&queued.message),
+                _ => None,
+            });
+            if of.is_none_or(|message| message.webhook_id != endpoint.id) {
+                return Err(CommandError::Refused(Refused::NoDelivery));
+            }
+            let delivery_id = delivery_id.clone();
+            Ok((Replay::Delivery { delivery_id }, 1))
+        }
+        _ if let Some(disabled) = disabled => Err(CommandError::Refused(disabled.into())),
+        Wanted::After(position) => {
+            let span = Span {
+                log: position.log(),
+                after: position.sequence(),
+                through: log.end(position.log()).await?.sequence(),
+                types: &endpoint.events,
+            };
+            let now = commands.now();
+            let replayed = selection::count_events(log, circles, org, &span, now).await?;
+            Ok((replay_of(&span), replayed))
+        }
+        Wanted::Failed => {
+            let id = &endpoint.id;
+            let replayed = selection::count_failed(log, org, id, attempts_through).await?;
+            Ok((Replay::Failed, replayed))
+        }
+    }
+}
+
+fn replay_of(span: &Span<'_>) -> Replay {
+    Replay::Events {
+        feed: match span.log {
+            Log::Locations => ReplayFeed::Locations,
+            _ => ReplayFeed::Events,
+        },
+        after: span.after,
+        through: span.through,
+        types: span.types.to_vec(),
+    }
+}
+
+pub(super) async fn replay_webhook(
+    caller: Authorized<scope::ManageWebhooks>,
+    State(app): State<App>,
+    Path(id): Path<String>,
+    context: RequestContext,
+    idempotency_key: IdempotencyKey,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await?;
+    let request = body::read_as(&bytes, ReplayRequest::parse)?;
+    let wanted = Wanted::of(request, app.commands.log())?;
+    let receipt = idempotency_key.receipt(app.commands.log(), &caller, &bytes);
+    let origin = Origin::of(&context).with_receipt(receipt);
+    let (org, id) = (&caller.org, WebhookId::new(id));
+    let done = replay(&app.commands, &app.circles, &origin, (org, &id), &wanted).await?;
+    Ok(answer::json(StatusCode::ACCEPTED, done))
+}

@@ -1,0 +1,92 @@
+//! What is asked of an endpoint and carried out once, however often it is sent.
+
+use chrono::{DateTime, Utc};
+use domain::webhook::{Disabled, Endpoint};
+use event_log::{AppendError, Commit, Expected, Write};
+use schemas::{AggregateType, Event, NewEvent, OrgId, StreamId, WebhookId};
+use service::HttpError;
+
+use crate::commands::{ATTEMPTS, Earlier, Outcome};
+use crate::{CommandError, Commands, Done, LogError, Origin, Refusal};
+
+/// Why an endpoint does not do what was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refused {
+    /// There is no such endpoint.
+    #[error("there is no such webhook")]
+    NoWebhook,
+    /// There is no such delivery of this endpoint.
+    #[error("there is no such delivery of this webhook")]
+    NoDelivery,
+    /// It gets nothing.
+    #[error(transparent)]
+    Disabled(#[from] Disabled),
+}
+
+impl Refusal for Refused {
+    fn into_http(self) -> HttpError {
+        let message = self.to_string();
+        match self {
+            Self::NoWebhook | Self::NoDelivery => HttpError::not_found(message),
+            Self::Disabled(_) => HttpError::conflict(message),
+        }
+    }
+}
+
+pub(super) fn stream(org: &OrgId, webhook: &WebhookId) -> StreamId {
+    StreamId::new(org, AggregateType::Webhook, webhook.as_str())
+}
+
+/// The endpoint as its own events tell.
+pub(super) async fn endpoint(
+    commands: &Commands,
+    org: &OrgId,
+    webhook: &WebhookId,
+) -> Result<Endpoint, CommandError<Refused>> {
+    let past = commands.log().load(&stream(org, webhook)).await?;
+    let endpoint = Endpoint::fold(past.iter().map(|recorded| &recorded.event));
+    endpoint.ok_or(CommandError::Refused(Refused::NoWebhook))
+}
+
+/// Appends what `decide` says to the endpoint's events; a repeat with the same receipt finds what
+/// `holder` has left of the first.
+pub(super) async fn append(
+    commands: &Commands,
+    origin: &Origin,
+    (org, webhook): (&OrgId, &WebhookId),
+    holder: impl Fn(&NewEvent) -> String,
+    decide: impl Fn(&Endpoint, DateTime<Utc>) -> Result<Event, Refused>,
+) -> Result<Outcome<NewEvent>, CommandError<Refused>> {
+    let stream = stream(org, webhook);
+    for _ in 0..ATTEMPTS {
+        let slot = match commands.earlier(origin).await? {
+            Earlier::Repeat(repeated) => return Ok(Outcome::Repeat(repeated)),
+            Earlier::None(slot) => slot,
+        };
+        let past = commands.log().load(&stream).await?;
+        let endpoint = Endpoint::fold(past.iter().map(|recorded| &recorded.event));
+        let endpoint = endpoint.ok_or(CommandError::Refused(Refused::NoWebhook))?;
+        let now = commands.now();
+        let event = decide(&endpoint, now).map_err(CommandError::Refused)?;
+        let event = commands.new_event(origin, now, event);
+        let write = Write {
+            stream: stream.clone(),
+            expected: Expected::after(past.last().map(|last| last.sequence)),
+            events: vec![event.clone()],
+        };
+        let claiming = commands.claiming(origin, slot, &holder(&event), now);
+        let writes = [Some(write), claiming].into_iter().flatten().collect();
+        match commands.log().commit(Commit { writes }).await {
+            Err(AppendError::Conflict) => {}
+            result => {
+                let (answer, position) = (event, result?);
+                return Ok(Outcome::First(Done { answer, position }));
+            }
+        }
+    }
+    Err(AppendError::Conflict.into())
+}
+
+pub(super) fn lost() -> LogError {
+    LogError::Broken("what an Idempotency-Key stands for cannot be found".to_owned())
+}

@@ -1,0 +1,94 @@
+//! `POST /api/v1/webhooks/{id}/rotate-secret`: gives an endpoint another secret and shows it,
+//! once. The old one signs along for a while.
+
+use std::time::Duration;
+
+use access::{Authorized, scope};
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use chrono::{DateTime, TimeDelta};
+use domain::webhook;
+use event_log::Owner;
+use schemas::{Event, OrgId, Sealed, WebhookId};
+use serde::Serialize;
+use service::{HttpError, RequestContext};
+
+use super::create::new_secret;
+use super::request::{self, Refused};
+use crate::commands::Outcome;
+use crate::idempotency::IdempotencyKey;
+use crate::{App, CommandError, Commands, Done, LogError, Origin, answer, body};
+
+#[derive(Serialize)]
+struct NewSecret {
+    secret: String,
+}
+
+/// Gives the endpoint another secret. A repeat with the same receipt gets the same one again.
+async fn rotate_secret(
+    commands: &Commands,
+    origin: &Origin,
+    (org, id): (&OrgId, &WebhookId),
+    old_signs: Duration,
+) -> Result<Done<NewSecret>, CommandError<Refused>> {
+    let secret = new_secret(commands);
+    let owner = Owner::Organization(org.clone());
+    let sealed = commands.log().vault().seal(&owner, &secret).await?;
+    let old_signs = TimeDelta::from_std(old_signs).unwrap_or(TimeDelta::MAX);
+    let rotated = request::append(
+        commands,
+        origin,
+        (org, id),
+        |event| event.id.to_string(),
+        |endpoint, now| {
+            let until = now.checked_add_signed(old_signs);
+            let until = until.unwrap_or(DateTime::<chrono::Utc>::MAX_UTC);
+            Ok(webhook::rotate_secret(endpoint, sealed.clone(), until))
+        },
+    );
+    let (secret, position) = match rotated.await? {
+        Outcome::First(done) => (secret, done.position),
+        Outcome::Repeat(repeated) => {
+            let sealed = rotated_by(commands, org, id, &repeated.holder).await?;
+            let secret = commands.log().vault().unseal(&owner, &sealed).await?;
+            (secret, repeated.position)
+        }
+    };
+    let answer = NewSecret { secret };
+    Ok(Done { answer, position })
+}
+
+/// The secret that the event of this id gave the endpoint.
+async fn rotated_by(
+    commands: &Commands,
+    org: &OrgId,
+    id: &WebhookId,
+    event: &str,
+) -> Result<Sealed, LogError> {
+    let past = commands.log().load(&request::stream(org, id)).await?;
+    let found = past
+        .into_iter()
+        .find(|recorded| recorded.id.to_string() == event);
+    match found.map(|recorded| recorded.event) {
+        Some(Event::WebhookSecretRotated(rotated)) => Ok(rotated.secret),
+        _ => Err(request::lost()),
+    }
+}
+
+pub(super) async fn rotate_webhook_secret(
+    caller: Authorized<scope::ManageWebhooks>,
+    State(app): State<App>,
+    Path(id): Path<String>,
+    context: RequestContext,
+    idempotency_key: IdempotencyKey,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let bytes = service::body::read(request, body::MAX_OBJECT_BYTES).await?;
+    let receipt = idempotency_key.receipt(app.commands.log(), &caller, &bytes);
+    let origin = Origin::of(&context).with_receipt(receipt);
+    let (org, id) = (&caller.org, WebhookId::new(id));
+    let old_signs = app.webhook_old_secret;
+    let done = rotate_secret(&app.commands, &origin, (org, &id), old_signs).await?;
+    Ok(answer::json(StatusCode::OK, done))
+}

@@ -1,0 +1,101 @@
+//! Counts what a replay sends again, as the runner will find it: page by page, whatever there is.
+
+use chrono::{DateTime, Utc};
+use domain::circles::Viewer;
+use domain::webhook::any_matches;
+use event_log::{EventLog, Item, Page, ReadError};
+use schemas::delivery::Outcome;
+use schemas::{AggregateType, Event, Log, OrgId, Recorded, StreamId, Visibility, WebhookId};
+
+use crate::circles;
+
+const PAGE: usize = 1_000;
+
+/// Which events a replay is about.
+#[derive(Debug)]
+pub(super) struct Span<'s> {
+    /// The stream they stand in.
+    pub(super) log: Log,
+    /// The sequence behind which they stand.
+    pub(super) after: u64,
+    /// The sequence up to which they stand.
+    pub(super) through: u64,
+    /// Which types.
+    pub(super) types: &'s [String],
+}
+
+/// How many events of the span may be sent to the organization.
+pub(super) async fn count_events(
+    log: &EventLog,
+    circles: &circles::Directory,
+    org: &OrgId,
+    span: &Span<'_>,
+    now: DateTime<Utc>,
+) -> Result<u64, ReadError> {
+    let viewer = Viewer::Organization(org.clone());
+    let counts = |recorded: &Recorded| {
+        let event = &recorded.event;
+        recorded.sequence <= span.through
+            && event.visibility() == Visibility::Public
+            && any_matches(span.types, &event.name())
+            && circles.look(|circles| circles.shows(&viewer, event, now))
+    };
+    let (mut count, mut after) = (0, span.after);
+    while after < span.through {
+        let page = match span.log {
+            Log::Locations => log.page_of_kind(AggregateType::Track, after, PAGE).await?,
+            other => log.page(other, org, None, after, PAGE).await?,
+        };
+        count += events(&page).filter(|recorded| counts(recorded)).count() as u64;
+        if page.complete {
+            break;
+        }
+        after = page.through;
+    }
+    Ok(count)
+}
+
+/// How many of the endpoint's deliveries have failed and stand so.
+pub(super) async fn count_failed(
+    log: &EventLog,
+    org: &OrgId,
+    webhook: &WebhookId,
+    through: u64,
+) -> Result<u64, ReadError> {
+    let (mut count, mut after) = (0, 0);
+    let only = Some(AggregateType::Delivery);
+    while after < through {
+        let page = log.page(Log::Deliveries, org, only, after, PAGE).await?;
+        let failed = |recorded: &&Recorded| match &recorded.event {
+            Event::DeliveryAttempted(attempted) => {
+                attempted.message.webhook_id == *webhook && attempted.outcome == Outcome::Failed
+            }
+            _ => false,
+        };
+        let failed: Vec<&Recorded> = events(&page).filter(failed).collect();
+        let streams: Vec<StreamId> = failed.iter().map(|found| found.stream.clone()).collect();
+        let lasts = log.last_of_each(&streams).await?;
+        // What was queued or tried again since counts where it failed last, if it did.
+        let stands = |(failed, last): (&&Recorded, &Option<Recorded>)| {
+            let last = last.as_ref().map(|last| last.sequence);
+            last == Some(failed.sequence)
+        };
+        count += failed
+            .iter()
+            .zip(&lasts)
+            .filter(|pair| stands(*pair))
+            .count() as u64;
+        if page.complete {
+            break;
+        }
+        after = page.through;
+    }
+    Ok(count)
+}
+
+fn events(page: &Page) -> impl Iterator<Item = &Recorded> {
+    page.items.iter().filter_map(|item| match item {
+        Item::Event(recorded) => Some(recorded),
+        Item::Undecodable { .. } => None,
+    })
+}

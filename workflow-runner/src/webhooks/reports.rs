@@ -1,0 +1,135 @@
+//! What the dispatcher makes of what tasks report.
+
+use schemas::WebhookId;
+
+use super::courier::Progress;
+use super::disable::{Why, disable};
+use super::dispatcher::{Dispatcher, Report};
+use super::refill;
+use super::roster::LaneKey;
+use super::walk::Walked;
+
+/// Reports taken before lanes are looked at again.
+const REPORTS: usize = 256;
+
+impl Dispatcher {
+    pub(super) fn take_reports(&mut self, first: Report) {
+        let mut next = Some(first);
+        for _ in 0..REPORTS {
+            let Some(report) = next else { break };
+            self.take_report(report);
+            next = self.reports.try_recv().ok();
+        }
+        if let Some(report) = next {
+            self.take_report(report);
+        }
+    }
+
+    fn take_report(&mut self, report: Report) {
+        match report {
+            Report::Progress(key, sequence, progress) => {
+                self.take_progress(&key, sequence, progress);
+            }
+            Report::Refilled(key, found) => self.take_refill(&key, found),
+            Report::Walked(key, walked) => self.take_walked(&key, walked),
+            Report::TakenOver(round, taken) => self.serve(round, taken),
+            Report::Recalled(round, waiting) => self.take_waiting(round, waiting),
+            Report::GaveUp(number) => _ = self.state.giving_up.remove(&number),
+            Report::Written(written) => {
+                self.state.is_writing = false;
+                for (partition, checkpoint) in written {
+                    self.state.tenures.written(partition, checkpoint);
+                }
+            }
+        }
+    }
+
+    fn take_refill(&mut self, key: &LaneKey, found: Option<refill::Found>) {
+        let Some(slot) = self.state.roster.touch_exactly(key) else {
+            return;
+        };
+        let Some((refill, parcels)) = found else {
+            return slot.lane.refill_failed();
+        };
+        slot.lane.refill(&refill);
+        for parcel in parcels {
+            self.state.shelf.put(parcel);
+        }
+    }
+
+    fn take_walked(&mut self, key: &LaneKey, walked: Option<Walked>) {
+        let slot = self.state.roster.touch_exactly(key);
+        let Some(walked) = walked else {
+            if let Some(slot) = slot {
+                slot.lane.requests().end(None);
+            }
+            return;
+        };
+        let records = || walked.waiting.iter().map(|(_, retry)| retry.recorded);
+        let Some(slot) = slot else {
+            return self.end_if_stopped(&key.webhook, records().collect());
+        };
+        let through = records().max().unwrap_or_default();
+        for (sequence, retry) in &walked.waiting {
+            slot.lane.remember(*sequence, *retry);
+        }
+        slot.lane.requests().end(Some(walked.place));
+        self.state.attempts_through = self.state.attempts_through.max(through);
+        for parcel in walked.parcels {
+            self.state.shelf.put(parcel);
+        }
+    }
+
+    fn take_progress(&mut self, key: &LaneKey, sequence: u64, progress: Progress) {
+        let now = self.now();
+        let slot = self.state.roster.touch_exactly(key);
+        match progress {
+            Progress::Answered(answer) => {
+                self.state.sending = self.state.sending.saturating_sub(1);
+                if let Some(slot) = slot {
+                    slot.lane.answered(answer, now);
+                }
+            }
+            Progress::Recorded {
+                retry,
+                recorded,
+                gone,
+            } => {
+                let through = recorded.unwrap_or_default();
+                self.state.attempts_through = self.state.attempts_through.max(through);
+                let Some(slot) = slot else {
+                    let left = retry.map(|retry| retry.recorded);
+                    return self.end_if_stopped(&key.webhook, left.into_iter().collect());
+                };
+                slot.lane.recorded(sequence, retry);
+                let hopeless = slot.lane.is_hopeless(now, self.settings.disable_after);
+                let since = slot.lane.failing_since().filter(|_| hopeless);
+                let why = gone.then_some(Why::Gone).or(since.map(Why::OnlyFailures));
+                if let Some(why) = why.filter(|_| !slot.disabling) {
+                    slot.disabling = true;
+                    self.disable(&key.webhook, why);
+                }
+            }
+        }
+    }
+
+    fn disable(&self, webhook: &WebhookId, why: Why) {
+        let Some(endpoint) = self.directory.get(webhook).cloned() else {
+            return;
+        };
+        let (log, now) = (self.courier.log.clone(), self.now());
+        self.tasks.spawn(async move {
+            disable(&log, &endpoint.org, &endpoint.id, why, now).await;
+        });
+    }
+
+    /// Ends what is left of an endpoint that gets nothing any more. An endpoint that is only no
+    /// longer ours is its new owner's concern.
+    pub(super) fn end_if_stopped(&mut self, webhook: &WebhookId, records: Vec<u64>) {
+        let partition = self.leases.partition_of(webhook.as_str());
+        let enabled = self.directory.get(webhook).and_then(|e| e.enabled_since());
+        if enabled.is_none() && self.state.tenures.serves(partition) {
+            self.give_up(partition, records);
+        }
+    }
+}
