@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use domain::circles::Circles;
+use domain::circles::{Circle, Circles};
 use domain::presence::{self, Crossing, Fix, Place, Told};
 use event_log::{AppendError, EventLog, Expected, Owner, ReadError, SYSTEM_ORG, Write};
 use schemas::circle::CircleOwner;
@@ -297,10 +297,17 @@ fn watched(circles: &Circles, fix: &Updated, now: DateTime<Utc>) -> Vec<Watched>
                 by: place.by,
                 sealed: place.sealed.clone(),
                 stream: StreamId::new(&org, AggregateType::Presence, id),
-                since: circle.periods_of(account).last()?.from,
+                since: member_since(circle, account, at)?,
             })
         })
         .collect()
+}
+
+/// When the membership began in which somebody was at a time: what was told in it counts, also for
+/// an old position that is considered once more after they have left and joined again.
+fn member_since(circle: &Circle, account: AccountId, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let periods = circle.periods_of(account).iter().map(|period| period.from);
+    periods.rev().find(|from| *from <= at)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
