@@ -124,7 +124,16 @@ impl Watching {
         self.change_ownership().await;
         let ended = loop {
             // Which positions count is only known once all that came before them has been seen.
-            let more = self.tail.caught_up() && self.consider().await;
+            // Nor is it known once nobody follows them any more, as at the end.
+            let more = if self.tail.caught_up() {
+                let considering = shutdown.run_until_cancelled(self.consider()).await;
+                let Some(more) = considering else {
+                    break Ok(());
+                };
+                more
+            } else {
+                false
+            };
             tokio::select! {
                 () = shutdown.cancelled() => break Ok(()),
                 Ok(()) = self.owned.changed() => self.change_ownership().await,
