@@ -220,6 +220,8 @@ events! {
     RunStarted(run::Started) = "run.started" v 1 Public,
     /// An attempt at a step began.
     RunStepStarted(run::StepStarted) = "run.step_started" v 1 Public,
+    /// A step waits for an event.
+    RunEventAwaited(run::EventAwaited) = "run.event_awaited" v 1 Internal,
     /// A step ended well.
     RunStepSucceeded(run::StepSucceeded) = "run.step_succeeded" v 2 Public,
     /// An attempt at a step failed.

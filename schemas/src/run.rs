@@ -34,6 +34,22 @@ pub struct StepStarted {
     pub input: Value,
 }
 
+/// A step waits for an event: what is recorded behind this counts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EventAwaited {
+    /// The run.
+    pub run_id: RunId,
+    /// Its workflow.
+    pub workflow_id: WorkflowId,
+    /// The step.
+    pub step_id: StepId,
+    /// The attempt's number, from 1.
+    pub attempt: u32,
+    /// The type that is waited for, or all of a kind such as `contact.*`.
+    pub event: String,
+}
+
 /// A step ended well.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

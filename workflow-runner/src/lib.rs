@@ -1,7 +1,7 @@
 //! Trigger events become durable runs; every event is pushed to sockets and webhook receivers.
 //!
-//! Four parts that know nothing of each other follow the log: [`runs`], [`webhooks`], [`places`]
-//! and [`ws`]. They only share the [`leases`] by which several processes divide the work, what is
+//! Five parts that know nothing of each other follow the log: [`runs`] and their
+//! [`runs::triggers`], [`webhooks`], [`places`] and [`ws`]. They only share the [`leases`] by which several processes divide the work, what is
 //! known of [`people`], and the client for [`targets`] that users name. Whatever one of them does
 //! that others must know, it appends.
 
@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 use leases::Leases;
 use people::Roll;
+use runs::triggers;
 use targets::Targets;
 use ws::{Live, Tails};
 
@@ -115,6 +116,12 @@ impl Runner {
             Arc::default(),
             stop.clone(),
         );
+        let triggers = keep_up(
+            "triggers",
+            self.triggers(stop.clone()),
+            Arc::default(),
+            stop.clone(),
+        );
         let delivering = self.announce_webhooks();
         let webhooks = keep_up(
             "webhooks",
@@ -133,8 +140,9 @@ impl Runner {
             stop.cancel();
             ended
         };
-        let ((), (), (), ended) = tokio::join!(
+        let ((), (), (), (), ended) = tokio::join!(
             Box::pin(runs),
+            Box::pin(triggers),
             Box::pin(webhooks),
             Box::pin(places),
             Box::pin(sockets)
@@ -146,11 +154,20 @@ impl Runner {
         let dependencies = runs::Dependencies {
             log: self.dependencies.log.clone(),
             clock: Arc::clone(&self.dependencies.clock),
+            roll: self.live.roll(),
             targets: self.targets.clone(),
             readiness: self.dependencies.readiness.clone(),
             settings: self.dependencies.settings.runs.clone(),
         };
         move || Box::pin(runs::run(dependencies.clone(), shutdown.clone()))
+    }
+
+    fn triggers(&self, shutdown: CancellationToken) -> impl Fn() -> Part<triggers::Error> + use<> {
+        let (dependencies, roll) = (self.dependencies.clone(), self.live.roll());
+        move || {
+            let (dependencies, roll) = (dependencies.clone(), roll.clone());
+            Box::pin(set_off(dependencies, roll, shutdown.clone()))
+        }
     }
 
     fn webhooks(&self, shutdown: CancellationToken) -> impl Fn() -> Part<webhooks::Error> + use<> {
@@ -209,6 +226,29 @@ async fn deliver(
         settings: settings.webhooks,
     };
     Box::pin(webhooks::run(dependencies, shutdown)).await
+}
+
+async fn set_off(
+    dependencies: Dependencies,
+    roll: Roll,
+    shutdown: CancellationToken,
+) -> Result<(), triggers::Error> {
+    let Dependencies {
+        log,
+        clock,
+        settings,
+        ..
+    } = dependencies;
+    let ttl = settings.runs.lease;
+    let leases = Leases::start(&log, triggers::LEASES, triggers::PARTITIONS, ttl).await?;
+    let dependencies = triggers::Dependencies {
+        log,
+        roll,
+        leases,
+        clock,
+        settings: settings.runs,
+    };
+    Box::pin(triggers::run(dependencies, shutdown)).await
 }
 
 async fn watch_places(

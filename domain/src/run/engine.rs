@@ -180,7 +180,7 @@ fn work<'g>(
 
 /// When an attempt that only waits is over by itself, and by which way the run then goes on;
 /// `None` for attempts that do something.
-fn end_of_wait(step: &workflow::Step, since: DateTime<Utc>) -> Option<(DateTime<Utc>, Way)> {
+pub fn end_of_wait(step: &workflow::Step, since: DateTime<Utc>) -> Option<(DateTime<Utc>, Way)> {
     match &step.action {
         Action::Delay(delay) => Some((later(since, delay.seconds), Way::Next)),
         Action::WaitForEvent(wait) => {

@@ -23,7 +23,7 @@ mod ways;
 
 pub use again::{NotRetryable, retry};
 pub use cancel::{NotCancellable, cancel};
-pub use engine::{Attempt, End, Next, Waiting, Work, next};
+pub use engine::{Attempt, End, Next, Waiting, Work, end_of_wait, next};
 pub use graph::Graph;
 pub use retry::{delay, retry_at};
 pub use state::{NotARun, Run, State, Step, StepState};

@@ -5,14 +5,18 @@ mod definition;
 mod graph;
 mod http;
 mod notify;
+mod on;
 mod record;
 mod save;
+mod schedule;
 mod step;
 mod templates;
 mod trigger;
+mod wait;
 
 pub use definition::{DEFAULT_TIMEOUT_SECONDS, parse, parse_id};
 pub use save::{Saving, save};
+pub use schedule::Schedule;
 pub use trigger::{NotTriggerable, Summary, TriggeredBy, payload};
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 use std::ops::RangeInclusive;
 
 use schemas::StepId;
-use schemas::workflow::{Action, Delay, Join, Step, Trigger};
+use schemas::workflow::{Action, Delay, Join, Step};
 use serde_json::Value;
 
-use super::{condition, http, notify, record};
+use super::{condition, http, notify, on, record, wait};
 use crate::object::{Errors, Object};
 
 const MAX_ID: usize = 64;
@@ -21,6 +21,7 @@ enum Type {
     Notify,
     Condition,
     Delay,
+    WaitForEvent,
     Record,
 }
 
@@ -30,6 +31,7 @@ const TYPES: &[(&str, Type)] = &[
     ("NOTIFY", Type::Notify),
     ("CONDITION", Type::Condition),
     ("DELAY", Type::Delay),
+    ("WAIT_FOR_EVENT", Type::WaitForEvent),
     ("RECORD", Type::Record),
 ];
 
@@ -47,11 +49,12 @@ pub(super) fn read(place: String, value: Value, errors: &Errors) -> Option<Step>
     };
     let join = object.word("join", JOINS).unwrap_or_default();
     let action = match kind {
-        Type::Trigger => trigger(&mut object),
+        Type::Trigger => on::read(&mut object).map(Action::Trigger),
         Type::Http => http::read(&mut object).map(Action::Http),
         Type::Notify => notify::read(&mut object).map(Action::Notify),
         Type::Condition => condition::read(&mut object).map(Action::Condition),
         Type::Delay => delay(&mut object).map(Action::Delay),
+        Type::WaitForEvent => wait::read(&mut object).map(Action::WaitForEvent),
         Type::Record => record::read(&mut object).map(Action::Record),
     };
     object.finish();
@@ -93,16 +96,4 @@ pub(super) fn steps_of(object: &mut Object<'_>, name: &str) -> Option<Vec<StepId
 fn delay(object: &mut Object<'_>) -> Option<Delay> {
     let seconds = object.required_number("seconds", SECONDS)?;
     Some(Delay { seconds })
-}
-
-fn trigger(object: &mut Object<'_>) -> Option<Action> {
-    if !object.take_absent("on") {
-        object.error(
-            "on",
-            "events and schedules cannot set off a workflow yet; without this field it is set \
-             off by the API and by people",
-        );
-        return None;
-    }
-    Some(Action::Trigger(Trigger::default()))
 }

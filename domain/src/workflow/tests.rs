@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::Invalid;
 
+mod steps;
+
 fn id() -> WorkflowId {
     WorkflowId::from("w1")
 }
@@ -102,7 +104,7 @@ fn every_error_is_told_at_once_with_its_place() {
       "steps[0].retry.maxAttempts: must be a whole number from 1 to 100",
       "steps[0].retry.patience: unknown field",
       "steps[0].acceptStatus[1]: must be a whole number from 100 to 599",
-      "steps[1].type: must be one of TRIGGER, HTTP, NOTIFY, CONDITION, DELAY, RECORD",
+      "steps[1].type: must be one of TRIGGER, HTTP, NOTIFY, CONDITION, DELAY, WAIT_FOR_EVENT, RECORD",
       "steps[2].id: is required",
       "steps[2].next: must be an array, not a string",
       "steps[2].event: must be at most 64 letters, digits, _ or -, in parts with a dot between them",
@@ -212,142 +214,6 @@ fn templates_are_judged_where_they_stand() {
     ] {
         let errors = errors(definition);
         assert!(errors[0].starts_with(place), "{errors:?}");
-    }
-}
-
-/// A definition with a fork, a pause and a record.
-fn branching() -> Value {
-    json!({
-        "name": "N", "status": "ACTIVE",
-        "steps": [
-            {"id": "start", "type": "TRIGGER", "next": ["hot"]},
-            {"id": "hot", "type": "CONDITION", "if": "trigger.score >= 80 and run.id",
-             "then": ["save"], "else": ["later"]},
-            {"id": "later", "type": "DELAY", "seconds": 0.5, "next": ["save"]},
-            {"id": "save", "type": "RECORD", "kind": "orders", "recordId": "{{ trigger.id }}",
-             "data": {"orderNumber": "A", "client": {"name": "{{ trigger.name }}"}}}
-        ]
-    })
-}
-
-#[test]
-fn forks_pauses_and_records_are_read() {
-    let definition = read(branching()).unwrap();
-    let [_, hot, later, save] = definition.steps.as_slice() else {
-        panic!("{definition:?}");
-    };
-    let ways: Vec<_> = hot
-        .ways()
-        .iter()
-        .map(|(way, ids)| (way.name(), ids[0].to_string()))
-        .collect();
-    assert_eq!(
-        ways,
-        [("then", "save".to_owned()), ("else", "later".to_owned())]
-    );
-    let Action::Delay(delay) = &later.action else {
-        panic!("{later:?}");
-    };
-    assert!((delay.seconds - 0.5).abs() < f64::EPSILON);
-    let Action::Record(record) = &save.action else {
-        panic!("{save:?}");
-    };
-    assert_eq!(record.kind, "orders");
-    assert_eq!(record.record_id.as_deref(), Some("{{ trigger.id }}"));
-}
-
-#[test]
-fn forks_pauses_and_records_are_judged_where_they_stand() {
-    for (nth, change, expected) in [
-        (1, json!({"if": "trigger.score >="}), "steps[1].if: "),
-        (
-            1,
-            json!({"if": "{{ trigger.score }}"}),
-            "steps[1].if: an expression stands here without",
-        ),
-        (
-            1,
-            json!({"if": "data.score > 1"}),
-            "steps[1].if: {{ data.score > 1 }}: unknown name data",
-        ),
-        (
-            1,
-            json!({"if": "secrets.KEY"}),
-            "steps[1].if: {{ secrets.KEY }}: a secret can only",
-        ),
-        (1, json!({"if": null}), "steps[1].if: is required"),
-        (
-            1,
-            json!({"if": "steps.later.output"}),
-            "steps[1]: names steps.later, but no step",
-        ),
-        (1, json!({"next": ["save"]}), "steps[1].next: unknown field"),
-        (
-            1,
-            json!({"then": ["gone"]}),
-            "steps[1].then[0]: names no step",
-        ),
-        (
-            1,
-            json!({"else": ["later", "later"]}),
-            "steps[1].else[1]: names the same step twice",
-        ),
-        (
-            1,
-            json!({"else": ["start"]}),
-            "steps[1].else[0]: leads to the TRIGGER step",
-        ),
-        (1, json!({"else": []}), "steps[2]: is never reached"),
-        (
-            2,
-            json!({"next": ["hot"]}),
-            "steps[1].else: goes round in a circle: hot -> later -> hot",
-        ),
-        (2, json!({"seconds": null}), "steps[2].seconds: "),
-        (2, json!({"seconds": -1}), "steps[2].seconds: must be"),
-        (
-            2,
-            json!({"seconds": 31_536_001}),
-            "steps[2].seconds: must be",
-        ),
-        (
-            2,
-            json!({"seconds": "5"}),
-            "steps[2].seconds: must be a number",
-        ),
-        (
-            3,
-            json!({"kind": "people"}),
-            "steps[3].kind: must be one of companies",
-        ),
-        (3, json!({"recordId": ""}), "steps[3].recordId: "),
-        (
-            3,
-            json!({"recordId": "{{ secrets.KEY }}"}),
-            "steps[3].recordId: names secrets.KEY",
-        ),
-        (3, json!({"data": null}), "steps[3].data: "),
-        (
-            3,
-            json!({"data": {"colour": 1}}),
-            "steps[3].data.colour: unknown field",
-        ),
-        (
-            3,
-            json!({"data": {"plan": "{{ oops }}"}}),
-            "steps[3].data.plan: {{ oops }}: unknown name",
-        ),
-        (
-            3,
-            json!({"data": {"plan": "{{ secrets.KEY }}"}}),
-            "steps[3].data.plan: names secrets.KEY",
-        ),
-    ] {
-        let mut definition = branching();
-        let step = definition["steps"][nth].as_object_mut().unwrap();
-        step.extend(change.as_object().unwrap().clone());
-        let errors = errors(definition);
-        assert!(errors[0].starts_with(expected), "{change}: {errors:?}");
     }
 }
 

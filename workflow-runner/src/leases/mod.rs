@@ -106,7 +106,8 @@ impl Leases {
     }
 }
 
-fn partition_of(id: &str, partitions: u16) -> u16 {
+/// As [`Leases::partition_of`], for those who take no part themselves.
+pub(crate) fn partition_of(id: &str, partitions: u16) -> u16 {
     // FNV-1a: plain enough to be the same for ever.
     let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

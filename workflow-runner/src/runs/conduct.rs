@@ -11,13 +11,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use domain::run::{Attempt, End, Next, State, next};
+use domain::run::{Attempt, End, Next, State, Work, next};
 use domain::template::Scrub;
 use event_log::AppendError;
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use schemas::StepId;
+use schemas::run::Way;
+use schemas::workflow::Action;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -82,11 +84,14 @@ impl<'j> Conduct<'j> {
         let program = Arc::clone(&self.program);
         let work = match next(&self.draft.run, &program.graph, self.now()) {
             Next::Ended => return Ok(Some(self.ended())),
-            Next::Work(work) if work.begin.is_empty() && work.over.is_empty() => work,
+            Next::Work(work) if work.begin.is_empty() && delays(&work).next().is_none() => work,
             Next::Work(_) | Next::Start | Next::End(_) => return Ok(None),
         };
         for attempt in &work.open {
             self.call(attempt)?;
+        }
+        for (attempt, _) in &work.over {
+            self.look_back(attempt);
         }
         if !self.draft.is_empty() {
             return Ok(None);
@@ -150,15 +155,16 @@ impl<'j> Conduct<'j> {
                 Next::Ended => return,
                 Next::Start => self.draft.started(now),
                 Next::End(end) => self.draft.ended(end, now),
-                Next::Work(work) if !work.over.is_empty() => {
-                    for (attempt, way) in &work.over {
+                Next::Work(work) if delays(&work).next().is_some() => {
+                    for attempt in delays(&work) {
                         let (id, number) = (&attempt.step.id, attempt.number);
-                        let over = (*way, Value::Null);
+                        let over = (Way::Next, Value::Null);
                         self.draft.step_succeeded(id, number, over, now);
                     }
                 }
                 Next::Work(work) if work.begin.is_empty() => {
-                    let waits = work.open.is_empty() && self.draft.run.state != State::Waiting;
+                    let idle = work.open.is_empty() && work.over.is_empty();
+                    let waits = idle && self.draft.run.state != State::Waiting;
                     if let (Some(waiting), true) = (&work.waiting, waits) {
                         let until = waiting.until.min(work.deadline);
                         self.draft.waits(&waiting.step, until, now);
@@ -185,7 +191,12 @@ impl<'j> Conduct<'j> {
                 self.draft.step_started(id, number, input, now);
                 self.prepared.insert((id.clone(), number), call);
             }
-            Ok(Begun::Waits { input }) => self.draft.step_started(id, number, input, now),
+            Ok(Begun::Waits { input, event }) => {
+                self.draft.step_started(id, number, input, now);
+                if let Some(event) = event {
+                    self.draft.event_awaited(id, number, event, now);
+                }
+            }
             Err(error) => {
                 self.draft.step_started(id, number, Value::Null, now);
                 self.draft.step_failed(id, number, error, None, now);
@@ -259,6 +270,13 @@ impl<'j> Conduct<'j> {
         self.draft = job::draft(&events)?;
         Ok(())
     }
+}
+
+/// The delays whose time has come. A wait for an event is over only when nothing is found that
+/// came in time.
+fn delays<'w>(work: &'w Work<'_>) -> impl Iterator<Item = &'w Attempt<'w>> {
+    let over = work.over.iter().map(|(attempt, _)| attempt);
+    over.filter(|attempt| matches!(attempt.step.action, Action::Delay(_)))
 }
 
 fn shortened(text: &str) -> String {

@@ -1,15 +1,17 @@
 //! A run as it is known to its job, and the events that the job is about to append.
 
 use chrono::{DateTime, Utc};
-use domain::run::{End, NotARun, Run};
+use domain::run::{End, NotARun, Run, Step, StepState, end_of_wait};
 use event_log::{Commit, Expected, Write};
 use schemas::run::{
-    Failed, Started, StepFailed, StepStarted, StepSucceeded, Succeeded, Waiting, Way,
+    EventAwaited, Failed, Started, StepFailed, StepStarted, StepSucceeded, Succeeded, Waiting, Way,
 };
 use schemas::workflow::Triggered;
 use schemas::{Context, Event, EventId, NewEvent, Recorded, StepId, StreamId, Traceparent};
 use serde_json::Value;
 use uuid::Uuid;
+
+use super::program::Program;
 
 /// A run with the events that are decided but not yet appended; its state has them already.
 pub(super) struct Draft {
@@ -66,6 +68,24 @@ impl Draft {
 
     pub(super) fn len(&self) -> usize {
         self.events.len()
+    }
+
+    /// Whether an attempt has begun and its outcome is not recorded.
+    pub(super) fn is_open(&self, step: &StepId, attempt: u32) -> bool {
+        let found = self.run.steps.get(step);
+        let open =
+            |step: &Step| matches!(step.state, StepState::Running(_)) && step.attempt == attempt;
+        !self.run.state.is_end() && found.is_some_and(open)
+    }
+
+    /// When the wait of a step that is under way is over by itself.
+    pub(super) fn end_of_wait(&self, program: &Program, id: &StepId) -> Option<DateTime<Utc>> {
+        let StepState::Running(since) = self.run.steps.get(id)?.state else {
+            return None;
+        };
+        let mut steps = program.graph.definition().steps.iter();
+        let step = steps.find(|step| step.id == *id)?;
+        end_of_wait(step, since).map(|(until, _)| until)
     }
 
     /// The trace that the run belongs to, under a span of its own.
@@ -165,6 +185,24 @@ impl Draft {
             input,
         };
         self.push(Event::RunStepStarted(event), now);
+    }
+
+    pub(super) fn event_awaited(
+        &mut self,
+        step: &StepId,
+        attempt: u32,
+        event: String,
+        now: DateTime<Utc>,
+    ) {
+        let (run_id, workflow_id) = self.ids();
+        let event = EventAwaited {
+            run_id,
+            workflow_id,
+            step_id: step.clone(),
+            attempt,
+            event,
+        };
+        self.push(Event::RunEventAwaited(event), now);
     }
 
     pub(super) fn step_succeeded(

@@ -15,6 +15,7 @@ use super::draft::Draft;
 use super::program::Program;
 use super::programs::{ProgramError, Programs};
 use super::secrets::Secrets;
+use super::triggers::LookBack;
 use crate::leases::{Hold, Leases};
 use crate::targets::Targets;
 
@@ -26,6 +27,7 @@ pub(super) struct Shared {
     pub(super) programs: Programs,
     pub(super) secrets: Secrets,
     pub(super) targets: Targets,
+    pub(super) look_back: LookBack,
     /// No call may begin any more.
     pub(super) stopping: CancellationToken,
 }

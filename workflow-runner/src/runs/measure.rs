@@ -14,6 +14,9 @@ const UNDER_WAY: &str = "waypost_runs_under_way";
 const BACKLOG: &str = "waypost_runs_backlog";
 const DELAY: &str = "waypost_run_delay_seconds";
 const STEP: &str = "waypost_run_step_duration_seconds";
+const TRIGGERED: &str = "waypost_runs_triggered_total";
+const UNJUDGED: &str = "waypost_triggers_failed_total";
+const JUDGING: &str = "waypost_triggers_organizations";
 const FOLLOWED: &str = "waypost_runs_followed_sequence";
 
 pub(super) fn describe() {
@@ -23,6 +26,12 @@ pub(super) fn describe() {
     metrics::describe_gauge!(UNDER_WAY, "Runs being carried out at this moment");
     metrics::describe_gauge!(BACKLOG, "Runs that wait for room to be carried out");
     metrics::describe_gauge!(FOLLOWED, "The last event of the log that was taken in");
+    metrics::describe_counter!(TRIGGERED, "Runs that an event or the clock has begun");
+    metrics::describe_counter!(
+        UNJUDGED,
+        "Events that set nothing off, by reason: an expression failed, or too many hops"
+    );
+    metrics::describe_gauge!(JUDGING, "Organizations with events that are to be judged");
     metrics::describe_histogram!(
         DELAY,
         metrics::Unit::Seconds,
@@ -45,6 +54,22 @@ pub(super) fn appended(commit: &Commit) {
             _ => {}
         }
     }
+}
+
+pub(super) fn triggered() {
+    counter!(TRIGGERED).increment(1);
+}
+
+pub(super) fn unjudged(reason: &'static str) {
+    counter!(UNJUDGED, "reason" => reason).increment(1);
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a gauge is a float; this stays small"
+)]
+pub(super) fn judging(organizations: usize) {
+    gauge!(JUDGING).set(organizations as f64);
 }
 
 pub(super) fn cancelled() {

@@ -21,6 +21,7 @@ mod programs;
 mod secrets;
 mod settings;
 mod steps;
+pub mod triggers;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -31,9 +32,11 @@ use service::health::Readiness;
 use tokio_util::sync::CancellationToken;
 
 use crate::leases::Leases;
+use crate::people::Roll;
 use crate::targets::Targets;
 use dispatcher::Dispatcher;
 use job::Shared;
+use triggers::LookBack;
 
 pub use settings::RunSettings;
 
@@ -47,6 +50,8 @@ pub struct Dependencies {
     pub log: EventLog,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// Whom what persons do may be shown to.
+    pub roll: Roll,
     /// For calls to the outside.
     pub targets: Targets,
     /// Where this part says whether it is ready.
@@ -70,6 +75,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
     let Dependencies {
         log,
         clock,
+        roll,
         targets,
         readiness,
         settings,
@@ -79,7 +85,9 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
     announce(&readiness, &log, &standing);
     let checkpoints = checkpoint::Checkpoints::open(&log).await?;
     let leases = Leases::start(&log, "runs", PARTITIONS, settings.lease).await?;
+    let look_back = LookBack::open(&log, roll, Arc::clone(&clock)).await?;
     let shared = Arc::new(Shared {
+        look_back,
         programs: programs::Programs::new(log.clone()),
         secrets: secrets::Secrets::new(log.clone()),
         log,

@@ -25,6 +25,8 @@ pub(super) enum Templates {
     Notify(Tree),
     Condition(Test),
     Record(RecordTemplates),
+    /// What a `WAIT_FOR_EVENT` step waits for.
+    Wait(Option<Test>),
 }
 
 #[derive(Debug)]
@@ -84,7 +86,12 @@ fn read(action: &Action, secrets: &mut BTreeSet<String>) -> Result<Templates, te
         Ok(tree)
     };
     Ok(match action {
-        Action::Trigger(_) | Action::Delay(_) | Action::WaitForEvent(_) => Templates::None,
+        Action::Trigger(_) | Action::Delay(_) => Templates::None,
+        Action::WaitForEvent(wait) => {
+            let test = wait.matching.as_deref();
+            let test = test.map(|test| Test::parse(test, Within::Both)).transpose();
+            Templates::Wait(test.map_err(|error| error.at("match"))?)
+        }
         Action::Http(Http {
             url, headers, body, ..
         }) => {

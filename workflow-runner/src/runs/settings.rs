@@ -21,8 +21,8 @@ pub struct RunSettings {
     /// `WAYPOST_LEASE_SECONDS`, 3.
     #[arg(id = "lease_seconds", long, env = "WAYPOST_LEASE_SECONDS", default_value = "3", value_parser = seconds)]
     pub lease: Duration,
-    /// How often it is noted which runs are open, so that a restart need not read the whole log:
-    /// `WAYPOST_RUNS_CHECKPOINT_SECONDS`, 3.
+    /// How often it is noted which runs are open and which events have been judged, so that a
+    /// restart need not read the whole log: `WAYPOST_RUNS_CHECKPOINT_SECONDS`, 3.
     #[arg(id = "runs_checkpoint_seconds", long, env = "WAYPOST_RUNS_CHECKPOINT_SECONDS", default_value = "3", value_parser = seconds)]
     pub checkpoint: Duration,
     /// How long steps under way may take to end at shutdown: `WAYPOST_RUNS_SHUTDOWN_SECONDS`, 5.

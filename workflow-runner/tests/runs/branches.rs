@@ -58,7 +58,9 @@ async fn a_condition_goes_one_of_two_ways() {
     world.save("w", workflow(&steps)).await;
     let _runner = world.runner().await;
     for (score, told) in [(80, "custom.call"), (79, "custom.mail")] {
-        let run = world.trigger("w", json!({ "lead": { "score": score } })).await;
+        let run = world
+            .trigger("w", json!({ "lead": { "score": score } }))
+            .await;
         let end = world.ended(&run).await;
         assert!(matches!(end, Event::RunSucceeded(_)), "{end:?}");
         let names = world.names(&run).await;

@@ -8,11 +8,13 @@
 mod again;
 mod branches;
 mod ending;
+mod events;
 mod faults;
 mod load;
 mod ownership;
 mod receiver;
 mod secrets;
 mod steps;
+mod triggers;
 mod waiting;
 mod world;

@@ -4,6 +4,7 @@ use std::env;
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::record;
 use event_log::{Commit, EventLog, Expected, Keyring, LogSettings, Owner, Write};
 use schemas::workflow::{Saved, Triggered};
 use schemas::{
@@ -16,7 +17,9 @@ use service::health::Readiness;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use workflow_runner::runs::{self, Dependencies, RunSettings};
+use workflow_runner::leases::Leases;
+use workflow_runner::people::Roll;
+use workflow_runner::runs::{self, Dependencies, RunSettings, triggers};
 use workflow_runner::targets::{TargetSettings, Targets};
 
 /// Far longer than anything takes; only a failing test waits for it.
@@ -99,6 +102,18 @@ impl World {
         self.log.commit(commit).await.unwrap().sequence()
     }
 
+    /// Appends the first event of an aggregate as if that had happened then.
+    pub(crate) async fn append_at(
+        &self,
+        stream: &StreamId,
+        event: Event,
+        at: chrono::DateTime<chrono::Utc>,
+    ) {
+        let mut commit = commit(stream, None, event);
+        commit.writes[0].events[0].time = at;
+        self.log.commit(commit).await.unwrap();
+    }
+
     pub(crate) async fn trigger(&self, workflow: &str, payload: Value) -> RunId {
         self.trigger_version(workflow, 1, payload).await
     }
@@ -163,6 +178,73 @@ impl World {
         let events = self.events(run).await;
         let name = |recorded: &Recorded| recorded.event.name().replace("run.", "");
         events.iter().map(name).collect()
+    }
+
+    /// Writes a lead as the API does; gives back where it stands.
+    pub(crate) async fn lead(&self, id: &str, score: i64) -> u64 {
+        self.lead_after_hops(id, score, 0).await
+    }
+
+    /// The same as if so many runs that events set off had led to it.
+    pub(crate) async fn lead_after_hops(&self, id: &str, score: i64, hops: u8) -> u64 {
+        let fields = serde_json::json!({ "name": "Ada", "score": score });
+        let Value::Object(fields) = fields else {
+            panic!("fields are an object");
+        };
+        let draft = record::parse_object(record::Kind::Leads, fields).unwrap();
+        let stream = StreamId::new(&self.org, AggregateType::Lead, id);
+        let last = self.log.last(&stream).await.unwrap();
+        let standing = last.as_ref().map(|last| &last.event);
+        let (_, event) = record::put(id.into(), draft, standing, chrono::Utc::now());
+        let seen = last.as_ref().map(|last| last.sequence);
+        let mut commit = commit(&stream, seen, event.unwrap());
+        commit.writes[0].events[0].context.hops = hops;
+        self.log.commit(commit).await.unwrap().sequence()
+    }
+
+    /// Every run of a workflow, in the order in which they were triggered.
+    pub(crate) async fn runs_of(&self, workflow: &str) -> Vec<Recorded> {
+        let mut triggered = Vec::new();
+        let mut after = 0;
+        loop {
+            let kind = Some(AggregateType::Run);
+            let page = self
+                .log
+                .page(schemas::Log::Events, &self.org, kind, after, 1_000);
+            let page = page.await.unwrap();
+            for item in page.items {
+                match item {
+                    event_log::Item::Event(recorded) => match &recorded.event {
+                        Event::WorkflowTriggered(of) if of.workflow_id.as_str() == workflow => {
+                            triggered.push(recorded);
+                        }
+                        _ => {}
+                    },
+                    other @ event_log::Item::Undecodable { .. } => panic!("{other:?}"),
+                }
+            }
+            if page.complete {
+                return triggered;
+            }
+            after = page.through;
+        }
+    }
+
+    /// Waits until a workflow has so many runs.
+    pub(crate) async fn until_runs(&self, workflow: &str, count: usize) -> Vec<Recorded> {
+        let end = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let runs = self.runs_of(workflow).await;
+            if runs.len() >= count {
+                return runs;
+            }
+            assert!(
+                tokio::time::Instant::now() < end,
+                "{} of {count} runs",
+                runs.len()
+            );
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 
     /// Calls a run off as the API does.
@@ -252,14 +334,39 @@ impl Runner {
     pub(crate) fn start(log: EventLog, settings: RunSettings, allow_private: bool) -> Self {
         let shutdown = CancellationToken::new();
         let readiness = Readiness::default();
-        let dependencies = Dependencies {
-            log,
-            clock: Arc::new(SystemClock),
-            targets: Targets::new(TargetSettings { allow_private }).unwrap(),
-            readiness: readiness.clone(),
-            settings,
-        };
-        let task = tokio::spawn(runs::run(dependencies, shutdown.clone()));
+        let (stop, ready) = (shutdown.clone(), readiness.clone());
+        let task = tokio::spawn(async move {
+            let (roll, tail) = Roll::start(&log).await.unwrap();
+            let clock = Arc::new(SystemClock);
+            let leases = triggers::LEASES;
+            let leases = Leases::start(&log, leases, triggers::PARTITIONS, settings.lease).await?;
+            let setting_off = triggers::Dependencies {
+                log: log.clone(),
+                roll: roll.clone(),
+                leases,
+                clock: clock.clone(),
+                settings: settings.clone(),
+            };
+            let carrying_out = Dependencies {
+                log,
+                clock,
+                roll: roll.clone(),
+                targets: Targets::new(TargetSettings { allow_private }).unwrap(),
+                readiness: ready,
+                settings,
+            };
+            let work = async {
+                let triggers = triggers::run(setting_off, stop.clone());
+                let (ran, set_off) =
+                    tokio::join!(Box::pin(runs::run(carrying_out, stop.clone())), triggers);
+                set_off.unwrap();
+                ran
+            };
+            tokio::select! {
+                ended = work => ended,
+                error = roll.follow(tail) => panic!("{error}"),
+            }
+        });
         Self {
             task,
             shutdown,

@@ -126,6 +126,56 @@ fn delay() -> Value {
     step("DELAY", [("seconds", seconds)], &["seconds"])
 }
 
+fn event_type() -> Value {
+    let event = json!({"type": "string", "minLength": 1, "maxLength": 128});
+    like(event, "lead.created")
+}
+
+/// What sets a workflow off beside the API and people.
+fn trigger() -> Value {
+    let event = request(
+        vec![
+            ("event", event_type()),
+            ("filter", like(nullable(expression()), "data.score >= 50")),
+        ],
+        &["event"],
+    );
+    let schedule = json!({
+        "type": "string", "maxLength": 200,
+        "description": "Minute, hour, day of month, month, day of week, as cron reads them.",
+    });
+    let schedule = request(
+        vec![
+            ("schedule", like(schedule, "0 9 * * 1-5")),
+            (
+                "timezone",
+                meaning(
+                    json!({"type": ["string", "null"]}),
+                    "The name of a time zone, such as `Europe/Berlin`; `UTC` unless said.",
+                ),
+            ),
+        ],
+        &["schedule"],
+    );
+    let on = json!({"anyOf": [event, schedule, {"type": "null"}]});
+    step("TRIGGER", [("on", on)], &[])
+}
+
+fn wait() -> Value {
+    let matching = like(nullable(expression()), "data.email == trigger.email");
+    let timeout = meaning(
+        nullable(number(0.0, 31_536_000.0)),
+        "How long it waits; as long as the run may take unless said.",
+    );
+    let fields = [
+        ("event", event_type()),
+        ("match", matching),
+        ("timeoutSeconds", timeout),
+        ("onTimeout", ways()),
+    ];
+    step("WAIT_FOR_EVENT", fields, &["event"])
+}
+
 fn record() -> Value {
     let kinds = [
         "companies",
@@ -182,11 +232,12 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     }]);
     vec![
         ("WorkflowDefinition", definition),
-        ("TriggerStep", step("TRIGGER", [], &[])),
+        ("TriggerStep", trigger()),
         ("HttpStep", http()),
         ("NotifyStep", notify()),
         ("ConditionStep", condition()),
         ("DelayStep", delay()),
+        ("WaitForEventStep", wait()),
         ("RecordStep", record()),
     ]
 }

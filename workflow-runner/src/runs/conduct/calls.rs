@@ -4,18 +4,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use domain::run::{Attempt, Run, StepState, retry_at};
+use domain::run::{Attempt, retry_at};
+use event_log::ReadError;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 use schemas::StepId;
 use schemas::run::Way;
-use schemas::workflow::Retry;
+use schemas::workflow::{Action, Retry};
+use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::super::job::{Outcome, Stop};
 use super::super::measure;
-use super::super::steps::{Begun, Call, http, record};
+use super::super::program::Templates;
+use super::super::steps::{self, Begun, Call, http, record};
+use super::super::triggers::Late;
 use super::{AGAIN, CallKey, Conduct, shortened};
 
 /// A call's end.
@@ -31,12 +35,17 @@ pub(super) enum Called {
         key: CallKey,
         written: Option<Box<record::Written>>,
     },
+    /// The time of a wait for an event is over; with what came in time.
+    Waited {
+        key: CallKey,
+        came: Result<Option<Value>, ReadError>,
+    },
 }
 
 impl Called {
     fn key(&self) -> &CallKey {
         match self {
-            Self::Http { key, .. } | Self::Record { key, .. } => key,
+            Self::Http { key, .. } | Self::Record { key, .. } | Self::Waited { key, .. } => key,
         }
     }
 }
@@ -106,6 +115,40 @@ impl<'j> Conduct<'j> {
         })
     }
 
+    /// Makes sure that what came in time is looked for before a wait ends by its timeout.
+    pub(super) fn look_back(&mut self, attempt: &Attempt<'_>) {
+        let (id, number) = (&attempt.step.id, attempt.number);
+        let key = (id.clone(), number);
+        let until = self.draft.end_of_wait(&self.program, id);
+        let (Action::WaitForEvent(wait), Some(until), false) =
+            (&attempt.step.action, until, self.calling.contains(&key))
+        else {
+            return;
+        };
+        self.calling.push(key.clone());
+        let late = Late {
+            run: self.draft.stream.clone(),
+            step: id.clone(),
+            attempt: number,
+            event: wait.event.clone(),
+            until,
+            scope: steps::scope_of(&self.draft.run),
+        };
+        let (shared, program) = (&self.job.shared, Arc::clone(&self.program));
+        self.calls.push(Box::pin(async move {
+            let test = match program.templates(&late.step) {
+                Ok(Templates::Wait(test)) => test.as_ref(),
+                _ => None,
+            };
+            let came = shared.look_back.find(&late, test).await;
+            if let Err(error) = &came {
+                tracing::debug!(%error, "A wait's end waits for the log");
+                sleep(AGAIN).await;
+            }
+            Called::Waited { key, came }
+        }));
+    }
+
     /// A call may only begin while the run is surely ours.
     fn may_call(&self) -> bool {
         let shared = &self.job.shared;
@@ -126,7 +169,7 @@ impl<'j> Conduct<'j> {
         let key = called.key().clone();
         self.calling.retain(|calling| *calling != key);
         let (id, number) = key;
-        let open = is_open(&self.draft.run, &id, number);
+        let open = self.draft.is_open(&id, number);
         let now = self.now();
         match called {
             Called::Http {
@@ -152,7 +195,14 @@ impl<'j> Conduct<'j> {
                 let outcome = (Way::Next, written.output);
                 self.draft.step_succeeded(&id, number, outcome, now);
             }
-            Called::Record { .. } => {}
+            Called::Waited { came: Ok(came), .. } if open => {
+                let outcome = match came {
+                    Some(came) => (Way::Next, came),
+                    None => (Way::OnTimeout, Value::Null),
+                };
+                self.draft.step_succeeded(&id, number, outcome, now);
+            }
+            Called::Record { .. } | Called::Waited { .. } => {}
         }
     }
 
@@ -184,14 +234,6 @@ impl<'j> Conduct<'j> {
             }
         }
     }
-}
-
-fn is_open(run: &Run, step: &StepId, number: u32) -> bool {
-    let found = run.steps.get(step);
-    let open = |step: &domain::run::Step| {
-        matches!(step.state, StepState::Running(_)) && step.attempt == number
-    };
-    !run.state.is_end() && found.is_some_and(open)
 }
 
 /// A number from 0 to 1.

@@ -34,6 +34,8 @@ pub(super) enum Begun {
     Waits {
         /// What is recorded as its input.
         input: Value,
+        /// The type of the event that it waits for as well.
+        event: Option<String>,
     },
 }
 
@@ -62,13 +64,17 @@ pub(super) struct Surroundings<'a> {
 }
 
 impl Surroundings<'_> {
-    /// The names that templates see, with the outputs of the steps that have succeeded.
     fn scope(&self) -> Scope {
-        let steps = self.run.steps.iter();
-        let ended = steps.filter(|(_, step)| matches!(step.state, StepState::Succeeded(_)));
-        let outputs = ended.map(|(id, step)| (id, &step.output));
-        Scope::new(&self.run.id, &self.run.trigger_payload, outputs)
+        scope_of(self.run)
     }
+}
+
+/// The names that templates see of a run, with the outputs of the steps that have succeeded.
+pub(super) fn scope_of(run: &Run) -> Scope {
+    let steps = run.steps.iter();
+    let ended = steps.filter(|(_, step)| matches!(step.state, StepState::Succeeded(_)));
+    let outputs = ended.map(|(id, step)| (id, &step.output));
+    Scope::new(&run.id, &run.trigger_payload, outputs)
 }
 
 /// Begins an attempt; an error is for good, for the same input would lead to it again.
@@ -95,9 +101,11 @@ pub(super) fn begin(
         }
         (Action::Delay(delay), _) => Ok(Begun::Waits {
             input: json!({ "seconds": delay.seconds }),
+            event: None,
         }),
         (Action::WaitForEvent(wait), _) => Ok(Begun::Waits {
             input: json!({ "event": wait.event }),
+            event: Some(wait.event.clone()),
         }),
         (Action::Notify(notify), Templates::Notify(data)) => {
             let done = notify::begin(notify, data, with)?;

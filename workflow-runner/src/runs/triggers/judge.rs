@@ -1,0 +1,235 @@
+//! Judges events: whether they set workflows off, and whether somebody waited for them.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use domain::template::Scope;
+use event_log::{AppendError, Commit, EventLog, Item, Page, ReadError};
+use futures::{StreamExt as _, stream};
+use schemas::{Event, Log, OrgId, Recorded, StreamId, Visibility, WorkflowId};
+use service::Clock;
+use tokio::time::sleep;
+
+use super::super::measure;
+use super::super::programs::Programs;
+use super::lanes::Task;
+use super::shown::shown;
+use super::waits::{Wait, Waits};
+use super::workflows::{Listener, Workflows};
+use crate::people::Roll;
+
+/// Past so many runs that events set off one after the other, nothing more is set off.
+const MAX_HOPS: u8 = 8;
+const EVENTS_AT_ONCE: usize = 256;
+/// Waits that are asked at the same time whether an event is theirs.
+const WAITS_AT_ONCE: usize = 16;
+pub(super) const AGAIN: Duration = Duration::from_millis(100);
+
+/// What is known of workflows and waits.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    pub(super) workflows: Workflows,
+    pub(super) waits: Waits,
+}
+
+/// Judges events of any organization.
+pub(super) struct Judge {
+    pub(super) log: EventLog,
+    pub(super) roll: Roll,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) programs: Programs,
+    pub(super) index: RwLock<Index>,
+}
+
+/// Whom an event concerns.
+struct Concerned {
+    listeners: Vec<Arc<Listener>>,
+    waits: Vec<Arc<Wait>>,
+}
+
+impl Judge {
+    pub(super) fn read<T>(&self, read: impl FnOnce(&Index) -> T) -> T {
+        read(&self.index.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether anybody listens to an event or waits for it.
+    pub(super) fn concerns_anybody(&self, recorded: &Recorded) -> bool {
+        let concerned = self.concerned(recorded);
+        !concerned.listeners.is_empty() || !concerned.waits.is_empty()
+    }
+
+    fn concerned(&self, recorded: &Recorded) -> Concerned {
+        let (org, sequence) = (&recorded.stream.org, recorded.sequence);
+        if recorded.event.visibility() != Visibility::Public {
+            return Concerned {
+                listeners: Vec::new(),
+                waits: Vec::new(),
+            };
+        }
+        let name = recorded.event.name();
+        let mut found = self.read(|index| Concerned {
+            listeners: index.workflows.listeners(org, &name, sequence),
+            waits: index.waits.waiting(org, &name, sequence),
+        });
+        found
+            .listeners
+            .retain(|listener| !is_own_life(recorded, &listener.workflow));
+        found
+    }
+
+    /// Judges an organization's events in their order; says up to where.
+    pub(super) async fn judge(&self, org: &OrgId, task: Task) -> u64 {
+        let (events, through) = match task {
+            Task::Events(events) => {
+                let last = events.last().map_or(0, |last| last.sequence);
+                (events, last)
+            }
+            Task::Behind { after, until } => self.read_behind(org, after, until).await,
+        };
+        let mut triggers = Vec::new();
+        for recorded in &events {
+            self.consider(recorded, &mut triggers).await;
+        }
+        self.append(triggers).await;
+        through
+    }
+
+    /// Reads an organization's events behind `after`, at most up to `until`.
+    async fn read_behind(&self, org: &OrgId, after: u64, until: u64) -> (Vec<Recorded>, u64) {
+        let page: Page = loop {
+            let page = self.log.page(Log::Events, org, None, after, EVENTS_AT_ONCE);
+            match page.await {
+                Ok(page) => break page,
+                Err(error) => {
+                    tracing::debug!(%error, "Events wait for the log to be judged");
+                    sleep(AGAIN).await;
+                }
+            }
+        };
+        let through = if page.complete || page.items.is_empty() {
+            until
+        } else {
+            page.through.min(until)
+        };
+        let events = page.items.into_iter().filter_map(|item| match item {
+            Item::Event(recorded) if recorded.sequence <= until => Some(recorded),
+            // What cannot be read sets nothing off; the tail has said so.
+            _ => None,
+        });
+        (events.collect(), through)
+    }
+
+    async fn consider(&self, recorded: &Recorded, triggers: &mut Vec<Commit>) {
+        let concerned = self.concerned(recorded);
+        if concerned.listeners.is_empty() && concerned.waits.is_empty() {
+            return;
+        }
+        let org = &recorded.stream.org;
+        let now = self.clock.now();
+        let Some(data) = shown(&self.roll, recorded, org, now).await else {
+            return;
+        };
+        let scope = Scope::of_event(&data);
+        for listener in concerned.listeners {
+            if sets_off(recorded, &listener, &scope) {
+                triggers.push(self.triggered_by_event(recorded, &listener, &data));
+            }
+        }
+        let mut settled = Vec::with_capacity(concerned.waits.len());
+        for wait in &concerned.waits {
+            settled.push(self.settle(org, wait, recorded, &data));
+        }
+        stream::iter(settled)
+            .buffer_unordered(WAITS_AT_ONCE)
+            .collect::<()>()
+            .await;
+    }
+
+    /// Appends triggers, each by itself. One that is in the log already was appended before, by
+    /// whomever: its run has the same id.
+    pub(super) async fn append(&self, mut triggers: Vec<Commit>) {
+        while !triggers.is_empty() {
+            let outcomes = self.log.commit_each(triggers.clone()).await;
+            let mut left = Vec::new();
+            for (commit, outcome) in triggers.into_iter().zip(outcomes) {
+                match outcome {
+                    Ok(_) => measure::triggered(),
+                    Err(AppendError::Conflict) => {}
+                    Err(AppendError::Unavailable(reason)) => {
+                        tracing::debug!(reason, "A trigger waits for the log");
+                        left.push(commit);
+                    }
+                    Err(error) => {
+                        measure::unjudged("trigger");
+                        tracing::error!(%error, "A workflow could not be set off");
+                    }
+                }
+            }
+            triggers = left;
+            if !triggers.is_empty() {
+                sleep(AGAIN).await;
+            }
+        }
+    }
+
+    /// A run's events; `None` where they cannot be read.
+    pub(super) async fn run(&self, stream: &StreamId) -> Option<Vec<Recorded>> {
+        loop {
+            match self.log.load(stream).await {
+                Ok(events) => return Some(events),
+                Err(ReadError::Unavailable(_)) => sleep(AGAIN).await,
+                // The run's own job ends it.
+                Err(ReadError::Undecodable { .. }) => return None,
+            }
+        }
+    }
+}
+
+/// The life of a workflow's own runs does not set it off: that would never end but by the bound of
+/// hops, with many runs for each. What its runs notify or record may.
+fn is_own_life(recorded: &Recorded, workflow: &WorkflowId) -> bool {
+    let of = match &recorded.event {
+        Event::WorkflowTriggered(event) => &event.workflow_id,
+        Event::RunStarted(event) => &event.workflow_id,
+        Event::RunStepStarted(event) => &event.workflow_id,
+        Event::RunStepSucceeded(event) => &event.workflow_id,
+        Event::RunStepFailed(event) => &event.workflow_id,
+        Event::RunWaiting(event) => &event.workflow_id,
+        Event::RunSucceeded(event) => &event.workflow_id,
+        Event::RunFailed(event) => &event.workflow_id,
+        Event::RunRetried(event) => &event.workflow_id,
+        Event::RunCancelled(event) => &event.workflow_id,
+        _ => return false,
+    };
+    of == workflow
+}
+
+fn sets_off(recorded: &Recorded, listener: &Listener, scope: &Scope) -> bool {
+    let Some(filter) = &listener.filter else {
+        return within_hops(recorded, listener);
+    };
+    match filter.holds(scope) {
+        Ok(holds) => holds && within_hops(recorded, listener),
+        Err(error) => {
+            measure::unjudged("filter");
+            let (workflow, version) = (listener.workflow.as_str(), listener.version);
+            let sequence = recorded.sequence;
+            tracing::warn!(workflow, version, sequence, %error, "A filter failed on an event");
+            false
+        }
+    }
+}
+
+fn within_hops(recorded: &Recorded, listener: &Listener) -> bool {
+    if recorded.context.hops < MAX_HOPS {
+        return true;
+    }
+    measure::unjudged("hops");
+    let (workflow, sequence) = (listener.workflow.as_str(), recorded.sequence);
+    tracing::warn!(
+        workflow,
+        sequence,
+        "Workflows that set each other off end here"
+    );
+    false
+}

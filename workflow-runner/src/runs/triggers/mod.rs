@@ -1,0 +1,128 @@
+//! What sets runs off beside the API and people, and the events that steps wait for.
+//!
+//! A [`watcher`] follows the log. Organizations are shared out to partitions, and a partition is
+//! judged by one process at a time: [`judge`] decides which workflows an event sets off, and
+//! [`settle`] ends the waits that it was for. A run that an event or a time sets off derives its id
+//! from the workflow and that event or time, so that it begins once, however often and by however
+//! many the event is judged.
+//!
+//! **Nothing is missed.** A [`checkpoint`] says up to where all events of a partition have been
+//! judged, and which waits were open; it never passes an event that has not been. A wait begins
+//! with an event of its own in the log, so the order of the log says which events came behind it.
+//!
+//! **Nobody waits for others.** Each organization has a lane ([`lanes`]); lanes take turns.
+
+mod checkpoint;
+mod judge;
+mod lanes;
+mod late;
+mod runs;
+mod settle;
+mod shown;
+mod timers;
+mod waits;
+mod watcher;
+mod workflows;
+
+use std::sync::{Arc, RwLock};
+
+use event_log::{EventLog, Item, ReadError, TailError};
+use schemas::{AggregateType, Log};
+use service::Clock;
+use tokio_util::sync::CancellationToken;
+
+use super::RunSettings;
+use super::programs::Programs;
+use crate::leases::Leases;
+use crate::people::Roll;
+use checkpoint::Checkpoints;
+use judge::{Index, Judge};
+pub(super) use late::{Late, LookBack};
+use watcher::Watcher;
+
+/// The name under which processes share organizations, for [`Leases::start`].
+pub const LEASES: &str = "triggers";
+/// Into how many parts organizations are cut; the same in every process, for ever.
+pub const PARTITIONS: u16 = 32;
+
+const BATCH: usize = 1_000;
+
+/// What setting runs off needs.
+#[derive(Clone)]
+pub struct Dependencies {
+    /// The log.
+    pub log: EventLog,
+    /// Whom what persons do may be shown to.
+    pub roll: Roll,
+    /// Which partitions of organizations are ours.
+    pub leases: Leases,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// How runs are carried out.
+    pub settings: RunSettings,
+}
+
+/// Why nothing is set off any more.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The checkpoints' bucket could not be made.
+    #[error(transparent)]
+    Log(#[from] event_log::Error),
+    /// The log does not answer.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The log cannot be followed.
+    #[error(transparent)]
+    Tail(#[from] TailError),
+    /// A fault of the program's own.
+    #[error("broke down: {0}")]
+    Broken(#[from] tokio::task::JoinError),
+}
+
+/// Sets runs off and ends waits until `shutdown`, together with every other process that does.
+/// Gives the leases up at the end.
+pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Result<(), Error> {
+    let leases = dependencies.leases.clone();
+    let ended = Box::pin(watch(dependencies, shutdown)).await;
+    leases.stop().await;
+    ended
+}
+
+async fn watch(dependencies: Dependencies, shutdown: CancellationToken) -> Result<(), Error> {
+    let Dependencies {
+        log,
+        roll,
+        leases,
+        clock,
+        settings,
+    } = dependencies;
+    let checkpoints = Checkpoints::open(&log).await?;
+    let index = read_workflows(&log).await?;
+    let judge = Judge {
+        programs: Programs::new(log.clone()),
+        index: RwLock::new(index),
+        log,
+        roll,
+        clock,
+    };
+    let watcher = Watcher::new(Arc::new(judge), leases, checkpoints, settings);
+    Box::pin(watcher.run(shutdown)).await
+}
+
+/// Every workflow as it stands.
+async fn read_workflows(log: &EventLog) -> Result<Index, Error> {
+    let mut index = Index::default();
+    let kinds = [AggregateType::Workflow];
+    let mut tail = log.tail(Log::Events, 0, &kinds).await?;
+    while !tail.caught_up() {
+        for item in tail.next(BATCH).await?.items {
+            match item {
+                Item::Event(recorded) => _ = index.workflows.apply(&recorded),
+                Item::Undecodable {
+                    sequence, reason, ..
+                } => tracing::error!(sequence, reason, "An event of a workflow cannot be read"),
+            }
+        }
+    }
+    Ok(index)
+}

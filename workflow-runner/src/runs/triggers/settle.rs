@@ -1,0 +1,108 @@
+//! Ends a wait with the event that it was for.
+//!
+//! The success is appended behind what is known of the run, so that of an event, another event and
+//! the timeout only one ends the wait, whoever is quicker.
+
+use domain::template::Test;
+use event_log::AppendError;
+use schemas::run::Way;
+use schemas::{AggregateType, OrgId, Recorded, StreamId};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::super::draft::Draft;
+use super::super::measure;
+use super::super::program::Templates;
+use super::super::programs::ProgramError;
+use super::super::steps::{MAX_RECORDED, encoded_len, scope_of};
+use super::judge::{AGAIN, Judge};
+use super::waits::Wait;
+
+impl Judge {
+    /// Ends a wait if the event is the one it is for.
+    pub(super) async fn settle(&self, org: &OrgId, wait: &Wait, recorded: &Recorded, data: &Value) {
+        let stream = StreamId::new(org, AggregateType::Run, wait.run.as_str());
+        loop {
+            let Some(events) = self.run(&stream).await else {
+                return;
+            };
+            let Ok(mut draft) = Draft::from_events(&events) else {
+                return;
+            };
+            if !draft.is_open(&wait.step, wait.attempt) {
+                return;
+            }
+            if !self.is_for(&draft, wait, recorded, data).await {
+                return;
+            }
+            let outcome = (Way::Next, came(recorded, data));
+            let now = self.clock.now();
+            draft.step_succeeded(&wait.step, wait.attempt, outcome, now);
+            match self.log.commit(draft.commit()).await {
+                Ok(_) => return,
+                Err(AppendError::Conflict) => {}
+                Err(AppendError::Unavailable(reason)) => {
+                    tracing::debug!(reason, "A wait waits for the log");
+                    sleep(AGAIN).await;
+                }
+                Err(error) => {
+                    measure::unjudged("wait");
+                    tracing::error!(%error, "A wait could not be ended");
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn is_for(&self, draft: &Draft, wait: &Wait, recorded: &Recorded, data: &Value) -> bool {
+        let (run, org) = (&draft.run, &draft.stream.org);
+        let program = loop {
+            let program = self
+                .programs
+                .get(org, &run.workflow_id, run.workflow_version);
+            match program.await {
+                Ok(program) => break program,
+                Err(ProgramError::Unavailable(_)) => sleep(AGAIN).await,
+                // The run's own job ends it.
+                Err(_) => return false,
+            }
+        };
+        let until = draft.end_of_wait(&program, &wait.step);
+        if until.is_none_or(|until| until < recorded.time) {
+            return false;
+        }
+        match program.templates(&wait.step) {
+            Ok(Templates::Wait(None)) => true,
+            Ok(Templates::Wait(Some(test))) => holds(test, draft, wait, data),
+            _ => false,
+        }
+    }
+}
+
+/// Whether an event is the one that a step waits for.
+fn holds(test: &Test, draft: &Draft, wait: &Wait, data: &Value) -> bool {
+    match test.holds(&scope_of(&draft.run).with_event(data)) {
+        Ok(holds) => holds,
+        Err(error) => {
+            measure::unjudged("match");
+            let (run, step) = (draft.run.id.as_str(), wait.step.as_str());
+            tracing::warn!(run, step, %error, "A match failed on an event");
+            false
+        }
+    }
+}
+
+/// What later steps see of an event; data beyond what is recorded is left out.
+pub(super) fn came(recorded: &Recorded, data: &Value) -> Value {
+    let mut event = json!({
+        "id": recorded.id.to_string(),
+        "type": recorded.event.name(),
+        "time": recorded.time,
+        "data": data,
+    });
+    if encoded_len(data) > MAX_RECORDED {
+        event["data"] = Value::Null;
+        event["truncated"] = Value::Bool(true);
+    }
+    json!({ "event": event })
+}

@@ -1,0 +1,122 @@
+//! When the clock sets which workflow off next.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use schemas::{OrgId, WorkflowId};
+
+use super::workflows::Scheduled;
+
+/// The machine's clock may be set: a timer further away than this is looked at again then.
+const LONGEST_SLEEP: Duration = Duration::from_secs(30);
+
+/// A time of a workflow's schedule.
+pub(super) type Due = (DateTime<Utc>, OrgId, WorkflowId);
+
+/// The next time of every schedule.
+#[derive(Debug, Default)]
+pub(super) struct Timers(BTreeSet<Due>);
+
+impl Timers {
+    /// Begins with a schedule, or with its owner's tenure: the last time that has come since the
+    /// version was saved is made up for if nobody has seen it; earlier ones are not. Whether
+    /// somebody has is for the log, where the run of a time has one id.
+    pub(super) fn arm(&mut self, org: &OrgId, scheduled: &Scheduled, now: DateTime<Utc>) {
+        let last = scheduled.schedule.last_at(now);
+        let missed = last.filter(|last| *last > scheduled.saved_at);
+        let due = missed.or_else(|| scheduled.schedule.next_after(now.max(scheduled.saved_at)));
+        self.add(org, scheduled, due);
+    }
+
+    /// Goes on behind a time that was seen to.
+    pub(super) fn go_on(&mut self, org: &OrgId, scheduled: &Scheduled, now: DateTime<Utc>) {
+        self.add(org, scheduled, scheduled.schedule.next_after(now));
+    }
+
+    fn add(&mut self, org: &OrgId, scheduled: &Scheduled, due: Option<DateTime<Utc>>) {
+        if let Some(due) = due {
+            self.0
+                .insert((due, org.clone(), scheduled.workflow.clone()));
+        }
+    }
+
+    /// How long nothing is due.
+    pub(super) fn until_next(&self, now: DateTime<Utc>) -> Duration {
+        let next = self.0.first().map(|(due, ..)| *due - now);
+        let next = next.map(|next| next.to_std().unwrap_or_default());
+        next.map_or(LONGEST_SLEEP, |next| next.min(LONGEST_SLEEP))
+    }
+
+    /// Takes what is due.
+    pub(super) fn pop_due(&mut self, now: DateTime<Utc>) -> Option<Due> {
+        let (due, ..) = self.0.first()?;
+        if *due <= now {
+            self.0.pop_first()
+        } else {
+            None
+        }
+    }
+
+    /// Lets go of organizations that are others' now.
+    pub(super) fn retain(&mut self, is_ours: impl Fn(&OrgId) -> bool) {
+        self.0.retain(|(_, org, _)| is_ours(org));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::workflow::Schedule;
+
+    use super::*;
+
+    fn utc(text: &str) -> DateTime<Utc> {
+        DateTime::parse_from_rfc3339(text).unwrap().to_utc()
+    }
+
+    fn scheduled(saved_at: &str) -> Scheduled {
+        Scheduled {
+            workflow: "w".into(),
+            version: 1,
+            schedule: Schedule::parse("0 * * * *", "UTC").unwrap(),
+            saved_at: utc(saved_at),
+        }
+    }
+
+    fn first(saved_at: &str, now: &str) -> DateTime<Utc> {
+        let mut timers = Timers::default();
+        timers.arm(&"o".into(), &scheduled(saved_at), utc(now));
+        timers.0.first().unwrap().0
+    }
+
+    #[test]
+    fn only_the_last_time_since_the_version_is_made_up_for() {
+        let now = "2026-11-20T08:30:00Z";
+        assert_eq!(
+            first("2026-11-20T05:30:00Z", now),
+            utc("2026-11-20T08:00:00Z")
+        );
+        assert_eq!(
+            first("2026-11-20T08:00:00Z", now),
+            utc("2026-11-20T09:00:00Z")
+        );
+        assert_eq!(
+            first("2026-11-20T08:10:00Z", now),
+            utc("2026-11-20T09:00:00Z")
+        );
+    }
+
+    #[test]
+    fn a_time_is_due_once() {
+        let (mut timers, scheduled) = (Timers::default(), scheduled("2026-11-20T05:30:00Z"));
+        let now = utc("2026-11-20T08:00:00Z");
+        timers.arm(&"o".into(), &scheduled, now);
+        assert!(timers.pop_due(now).is_some());
+        timers.go_on(&"o".into(), &scheduled, now);
+        assert!(timers.pop_due(now).is_none());
+        assert_eq!(
+            timers.until_next(utc("2026-11-20T08:59:50Z")),
+            Duration::from_secs(10)
+        );
+    }
+}

@@ -1,0 +1,319 @@
+//! Follows the log, and has what concerns anybody judged.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, PoisonError};
+
+use event_log::{Batch, Item, Tail};
+use indexmap::IndexMap;
+use schemas::{Log, OrgId, Recorded};
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::Error;
+use super::checkpoint::{Checkpoints, Note};
+use super::judge::Judge;
+use super::lanes::Lanes;
+use super::timers::Timers;
+use crate::leases::{Leases, Owned};
+use crate::runs::RunSettings;
+
+const EVENTS_AT_ONCE: usize = 512;
+/// Organizations whose events are judged at the same time.
+const LANES_AT_ONCE: usize = 32;
+
+/// A partition on its way here: its note, and the waits that were open.
+type Taken = (u16, Note, Vec<Recorded>);
+
+pub(super) struct Watcher {
+    judge: Arc<Judge>,
+    leases: Leases,
+    owned: watch::Receiver<Owned>,
+    checkpoints: Checkpoints,
+    settings: RunSettings,
+    /// The partitions that are owned, and up to where events have been given to lanes.
+    partitions: BTreeMap<u16, u64>,
+    /// Partitions on their way to `partitions`.
+    coming: BTreeSet<u16>,
+    taking_over: JoinSet<Vec<Taken>>,
+    tail: Option<Tail>,
+    lanes: Lanes,
+    judging: JoinSet<(OrgId, u64)>,
+    timers: Timers,
+    firing: JoinSet<()>,
+    saving: JoinSet<()>,
+    saved: HashMap<u16, Note>,
+}
+
+impl Watcher {
+    pub(super) fn new(
+        judge: Arc<Judge>,
+        leases: Leases,
+        checkpoints: Checkpoints,
+        settings: RunSettings,
+    ) -> Self {
+        Self {
+            owned: leases.owned(),
+            judge,
+            leases,
+            checkpoints,
+            settings,
+            partitions: BTreeMap::new(),
+            coming: BTreeSet::new(),
+            taking_over: JoinSet::new(),
+            tail: None,
+            lanes: Lanes::default(),
+            judging: JoinSet::new(),
+            timers: Timers::default(),
+            firing: JoinSet::new(),
+            saving: JoinSet::new(),
+            saved: HashMap::new(),
+        }
+    }
+
+    pub(super) async fn run(mut self, shutdown: CancellationToken) -> Result<(), Error> {
+        let mut checkpoint = interval(self.settings.checkpoint);
+        checkpoint.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        self.reassign();
+        loop {
+            self.start_what_fits();
+            let timer = self.timers.until_next(self.judge.clock.now());
+            tokio::select! {
+                () = shutdown.cancelled() => break,
+                changed = self.owned.changed() => match changed {
+                    Ok(()) => self.reassign(),
+                    Err(_) => break,
+                },
+                Some(taken) = self.taking_over.join_next() => self.take_over(taken).await?,
+                Some(judged) = self.judging.join_next() => self.judged(judged)?,
+                batch = next_batch(&mut self.tail) => self.take_in(batch?),
+                () = sleep(timer) => self.fire(),
+                _ = checkpoint.tick() => self.save(),
+                Some(_) = self.firing.join_next() => {}
+                Some(_) = self.saving.join_next() => {}
+            }
+        }
+        self.saving.shutdown().await;
+        let notes = self.notes();
+        self.checkpoints.save(notes).await;
+        Ok(())
+    }
+
+    fn is_ours(&self, org: &OrgId) -> bool {
+        let partition = self.leases.partition_of(org.as_str());
+        self.partitions.contains_key(&partition)
+    }
+
+    /// Lets go of partitions that are ours no more and begins to take over new ones.
+    fn reassign(&mut self) {
+        let owned = Arc::clone(&self.owned.borrow_and_update());
+        self.partitions
+            .retain(|partition, _| owned.contains(partition));
+        self.saved.retain(|partition, _| owned.contains(partition));
+        self.coming.retain(|partition| owned.contains(partition));
+        self.lanes.retain(|partition| owned.contains(&partition));
+        let leases = &self.leases;
+        let is_ours = |org: &OrgId| owned.contains(&leases.partition_of(org.as_str()));
+        self.timers.retain(is_ours);
+        self.write(|index| index.waits.retain(is_ours));
+        let wanted: Vec<u16> = owned
+            .iter()
+            .copied()
+            .filter(|partition| !self.partitions.contains_key(partition))
+            .filter(|partition| self.coming.insert(*partition))
+            .collect();
+        if !wanted.is_empty() {
+            let checkpoints = self.checkpoints.clone();
+            self.taking_over.spawn(async move {
+                let mut taken = Vec::with_capacity(wanted.len());
+                for partition in wanted {
+                    let (note, waits) = checkpoints.load(partition).await;
+                    taken.push((partition, note, waits));
+                }
+                taken
+            });
+        }
+    }
+
+    /// The tail goes back to where the earliest of the new partitions was noted; what the others
+    /// know already is passed over.
+    async fn take_over(&mut self, taken: Result<Vec<Taken>, JoinError>) -> Result<(), Error> {
+        let mut after = self.tail.as_ref().map(Tail::last_sequence);
+        for (partition, note, waits) in taken? {
+            // It may have been lost again meanwhile.
+            if !self.coming.remove(&partition) {
+                continue;
+            }
+            let through = note.through;
+            after = Some(after.map_or(through, |after| after.min(through)));
+            self.partitions.insert(partition, through);
+            self.write(|index| waits.iter().for_each(|wait| index.waits.apply(wait)));
+            self.arm(partition);
+        }
+        let after = after.unwrap_or_default();
+        if self
+            .tail
+            .as_ref()
+            .is_none_or(|tail| tail.last_sequence() > after)
+        {
+            self.tail = Some(self.judge.log.tail(Log::Events, after, &[]).await?);
+        }
+        Ok(())
+    }
+
+    fn arm(&mut self, partition: u16) {
+        let now = self.judge.clock.now();
+        let all = self.judge.read(|index| {
+            let all = index.workflows.all_scheduled();
+            let ours = all.filter(|(org, _)| self.leases.partition_of(org.as_str()) == partition);
+            ours.map(|(org, scheduled)| (org.clone(), Arc::clone(scheduled)))
+                .collect::<Vec<_>>()
+        });
+        for (org, scheduled) in all {
+            self.timers.arm(&org, &scheduled, now);
+        }
+    }
+
+    fn write<T>(&self, write: impl FnOnce(&mut super::judge::Index) -> T) -> T {
+        let index = &self.judge.index;
+        write(&mut index.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn take_in(&mut self, batch: Batch) {
+        let mut events = Vec::with_capacity(batch.items.len());
+        for item in batch.items {
+            match item {
+                Item::Event(recorded) => events.push(recorded),
+                Item::Undecodable {
+                    sequence, reason, ..
+                } => tracing::error!(sequence, reason, "An unreadable event sets nothing off"),
+            }
+        }
+        self.learn(&events);
+        let mut offered: IndexMap<OrgId, (u16, Vec<Recorded>)> = IndexMap::new();
+        for recorded in events {
+            let partition = self.leases.partition_of(recorded.stream.org.as_str());
+            let folded_to = self.partitions.get(&partition);
+            let is_new = folded_to.is_some_and(|folded_to| *folded_to < recorded.sequence);
+            if is_new && self.judge.concerns_anybody(&recorded) {
+                let org = recorded.stream.org.clone();
+                let (_, events) = offered.entry(org).or_insert((partition, Vec::new()));
+                events.push(recorded);
+            }
+        }
+        for (org, (partition, events)) in offered {
+            self.lanes.offer(&org, partition, events);
+        }
+        for folded_to in self.partitions.values_mut() {
+            *folded_to = batch.last_sequence.max(*folded_to);
+        }
+    }
+
+    /// Takes in what the events say of workflows and waits.
+    fn learn(&mut self, events: &[Recorded]) {
+        let mut saved = Vec::new();
+        self.write(|index| {
+            for recorded in events {
+                if let Some(scheduled) = index.workflows.apply(recorded) {
+                    saved.push((recorded.stream.org.clone(), scheduled));
+                }
+                if self.is_ours(&recorded.stream.org) {
+                    index.waits.apply(recorded);
+                }
+            }
+        });
+        let now = self.judge.clock.now();
+        for (org, scheduled) in saved {
+            if self.is_ours(&org) {
+                self.timers.arm(&org, &scheduled, now);
+            }
+        }
+    }
+
+    fn start_what_fits(&mut self) {
+        while self.judging.len() < LANES_AT_ONCE {
+            let Some((org, task)) = self.lanes.next() else {
+                return;
+            };
+            let judge = Arc::clone(&self.judge);
+            self.judging.spawn(async move {
+                let through = judge.judge(&org, task).await;
+                (org, through)
+            });
+        }
+    }
+
+    fn judged(&mut self, judged: Result<(OrgId, u64), JoinError>) -> Result<(), Error> {
+        // A judge that broke down is begun again with the whole part, from the checkpoint.
+        let (org, through) = judged?;
+        self.lanes.judged(&org, through);
+        Ok(())
+    }
+
+    /// Sets off what the clock does now.
+    fn fire(&mut self) {
+        let now = self.judge.clock.now();
+        let mut triggers = Vec::new();
+        while let Some((due, org, workflow)) = self.timers.pop_due(now) {
+            let scheduled = self
+                .judge
+                .read(|index| index.workflows.scheduled(&org, &workflow));
+            let ours = self.leases.holds(self.leases.partition_of(org.as_str()));
+            let Some(scheduled) = scheduled.filter(|_| ours) else {
+                continue;
+            };
+            // Another version may have another schedule.
+            let stands = scheduled.schedule.last_at(due) == Some(due);
+            if stands && due > scheduled.saved_at {
+                triggers.push(self.judge.triggered_by_clock(&org, &scheduled, due));
+            }
+            self.timers.go_on(&org, &scheduled, now);
+        }
+        if !triggers.is_empty() {
+            let judge = Arc::clone(&self.judge);
+            self.firing
+                .spawn(async move { judge.append(triggers).await });
+        }
+    }
+
+    /// Notes what has moved since the last time, unless that is still being written.
+    fn save(&mut self) {
+        super::super::measure::judging(self.lanes.len());
+        if !self.saving.is_empty() {
+            return;
+        }
+        let notes = self.notes();
+        if !notes.is_empty() {
+            let checkpoints = self.checkpoints.clone();
+            self.saving
+                .spawn(async move { checkpoints.save(notes).await });
+        }
+    }
+
+    fn notes(&mut self) -> Vec<(u16, Note)> {
+        let mut notes = Vec::new();
+        let partition_of = |org: &OrgId| self.leases.partition_of(org.as_str());
+        let mut waits = self.judge.read(|index| index.waits.sequences(partition_of));
+        for (partition, folded_to) in &self.partitions {
+            if !self.leases.holds(*partition) {
+                continue;
+            }
+            let through = self.lanes.through(*partition).unwrap_or(*folded_to);
+            let waits = waits.remove(partition).unwrap_or_default();
+            let note = self.checkpoints.note(through, &waits);
+            if self.saved.get(partition) != Some(&note) {
+                self.saved.insert(*partition, note.clone());
+                notes.push((*partition, note));
+            }
+        }
+        notes
+    }
+}
+
+async fn next_batch(tail: &mut Option<Tail>) -> Result<Batch, event_log::TailError> {
+    match tail {
+        Some(tail) => tail.next(EVENTS_AT_ONCE).await,
+        None => std::future::pending().await,
+    }
+}
