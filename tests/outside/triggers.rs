@@ -1,0 +1,158 @@
+//! Workflows that events and the clock set off.
+
+use std::time::Duration;
+
+use harness::{Organization, System, eventually_within};
+use serde_json::{Value, json};
+
+use super::active;
+use crate::{SHAPE, system};
+
+async fn runs(org: &Organization<'_>, workflow: &str, count: i64) -> Vec<Value> {
+    let path = format!("/api/v1/workflows/{workflow}/runs");
+    let list = org
+        .until(&path, |list| list["total"].as_i64() >= Some(count))
+        .await;
+    list["data"].as_array().expect("runs").clone()
+}
+
+fn listening(on: &Value) -> Value {
+    active(&json!([
+        {"id": "start", "type": "TRIGGER", "on": on, "next": ["tell"]},
+        {"id": "tell", "type": "NOTIFY", "event": "heard", "data": {"id": "{{ trigger.id }}"}},
+    ]))
+}
+
+#[tokio::test]
+async fn an_event_sets_a_workflow_off_once() {
+    let org = system().await.organization().await;
+    let on = json!({"event": "lead.*", "filter": "data.score >= 50"});
+    let workflow = org.workflow(&listening(&on)).await;
+    let mut paused = listening(&on);
+    paused["status"] = json!("PAUSED");
+    let silent = org.workflow(&paused).await;
+    for (id, score) in [("cold", 49), ("hot", 50)] {
+        let lead = json!({"id": id, "name": "Ada", "score": score});
+        org.admin.post("/api/v1/records/leads", &lead).await.ok(201);
+    }
+    let found = runs(&org, &workflow, 1).await;
+    let payload = &found[0]["triggerPayload"];
+    assert_eq!(
+        (&payload["id"], &payload["score"]),
+        (&json!("hot"), &json!(50))
+    );
+    assert_eq!(payload["triggeredBy"], "event");
+    assert!(payload["triggeredAt"].is_string());
+    let run_id = found[0]["runId"].as_str().expect("runId");
+    assert_eq!(org.ended(run_id).await["state"], "SUCCEEDED");
+    let change = json!({"name": "Ada", "score": 70});
+    let changed = org.admin.put("/api/v1/records/leads/cold", &change).await;
+    changed.ok(200);
+    let found = runs(&org, &workflow, 2).await;
+    assert_eq!(found.len(), 2);
+    assert_eq!(found[0]["triggerPayload"]["id"], "cold");
+    let path = format!("/api/v1/workflows/{silent}/runs");
+    assert_eq!(org.admin.get(&path).await.ok(200)["total"], 0);
+}
+
+#[tokio::test]
+async fn no_organization_hears_of_anothers_events() {
+    let system = system().await;
+    let (one, other) = (system.organization().await, system.organization().await);
+    let on = json!({"event": "lead.created"});
+    let mine = one.workflow(&listening(&on)).await;
+    let theirs = other.workflow(&listening(&on)).await;
+    let lead = json!({"id": "l-1", "name": "Ada"});
+    one.admin.post("/api/v1/records/leads", &lead).await.ok(201);
+    runs(&one, &mine, 1).await;
+    let path = format!("/api/v1/workflows/{theirs}/runs");
+    assert_eq!(other.admin.get(&path).await.ok(200)["total"], 0);
+}
+
+#[tokio::test]
+async fn workflows_that_feed_each_other_end() {
+    let org = system().await.organization().await;
+    let workflow = org
+        .workflow(&active(&json!([
+            {"id": "start", "type": "TRIGGER", "on": {"event": "custom.again"}, "next": ["tell"]},
+            {"id": "tell", "type": "NOTIFY", "event": "again",
+             "data": {"n": "{{ trigger.n + 1 }}"}},
+        ])))
+        .await;
+    let first = org.trigger(&workflow, &json!({"n": 0})).await;
+    org.ended(&first).await;
+    let found = runs(&org, &workflow, 9).await;
+    let mut counted: Vec<i64> = found
+        .iter()
+        .map(|run| run["triggerPayload"]["n"].as_i64().expect("n"))
+        .collect();
+    counted.sort_unstable();
+    assert_eq!(counted, (0..=8).collect::<Vec<_>>());
+    for run in &found {
+        let run_id = run["runId"].as_str().expect("runId");
+        assert_eq!(org.ended(run_id).await["state"], "SUCCEEDED");
+    }
+    assert_eq!(runs(&org, &workflow, 9).await.len(), 9);
+}
+
+/// The only test here that has to wait for the clock: a minute has to begin.
+#[tokio::test]
+async fn a_schedule_sets_a_workflow_off_every_minute() {
+    let org = system().await.organization().await;
+    let on = json!({"schedule": "* * * * *", "timezone": "Asia/Kolkata"});
+    let workflow = org
+        .workflow(&active(
+            &json!([{"id": "start", "type": "TRIGGER", "on": on}]),
+        ))
+        .await;
+    let path = format!("/api/v1/workflows/{workflow}/runs");
+    let limit = Duration::from_secs(90);
+    let found = eventually_within(limit, "a minute to begin", async || {
+        let list = org.admin.get(&path).await.ok(200);
+        (list["total"] != 0).then_some(list)
+    });
+    let payload = &found.await["data"][0]["triggerPayload"];
+    assert_eq!(payload["triggeredBy"], "schedule");
+    let due = payload["scheduledFor"].as_str().expect("a time");
+    assert!(due.ends_with(":00+00:00") || due.ends_with(":00Z"), "{due}");
+}
+
+#[tokio::test]
+async fn no_event_is_missed_over_a_kill() {
+    let mut system = System::start_alone(SHAPE, &[]).await;
+    let (id, admin, key, workflow) = {
+        let org = system.organization().await;
+        let definition = listening(&json!({"event": "lead.created"}));
+        let workflow = org.workflow(&definition).await;
+        (org.id.clone(), org.admin.clone(), org.key.clone(), workflow)
+    };
+    for round in 0..3 {
+        for nth in 0..10 {
+            let lead = json!({"id": format!("l-{round}-{nth}"), "name": "Ada"});
+            admin.post("/api/v1/records/leads", &lead).await.ok(201);
+        }
+        system.crash();
+        system.revive().await;
+    }
+    let org = Organization {
+        system: &system,
+        id,
+        admin,
+        key,
+    };
+    let path = format!("/api/v1/workflows/{workflow}/runs?limit=100");
+    let list = org.until(&path, |list| list["total"] == 30).await;
+    let mut ids: Vec<String> = list["data"]
+        .as_array()
+        .expect("runs")
+        .iter()
+        .map(|run| run["triggerPayload"]["id"].to_string())
+        .collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 30);
+    for run in list["data"].as_array().expect("runs") {
+        let run_id = run["runId"].as_str().expect("runId");
+        assert_eq!(org.ended(run_id).await["state"], "SUCCEEDED");
+    }
+}
