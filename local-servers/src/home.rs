@@ -131,6 +131,12 @@ pub(crate) fn secret(home: &Path, name: &str) -> Result<Secret, Error> {
     Ok(Secret { value, fresh: true })
 }
 
+/// Keeps another home's password here too.
+pub(crate) fn share_secret(home: &Path, name: &str, value: &str) -> Result<(), Error> {
+    let path = secret_path(home, name);
+    write_secret(&path, value).map_err(Error::file("write", &path))
+}
+
 /// The password kept under this name, if one is.
 pub(crate) fn known_secret(home: &Path, name: &str) -> Result<Option<String>, Error> {
     let path = secret_path(home, name);

@@ -171,3 +171,41 @@ async fn get(address: &str, path: &str) -> String {
     stream.read_to_string(&mut answer).await.unwrap();
     answer
 }
+
+#[tokio::test]
+async fn three_servers_keep_a_stream_together_while_one_is_away() {
+    let home = TemporaryHome::new().unwrap();
+    let mut servers = LocalNats::start_cluster(home.path(), 3).await.unwrap();
+    let config = stream::Config {
+        name: "KEPT".to_owned(),
+        subjects: vec!["kept".to_owned()],
+        num_replicas: 3,
+        ..Default::default()
+    };
+    let first = jetstream(&servers[0]).await;
+    // They choose a leader first.
+    while first.get_or_create_stream(config.clone()).await.is_err() {
+        tokio::task::yield_now().await;
+    }
+    first
+        .publish("kept", "one".into())
+        .await
+        .unwrap()
+        .await
+        .unwrap();
+    servers[2].kill();
+    let second = jetstream(&servers[1]).await;
+    let published = async || second.publish("kept", "two".into()).await.ok()?.await.ok();
+    while published().await.is_none() {
+        tokio::task::yield_now().await;
+    }
+    servers[2].restart().await.unwrap();
+    let third = jetstream(&servers[2]).await;
+    let known = async || {
+        let mut stream = third.get_stream("KEPT").await.ok()?;
+        Some(stream.info().await.ok()?.state.messages)
+    };
+    while known().await.is_none_or(|messages| messages < 2) {
+        tokio::task::yield_now().await;
+    }
+}

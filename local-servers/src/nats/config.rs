@@ -4,6 +4,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::cluster::Member;
 use crate::Error;
 
 pub(super) const FILE: &str = "nats.conf";
@@ -39,6 +40,7 @@ impl SyncInterval {
 pub(super) fn write(
     folder: &Path,
     options: &NatsOptions,
+    member: Option<&Member>,
     port: u16,
     monitor_port: Option<u16>,
     password: &str,
@@ -47,7 +49,12 @@ pub(super) fn write(
     let data = folder.join("data");
     fs::create_dir_all(&data).map_err(Error::file("create", &data))?;
     let capacity = capacity(&data)?;
-    let text = render(options, &data, capacity, port, monitor_port, password);
+    let mut text = render(options, &data, capacity, port, monitor_port, password);
+    text.push_str(
+        &member.map_or("server_name: waypost-local\n".to_owned(), |member| {
+            member.setting(password)
+        }),
+    );
     // It holds the password. Left from an earlier start it keeps its mode.
     OpenOptions::new()
         .write(true)
@@ -76,7 +83,6 @@ fn render(
     let (user, system) = (super::USER, super::SYSTEM_USER);
     format!(
         "# Written anew at every start.\n\
-         server_name: waypost-local\n\
          listen: \"127.0.0.1:{port}\"\n\
          {monitor}\
          accounts {{\n  \

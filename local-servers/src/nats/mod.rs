@@ -1,3 +1,4 @@
+mod cluster;
 mod config;
 mod probe;
 mod program;
@@ -10,6 +11,7 @@ use rustix::process::Signal;
 
 pub use config::{NatsOptions, SyncInterval};
 
+use self::cluster::Member;
 use crate::home::{self, Lock};
 use crate::server::Server;
 use crate::{Error, ports, processes};
@@ -33,6 +35,7 @@ pub struct LocalNats {
     home: PathBuf,
     folder: PathBuf,
     options: NatsOptions,
+    member: Option<Member>,
     password: String,
     port: u16,
     monitor_port: Option<u16>,
@@ -42,6 +45,14 @@ pub struct LocalNats {
 impl LocalNats {
     /// Starts the home's NATS server and waits until it answers.
     pub async fn start(home: &Path, options: NatsOptions) -> Result<Self, Error> {
+        Self::start_as(home, options, None).await
+    }
+
+    async fn start_as(
+        home: &Path,
+        options: NatsOptions,
+        member: Option<Member>,
+    ) -> Result<Self, Error> {
         let home = home::open(home)?;
         let folder = home.join("nats");
         std::fs::create_dir_all(&folder).map_err(Error::file("create", &folder))?;
@@ -58,6 +69,7 @@ impl LocalNats {
             home,
             folder,
             options,
+            member,
             port: 0,
             monitor_port: None,
             _lock: lock,
@@ -147,6 +159,7 @@ impl LocalNats {
         let path = config::write(
             &self.folder,
             &self.options,
+            self.member.as_ref(),
             self.port,
             self.monitor_port,
             &self.password,
