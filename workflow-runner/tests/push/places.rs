@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use chrono::{TimeDelta, Utc};
-use schemas::Event;
+use futures::TryStreamExt as _;
+use schemas::{Event, Log};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use workflow_runner::leases::Leases;
@@ -169,5 +170,31 @@ async fn whoever_hides_or_left_crosses_nothing() {
     world.fix(&anna, 11.0, "elsewhere").await;
     world.fix(&anna, 10.0, "shown").await;
     world.told(&place, &anna, &["entered"]).await;
+    process.stop().await;
+}
+
+#[tokio::test]
+async fn what_was_told_before_somebody_left_and_came_back_is_not_told_again() {
+    let world = World::new().await;
+    let access = world.access().await;
+    let ben = world.person(&access, "Ben").await;
+    let circle = world.circle(&[&ben]).await;
+    let place = world.place(&circle, &ben, 10.0).await;
+    let process = Process::start(&world).await;
+    world.fix(&ben, 10.0, "in").await;
+    world.told(&place, &ben, &["entered"]).await;
+    process.stop().await;
+    world.leave(&circle, &ben).await;
+    world.join(&circle, &ben).await;
+    // Whoever takes over may begin at an older place.
+    let noted = world.log.bucket("PLACE_CHECKPOINTS", None).await.unwrap();
+    let keys: Vec<String> = noted.keys().await.unwrap().try_collect().await.unwrap();
+    for key in keys {
+        let first = world.log.position(Log::Locations, 0).to_string();
+        noted.put(key, first.into()).await.unwrap();
+    }
+    let process = Process::start(&world).await;
+    world.fix(&ben, 10.0, "in, and back").await;
+    world.told(&place, &ben, &["entered", "entered"]).await;
     process.stop().await;
 }
