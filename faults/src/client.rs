@@ -8,12 +8,16 @@ use reqwest::Method;
 use serde_json::Value;
 
 use crate::dice::Dice;
-use crate::notes::{Asked, Note, Notes, Outcome};
+use crate::notes::{Asked, Complaint, Note, Notes, Outcome};
 
 /// How long one attempt may take.
-const PATIENCE: Duration = Duration::from_secs(4);
+const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a command is tried again under its `Idempotency-Key`.
 const INSISTS: Duration = Duration::from_secs(20);
+
+/// In so many of a hundred cases a command is sent once more though it was answered.
+const IMPATIENT: usize = 15;
+const SAME: &str = "repeats that were answered as the first was";
 
 /// A command to be sent.
 #[derive(Clone, Debug)]
@@ -129,6 +133,10 @@ impl Client {
             }
             tokio::time::sleep(dice.millis(20..200)).await;
         };
+        if command.keyed && dice.chance(IMPATIENT) {
+            attempts += 1;
+            self.again(dice, &command, (number, trace), &outcome).await;
+        }
         let request = format!("{} {}", command.method, command.path);
         self.notes.command(Note {
             trace,
@@ -140,6 +148,34 @@ impl Client {
             outcome: outcome.clone(),
         });
         outcome
+    }
+
+    /// Sends a command once more whose answer is there: it has to be the same again.
+    async fn again(
+        &self,
+        dice: &mut Dice,
+        command: &Command,
+        (number, trace): (u64, u128),
+        first: &Outcome,
+    ) {
+        let answer = self.attempt(dice, command, number, trace).await;
+        let Outcome::Acknowledged { body, .. } = first else {
+            return;
+        };
+        let same = matches!(command.name, "trigger" | "post record");
+        match outcome(command, answer) {
+            // A limit may well be reached by now, and a token ended.
+            Outcome::Unknown | Outcome::Refused { status: 429 | 401 } => {}
+            Outcome::Acknowledged { body: second, .. } if !same || second == *body => {
+                self.notes.right(SAME);
+            }
+            other => self.notes.complain(Complaint {
+                check: SAME,
+                what: format!("{} {}", command.method, command.path),
+                expected: body.to_string(),
+                found: format!("{other:?}"),
+            }),
+        }
     }
 
     async fn attempt(

@@ -41,6 +41,9 @@ use readers::{Heard, Receiver, listen};
 use servers::Servers;
 use world::World;
 
+/// How long a new cluster may take to choose a leader.
+const LEADERLESS: Duration = Duration::from_mins(1);
+
 /// How a run goes.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -63,6 +66,9 @@ pub async fn run(options: &Options) -> Report {
     let settings = settings::of(options.nats);
     let database = servers.urls().database.expect("a database");
     let log = settings::log(&servers, options.nats);
+    if options.nats > 1 {
+        until_it_has_a_leader(&home, &log).await;
+    }
     let system = System::start_on(Shape::Four, home, &servers.urls(), &settings).await;
     let log = open_log(&system, &log).await;
     let receiver = Receiver::start(dice.of("receiver")).await;
@@ -88,7 +94,7 @@ pub async fn run(options: &Options) -> Report {
     let raged = begun.elapsed();
 
     load.client.end();
-    nemesis.heal().await;
+    let healed = nemesis.heal().await;
     for worker in workers {
         worker.await.expect("a worker that ends by itself");
     }
@@ -106,6 +112,8 @@ pub async fn run(options: &Options) -> Report {
         receiver: receiver.base(),
     };
     let mut findings = check::all(&evidence).await;
+    let ready = "everything was ready again";
+    findings.judge(ready, healed, "the services", "ready", "not ready in time");
     for what in open {
         findings.judge(
             "all got quiet at the end",
@@ -122,6 +130,15 @@ pub async fn run(options: &Options) -> Report {
 async fn open_log(system: &System, settings: &LogSettings) -> EventLog {
     let keyring = Keyring::load(system.home()).expect("the run's keys");
     EventLog::connect(settings, keyring).await.expect("the log")
+}
+
+/// Services end where they cannot make their streams, and a cluster begins with choosing a leader.
+async fn until_it_has_a_leader(home: &TemporaryHome, settings: &LogSettings) {
+    let keyring = Keyring::load(home.path()).expect("the run's keys");
+    let made = harness::eventually_within(LEADERLESS, "the cluster's leader", async || {
+        EventLog::connect(settings, keyring.clone()).await.ok()
+    });
+    drop(made.await);
 }
 
 type Subscription = (Arc<std::sync::Mutex<Heard>>, tokio::task::JoinHandle<()>);

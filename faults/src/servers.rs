@@ -11,13 +11,13 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    pub(crate) async fn start(home: &TemporaryHome, _nats: usize) -> Result<Self, Error> {
-        let nats = LocalNats::start(home.path(), NatsOptions::default()).await?;
+    pub(crate) async fn start(home: &TemporaryHome, nats: usize) -> Result<Self, Error> {
+        let nats = match nats {
+            1 => vec![LocalNats::start(home.path(), NatsOptions::default()).await?],
+            several => LocalNats::start_cluster(home.path(), several).await?,
+        };
         let postgres = LocalPostgres::start(home.path(), PostgresOptions::default()).await?;
-        Ok(Self {
-            nats: vec![nats],
-            postgres,
-        })
+        Ok(Self { nats, postgres })
     }
 
     /// Where they are, for the services.

@@ -5,15 +5,12 @@ use event_log::LogSettings;
 use crate::servers::Servers;
 
 const SETTINGS: &[(&str, &str)] = &[
-    ("WAYPOST_LOG_TIMEOUT_MS", "1500"),
+    ("WAYPOST_LOG_TIMEOUT_MS", "2500"),
     ("WAYPOST_LIMIT_PATIENCE_SECONDS", "1.5"),
     ("WAYPOST_DATABASE_ACQUIRE_SECONDS", "2"),
     // What was counted is looked for after Postgres was killed.
     ("WAYPOST_LIMIT_FLUSH", "true"),
     ("WAYPOST_LIMIT_WINDOW_SECONDS", "10"),
-    ("WAYPOST_LEASE_SECONDS", "2"),
-    ("WAYPOST_PROJECTOR_TAKEOVER_SECONDS", "2"),
-    ("WAYPOST_RUNS_CHECKPOINT_SECONDS", "1"),
     ("WAYPOST_RUNS_SHUTDOWN_SECONDS", "1"),
     ("WAYPOST_SHUTDOWN_SECONDS", "2"),
     ("WAYPOST_WS_PING_SECONDS", "2"),

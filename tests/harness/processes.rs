@@ -65,6 +65,11 @@ impl Program {
         self.child.wait().expect("an exit status")
     }
 
+    /// Asks it to end (SIGTERM) and does not wait.
+    pub fn ask_to_end(&self) {
+        self.signal(Signal::TERM);
+    }
+
     /// Starts it again as it was started first.
     pub fn restart(&mut self) {
         self.kill();
@@ -75,6 +80,11 @@ impl Program {
             &self.log,
             self.group,
         );
+    }
+
+    /// Whether it has ended, by itself or not.
+    pub fn has_ended(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(Some(_)))
     }
 
     /// Holds it still (SIGSTOP).

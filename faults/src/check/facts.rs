@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
-use event_log::{EventLog, Item, Owner, Tail};
+use event_log::{EventLog, Item, Owner, Tail, VaultError};
 use schemas::circle::CircleOwner;
 use schemas::{AggregateType, Event, Log, Recorded, Sealed};
 use serde_json::{Value, json};
@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 const LOGS: [Log; 3] = [Log::Events, Log::Locations, Log::Deliveries];
 /// Events taken at a time.
 const AT_ONCE: usize = 1_000;
+/// Tries to open what is sealed, on a machine that is busy.
+const UNSEALING: u32 = 20;
 
 /// An event as the checker knows it: its data as JSON, with what is sealed in it opened.
 #[derive(Clone, Debug)]
@@ -169,7 +171,13 @@ impl Facts {
     }
 
     async fn open_one(&self, owner: &Owner, sealed: &Sealed) -> Option<String> {
-        self.log.vault().unseal(owner, sealed).await.ok()
+        for _ in 0..UNSEALING {
+            match self.log.vault().unseal(owner, sealed).await {
+                Err(VaultError::Unavailable(_)) => {}
+                unsealed => return unsealed.ok(),
+            }
+        }
+        None
     }
 
     async fn open_object(&self, owner: &Owner, sealed: &Sealed) -> Value {

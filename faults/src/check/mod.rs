@@ -7,6 +7,7 @@ mod exports;
 mod facts;
 mod findings;
 mod fold;
+mod histories;
 mod limits;
 mod models;
 mod persons;
@@ -49,6 +50,7 @@ pub(crate) async fn all(evidence: &Evidence<'_>) -> Findings {
     findings.readers(&evidence.client.notes);
     commands::check(evidence, &mut findings);
     claims::check(evidence.facts, &mut findings);
+    histories::check(evidence.facts, &mut findings);
     runs::check(evidence, &mut findings);
     persons::check(evidence, &mut findings);
     limits::check(evidence, &mut findings);

@@ -1,9 +1,16 @@
 //! What the nemesis does.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{Deed, Nemesis, RUNNER, SERVICES, Target};
 use crate::client::Duty;
+use crate::notes::Complaint;
+
+/// How long a service may take to end that is asked to.
+const ENDING: Duration = Duration::from_secs(20);
+const ENDS: &str = "services that ended when asked to";
+/// How long a second instance may take to be ready.
+const STARTING: Duration = Duration::from_secs(20);
 
 impl Nemesis {
     /// Kills as a crash would, and brings back after a moment or two.
@@ -23,6 +30,14 @@ impl Nemesis {
         }
         if targets.contains(&Target::Postgres) {
             self.counted_alone(since);
+        }
+    }
+
+    /// Kills each time that it has just begun to catch up.
+    pub(super) async fn kill_again_and_again(&mut self, target: Target) {
+        for _ in 0..3 + self.dice.below(3) {
+            self.kill(&[target]).await;
+            tokio::time::sleep(self.dice.millis(200..1_500)).await;
         }
     }
 
@@ -78,9 +93,8 @@ impl Nemesis {
         self.count("restart", target);
         match target {
             Target::Service(nth) => {
-                let program = &mut self.system.programs()[nth];
-                tokio::task::block_in_place(|| program.stop());
-                program.restart();
+                self.end_in_order(nth).await;
+                self.system.programs()[nth].restart();
             }
             Target::Nats => {
                 let again = self.one_of_nats().restart().await;
@@ -94,6 +108,25 @@ impl Nemesis {
         }
     }
 
+    /// Asks a service to end, which it has to do soon whatever is going on.
+    async fn end_in_order(&mut self, nth: usize) {
+        self.system.programs()[nth].ask_to_end();
+        let begun = Instant::now();
+        while begun.elapsed() < ENDING {
+            if self.system.programs()[nth].has_ended() {
+                return self.load.client.notes.right(ENDS);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let what = self.system.programs()[nth].name().to_owned();
+        self.load.client.notes.complain(Complaint {
+            check: ENDS,
+            what,
+            expected: "an end within seconds".to_owned(),
+            found: format!("none within {ENDING:?}"),
+        });
+    }
+
     fn one_of_nats(&mut self) -> &mut local_servers::LocalNats {
         let nth = self.dice.below(self.servers.nats.len());
         &mut self.servers.nats[nth]
@@ -103,12 +136,15 @@ impl Nemesis {
     /// the next time, when it is killed.
     pub(super) async fn second(&mut self) {
         self.end_second();
-        self.until_ready(Instant::now() + std::time::Duration::from_secs(5))
-            .await;
+        let soon = Instant::now() + Duration::from_secs(6);
+        self.until_ready(soon).await;
         let target = Target::Service(self.dice.below(SERVICES));
         let name = self.name(target);
+        let starting = self.system.another(&name);
+        let Ok((client, program)) = tokio::time::timeout(STARTING, starting).await else {
+            return;
+        };
         self.count("a second", target);
-        let (client, program) = self.system.another(&name).await;
         let duty = match name.as_str() {
             "command-api" => Duty::Commands,
             "query-api" => Duty::Queries,

@@ -19,6 +19,8 @@ use older::Older;
 /// Where a service stands among the system's programs.
 const SERVICES: usize = 4;
 const RUNNER: &str = "workflow-runner";
+/// How long everything may take to be ready once nothing is hurt any more.
+const HEALING: Duration = Duration::from_mins(2);
 
 /// What can be hurt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,7 @@ enum Target {
 enum Deed {
     Kill,
     KillTwo,
+    KillAgainAndAgain,
     HoldStill,
     Restart,
     Second,
@@ -41,14 +44,15 @@ enum Deed {
 
 const DEEDS: &[(usize, Deed)] = &[
     (46, Deed::Kill),
-    (20, Deed::KillTwo),
+    (14, Deed::KillTwo),
+    (8, Deed::KillAgainAndAgain),
     (15, Deed::HoldStill),
     (6, Deed::Restart),
     (7, Deed::Second),
     (6, Deed::OlderCheckpoint),
 ];
 const TARGETS: &[(usize, Target)] = &[
-    (3, Target::Service(0)),
+    (4, Target::Service(0)),
     (3, Target::Service(1)),
     (2, Target::Service(2)),
     (4, Target::Service(3)),
@@ -109,9 +113,11 @@ impl Nemesis {
             };
             tokio::time::sleep(self.dice.millis(calm)).await;
             if round % 5 == 0 {
-                self.until_ready(until).await;
+                let soon = until.min(Instant::now() + Duration::from_secs(8));
+                self.until_ready(soon).await;
                 self.older.look().await;
             }
+            self.supervise();
             let deed = self.dice.weigh(DEEDS);
             self.act(deed).await;
         }
@@ -129,6 +135,10 @@ impl Nemesis {
                     two = self.target();
                 }
                 self.kill(&[one, two]).await;
+            }
+            Deed::KillAgainAndAgain => {
+                let target = self.target();
+                self.kill_again_and_again(target).await;
             }
             Deed::HoldStill => {
                 let target = self.target();
@@ -168,23 +178,46 @@ impl Nemesis {
         self.done.counted_alone.push((since, Instant::now()));
     }
 
-    /// Waits for every process to be ready, but not for ever.
-    async fn until_ready(&mut self, until: Instant) {
-        let limit = until.min(Instant::now() + Duration::from_secs(10));
-        let _ = tokio::time::timeout_at(limit.into(), self.system.until_ready()).await;
+    /// Starts again what has ended by itself, as whoever runs services has it done: one that is
+    /// started while NATS is away says so and ends.
+    fn supervise(&mut self) {
+        for nth in 0..SERVICES {
+            let program = &mut self.system.programs()[nth];
+            if program.has_ended() {
+                program.restart();
+                self.count(
+                    "started again, having ended by itself:",
+                    Target::Service(nth),
+                );
+            }
+        }
     }
 
-    /// Ends all harm and waits until everything is ready again.
-    pub(crate) async fn heal(&mut self) {
-        self.end_second();
-        for nth in 0..SERVICES {
-            self.system.programs()[nth].resume();
+    /// Waits for every process to be ready, but not for ever; whether they are.
+    async fn until_ready(&mut self, until: Instant) -> bool {
+        while Instant::now() < until {
+            self.supervise();
+            let soon = Instant::now() + Duration::from_secs(3);
+            let ready = tokio::time::timeout_at(soon.into(), self.system.until_ready()).await;
+            if ready.is_ok() {
+                return true;
+            }
         }
+        false
+    }
+
+    /// Ends all harm and waits until everything is ready again; whether it gets so.
+    pub(crate) async fn heal(&mut self) -> bool {
+        self.end_second();
         for nats in &self.servers.nats {
             nats.resume();
         }
         self.servers.postgres.resume();
-        self.system.until_ready().await;
+        self.supervise();
+        for nth in 0..SERVICES {
+            self.system.programs()[nth].resume();
+        }
+        self.until_ready(Instant::now() + HEALING).await
     }
 
     /// The logs of everything that ran.
