@@ -1,4 +1,4 @@
-//! Positions live in the read models as long as their events do in the log.
+//! Positions and deliveries live in the read models as long as their events do in the log.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::Dependencies;
+use crate::projection::delete_expired_deliveries;
 
 const EVERY: Duration = Duration::from_mins(10);
+/// Deliveries deleted in one transaction, which holds up those who write others.
+const DELIVERIES: u32 = 1_000;
 
-/// Deletes positions that are too old, every now and then until `shutdown`. Several projectors may
-/// do so at once.
+/// Deletes what is too old, every now and then until `shutdown`. Several projectors may do so at
+/// once.
 pub(crate) async fn keep_sweeping(deps: Dependencies, shutdown: CancellationToken) {
-    let age = deps.log.age_limit(Log::Locations);
-    let Some(age) = age.and_then(|age| TimeDelta::from_std(age).ok()) else {
-        return;
-    };
     let sweeping = async {
-        while let Some(oldest) = Utc::now().checked_sub_signed(age) {
-            match sweep(&deps.pool, oldest).await {
-                Ok(0) => {}
-                Ok(rows) => tracing::info!(rows, "Positions that were too old are deleted"),
-                Err(error) => tracing::warn!(%error, "Old positions cannot be deleted for now"),
+        loop {
+            if let Some(oldest) = oldest(&deps, Log::Locations) {
+                tell("positions", sweep_positions(&deps.pool, oldest).await);
+            }
+            if let Some(oldest) = oldest(&deps, Log::Deliveries) {
+                tell("deliveries", sweep_deliveries(&deps.pool, oldest).await);
             }
             sleep(EVERY).await;
         }
@@ -32,10 +32,36 @@ pub(crate) async fn keep_sweeping(deps: Dependencies, shutdown: CancellationToke
     shutdown.run_until_cancelled(sweeping).await;
 }
 
+/// Since when events of a log are still there, unless they are for ever.
+fn oldest(deps: &Dependencies, log: Log) -> Option<DateTime<Utc>> {
+    let age = TimeDelta::from_std(deps.log.age_limit(log)?).ok()?;
+    Utc::now().checked_sub_signed(age)
+}
+
+fn tell(what: &'static str, swept: Result<u64, sqlx::Error>) {
+    match swept {
+        Ok(0) => {}
+        Ok(rows) => tracing::info!(rows, what, "Rows that were too old are deleted"),
+        Err(error) => tracing::warn!(%error, what, "Old rows cannot be deleted for now"),
+    }
+}
+
 /// Deletes the positions that were taken up before a time; says how many.
-async fn sweep(pool: &PgPool, oldest: DateTime<Utc>) -> Result<u64, sqlx::Error> {
+async fn sweep_positions(pool: &PgPool, oldest: DateTime<Utc>) -> Result<u64, sqlx::Error> {
     let swept = sqlx::query!("DELETE FROM positions WHERE received_at < $1", oldest)
         .execute(pool)
         .await?;
     Ok(swept.rows_affected())
+}
+
+/// Deletes the deliveries whose last event was written before a time; says how many.
+async fn sweep_deliveries(pool: &PgPool, oldest: DateTime<Utc>) -> Result<u64, sqlx::Error> {
+    let mut all = 0;
+    loop {
+        let swept = delete_expired_deliveries(pool, oldest, DELIVERIES).await?;
+        all += swept;
+        if swept < u64::from(DELIVERIES) {
+            return Ok(all);
+        }
+    }
 }

@@ -19,6 +19,8 @@ use futures::future::{self, BoxFuture};
 use schemas::{AggregateType, Log, Recorded};
 use sqlx::PgConnection;
 
+pub(crate) use deliveries::delete_expired as delete_expired_deliveries;
+
 /// Folds events into rows.
 pub(crate) trait Projection: Send + Sync {
     /// Its name, which its position is kept under: it must last.

@@ -8,6 +8,7 @@
 
 mod circles;
 mod contacts;
+mod expiry;
 mod faults;
 mod lists;
 mod mixed;

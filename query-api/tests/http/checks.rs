@@ -90,7 +90,7 @@ async fn nobody_sees_what_belongs_to_another_organization() {
         "INSERT INTO webhooks VALUES
          ($1, 'h1', 'https://a.example', '{}', NULL, 'ENABLED', NULL, now(), now())",
         "INSERT INTO deliveries VALUES
-         ($1, 'd1', 'h1', gen_random_uuid(), 1, 'run.started', 'PENDING', NULL, '[]', now())",
+         ($1, 'd1', 'h1', gen_random_uuid(), 1, 'run.started', 'PENDING', NULL, '[]', now(), now())",
     ] {
         house.execute(row).await;
     }

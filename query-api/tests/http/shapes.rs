@@ -175,7 +175,8 @@ async fn a_webhook_has_no_secret_and_its_deliveries_have_their_attempts() {
             r#"INSERT INTO deliveries VALUES
                ($1, 'd1', 'h1', '0197f3a0-0000-7000-8000-000000000001', 7, 'run.started',
                 'SUCCEEDED', NULL, '[{"at": "2026-11-21T14:00:00Z", "status": 200,
-                "durationMs": 5, "error": null, "response": "ok"}]', now())"#,
+                "durationMs": 5, "error": null, "response": "ok"}]', now(),
+                now())"#,
         )
         .await;
     house

@@ -1,5 +1,7 @@
 //! Webhook deliveries with all their attempts.
 
+mod expired;
+
 use std::borrow::Cow;
 
 use chrono::{DateTime, Utc};
@@ -15,6 +17,8 @@ use super::text::optional;
 use super::totals::Totals;
 use super::{ApplyError, Projection, bigint};
 
+pub(crate) use expired::delete_expired;
+
 const KIND: &str = "deliveries";
 
 /// The deliveries of every organization.
@@ -25,6 +29,7 @@ struct Progress<'a> {
     org_id: &'a str,
     message: &'a Message,
     began_at: DateTime<Utc>,
+    changed_at: DateTime<Utc>,
     standing: Standing,
     attempts: Vec<Attempt<'a>>,
 }
@@ -114,9 +119,11 @@ fn fold<'a>(events: &[&'a Recorded]) -> Vec<Progress<'a>> {
                 org_id,
                 message,
                 began_at,
+                changed_at: recorded.time,
                 standing,
                 attempts: Vec::new(),
             });
+        progress.changed_at = recorded.time;
         progress.standing = standing;
         progress.attempts.extend(attempt);
     }
@@ -158,6 +165,7 @@ async fn upsert(
     if deliveries.is_empty() {
         return Ok(());
     }
+    expired::keep(rows).await?;
     let attempts: Result<Vec<String>, _> = deliveries
         .iter()
         .map(|delivery| serde_json::to_string(&delivery.attempts))
@@ -168,21 +176,23 @@ async fn upsert(
     let changes = sqlx::query!(
         r#"WITH attempted AS MATERIALIZED (
                SELECT * FROM UNNEST($1::text[], $2::text[], $3::text[], $4::uuid[], $5::bigint[],
-                   $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::timestamptz[])
+                   $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::timestamptz[],
+                   $11::timestamptz[])
                AS a (org_id, delivery_id, webhook_id, event_id, event_sequence, event_type,
-                     status, next_attempt_at, attempts, created_at)
+                     status, next_attempt_at, attempts, created_at, changed_at)
            ), before AS (
                SELECT org_id, deliveries.webhook_id, deliveries.status
                FROM attempted JOIN deliveries USING (org_id, delivery_id)
            ), written AS (
                INSERT INTO deliveries (org_id, delivery_id, webhook_id, event_id, event_sequence,
-                   event_type, status, next_attempt_at, attempts, created_at)
+                   event_type, status, next_attempt_at, attempts, created_at, changed_at)
                SELECT org_id, delivery_id, webhook_id, event_id, event_sequence, event_type,
-                   status, next_attempt_at, attempts::jsonb, created_at
+                   status, next_attempt_at, attempts::jsonb, created_at, changed_at
                FROM attempted
                ON CONFLICT (org_id, delivery_id) DO UPDATE SET
                    status = excluded.status, next_attempt_at = excluded.next_attempt_at,
-                   attempts = deliveries.attempts || excluded.attempts
+                   attempts = deliveries.attempts || excluded.attempts,
+                   changed_at = excluded.changed_at
                RETURNING org_id, webhook_id, status
            ), counted AS (
                SELECT *, 1 AS change FROM written
@@ -215,6 +225,10 @@ async fn upsert(
         deliveries
             .iter()
             .map(|delivery| delivery.began_at)
+            .bind_iter() as _,
+        deliveries
+            .iter()
+            .map(|delivery| delivery.changed_at)
             .bind_iter() as _,
     )
     .fetch_all(rows)

@@ -1,0 +1,144 @@
+//! Deliveries end in the read model where their events do in the log.
+
+use chrono::TimeDelta;
+use event_log::{Commit, Expected, Write};
+use schemas::delivery::{Attempted, Message, Outcome, Queued};
+use schemas::{AggregateType, Event, EventId, Log};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::support::{World, eventually, new_event, now};
+
+fn message(delivery: &str) -> Message {
+    Message {
+        delivery_id: delivery.into(),
+        webhook_id: "h1".into(),
+        event_id: EventId(Uuid::new_v4()),
+        event_sequence: 7,
+        event_type: "run.succeeded".to_owned(),
+    }
+}
+
+fn attempted(delivery: &str, attempt: u32, outcome: Outcome) -> Event {
+    Event::DeliveryAttempted(Attempted {
+        message: message(delivery),
+        attempt,
+        at: now(),
+        duration_ms: 1,
+        status: None,
+        error: None,
+        response: None,
+        outcome,
+    })
+}
+
+/// Appends an event that was written so many days ago.
+async fn append(world: &World, delivery: &str, seen: Option<u64>, days: i64, event: Event) -> u64 {
+    let mut event = new_event(event);
+    event.time -= TimeDelta::days(days);
+    let write = Write {
+        stream: world.stream(AggregateType::Delivery, delivery),
+        expected: Expected::after(seen),
+        events: vec![event],
+    };
+    let appended = world.log.commit(Commit::from(write)).await;
+    appended.unwrap().sequence()
+}
+
+async fn text(world: &World, sql: &'static str) -> Value {
+    sqlx::query_scalar(sql)
+        .fetch_one(&world.pool)
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_delivery_is_pending_while_it_is_queued_again() {
+    let world = World::new().await;
+    let projector = world.start();
+    let first = attempted("d1", 1, Outcome::Failed);
+    let at = append(&world, "d1", None, 0, first).await;
+    let queued = Event::DeliveryQueued(Queued {
+        message: message("d1"),
+        request_id: EventId(Uuid::new_v4()),
+        attempts: 1,
+    });
+    let at = append(&world, "d1", Some(at), 0, queued).await;
+    let fresh = Event::DeliveryQueued(Queued {
+        message: message("d2"),
+        request_id: EventId(Uuid::new_v4()),
+        attempts: 0,
+    });
+    append(&world, "d2", None, 0, fresh).await;
+    world.caught_up(Log::Deliveries, at + 1).await;
+    let state = "SELECT json_agg(json_build_array(delivery_id, status, next_attempt_at IS NULL,
+        jsonb_array_length(attempts)) ORDER BY delivery_id) FROM deliveries";
+    let waiting = json!([["d1", "PENDING", false, 1], ["d2", "PENDING", false, 0]]);
+    assert_eq!(text(&world, state).await, waiting);
+    let again = attempted("d1", 2, Outcome::Succeeded);
+    let at = append(&world, "d1", Some(at), 0, again).await;
+    world.caught_up(Log::Deliveries, at).await;
+    let ended = json!(["d1", "SUCCEEDED", true, 2]);
+    assert_eq!(text(&world, state).await[0], ended);
+    projector.stop().await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn deliveries_whose_last_event_is_too_old_are_deleted_and_counted_no_more() {
+    const OLD: usize = 1_100;
+    let world = World::new().await;
+    let projector = world.start();
+    let retrying = || Outcome::Retrying {
+        next_attempt_at: now(),
+    };
+    for nth in 0..OLD {
+        let outcome = if nth % 2 == 0 {
+            Outcome::Succeeded
+        } else {
+            retrying()
+        };
+        let delivery = format!("old{nth}");
+        append(
+            &world,
+            &delivery,
+            None,
+            31,
+            attempted(&delivery, 1, outcome),
+        )
+        .await;
+    }
+    let at = append(
+        &world,
+        "again",
+        None,
+        31,
+        attempted("again", 1, Outcome::Failed),
+    )
+    .await;
+    append(
+        &world,
+        "again",
+        Some(at),
+        1,
+        attempted("again", 2, Outcome::Failed),
+    )
+    .await;
+    let last = attempted("new", 1, Outcome::Succeeded);
+    let at = append(&world, "new", None, 29, last).await;
+    world.caught_up(Log::Deliveries, at).await;
+    projector.stop().await;
+    // A projector sweeps when it starts.
+    let projector = world.start();
+    eventually("what is old to be gone", async || {
+        world.count("SELECT count(*) FROM deliveries").await == 2
+    })
+    .await;
+    let left = "SELECT json_agg(delivery_id ORDER BY delivery_id) FROM deliveries";
+    assert_eq!(text(&world, left).await, json!(["again", "new"]));
+    let totals = "SELECT json_object_agg(state, count) FROM totals WHERE kind = 'deliveries'";
+    let counted = json!({"SUCCEEDED": 1, "PENDING": 0, "FAILED": 1});
+    assert_eq!(text(&world, totals).await, counted);
+    projector.stop().await;
+    world.end().await;
+}
