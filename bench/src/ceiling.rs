@@ -1,22 +1,47 @@
-//! The ceiling of accepting: a bare client's acknowledged publishes.
+//! What a bare client of the log's server does.
 
 use std::time::{Duration, Instant};
 
+use async_nats::jetstream::consumer::pull::OrderedConfig;
 use async_nats::jetstream::{self, stream};
 use async_nats::{ConnectOptions, ServerAddr};
+use futures::StreamExt as _;
 
 /// The bytes of a small event.
 const PAYLOAD: usize = 200;
 
-/// Acknowledged publishes per second to a stream of its own on the same server.
-pub(crate) async fn publishes(nats_url: &str, connections: usize, time: Duration) -> f64 {
+async fn connect(nats_url: &str) -> jetstream::Context {
     let server: ServerAddr = nats_url.parse().expect("an address");
     let user = server.username().unwrap_or_default().to_owned();
     let password = server.password().unwrap_or_default().to_owned();
     let client = ConnectOptions::with_user_and_password(user, password)
         .connect(server)
         .await;
-    let context = jetstream::new(client.expect("NATS"));
+    jetstream::new(client.expect("NATS"))
+}
+
+/// Messages per second that an ordered consumer brings of a whole stream.
+pub(crate) async fn consumed(nats_url: &str, stream: &str) -> f64 {
+    let context = connect(nats_url).await;
+    let mut stream = context.get_stream(stream).await.expect("the stream");
+    let count = stream.info().await.expect("its state").state.messages;
+    let started = Instant::now();
+    let consumer = stream.create_consumer(OrderedConfig::default()).await;
+    let messages = consumer.expect("a consumer").messages().await;
+    let mut messages = messages
+        .expect("messages")
+        .take(usize::try_from(count).expect("a count"));
+    let mut consumed = 0_u32;
+    while let Some(message) = messages.next().await {
+        std::hint::black_box(message.expect("a message"));
+        consumed += 1;
+    }
+    f64::from(consumed) / started.elapsed().as_secs_f64()
+}
+
+/// Acknowledged publishes per second to a stream of its own on the same server.
+pub(crate) async fn publishes(nats_url: &str, connections: usize, time: Duration) -> f64 {
+    let context = connect(nats_url).await;
     let config = stream::Config {
         name: "BARE".to_owned(),
         subjects: vec!["bare.>".to_owned()],

@@ -1,7 +1,7 @@
 //! Rows of an export per second, over Postgres' own.
 
 use std::io::Write as _;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures::TryStreamExt as _;
 use sqlx::{Connection as _, PgConnection};
@@ -19,25 +19,12 @@ const COPY: &str = "COPY (SELECT id, first_name, last_name, email, phone, job_ti
 /// Imports contacts and exports them again.
 pub(crate) async fn measure(system: &System, rounds: usize, report: &mut Report) {
     let (org, key) = system.organization().await;
-    let file = std::env::temp_dir().join(format!("waypost-bench-{}.csv", std::process::id()));
-    write_contacts(&file);
-    let started = Instant::now();
-    let imported = system
-        .waypost(&[
-            "import",
-            "--org",
-            &org,
-            "contacts",
-            &file.display().to_string(),
-        ])
-        .await;
-    let seconds = started.elapsed().as_secs_f64();
-    std::fs::remove_file(&file).expect("the file goes");
+    let (imported, took) = import_contacts(system, &org, ROWS as usize).await;
+    let seconds = took.as_secs_f64();
     let position = imported["position"]
         .as_str()
         .expect("a position")
         .to_owned();
-    assert_eq!(imported["imported"], ROWS);
     report.rate(
         "contacts imported",
         &[(f64::from(ROWS) / seconds, f64::from(ROWS) / seconds)],
@@ -53,7 +40,26 @@ pub(crate) async fn measure(system: &System, rounds: usize, report: &mut Report)
     report.rate("rows exported as CSV, over COPY TO STDOUT", &pairs, "");
 }
 
-fn write_contacts(path: &std::path::Path) {
+/// Imports contacts by the operator's command line; gives what it said, and the time it took.
+pub(crate) async fn import_contacts(
+    system: &System,
+    org: &str,
+    count: usize,
+) -> (serde_json::Value, Duration) {
+    let file = std::env::temp_dir().join(format!("waypost-bench-{}.csv", std::process::id()));
+    write_contacts(&file, count);
+    let started = Instant::now();
+    let name = file.display().to_string();
+    let imported = system
+        .waypost(&["import", "--org", org, "contacts", &name])
+        .await;
+    let took = started.elapsed();
+    std::fs::remove_file(&file).expect("the file goes");
+    assert_eq!(imported["imported"], count);
+    (imported, took)
+}
+
+fn write_contacts(path: &std::path::Path, count: usize) {
     let file = std::fs::File::create(path).expect("a file");
     let mut file = std::io::BufWriter::new(file);
     writeln!(
@@ -61,7 +67,7 @@ fn write_contacts(path: &std::path::Path) {
         "id,firstName,lastName,email,phone,jobTitle,companyName,city,country"
     )
     .expect("a line");
-    for n in 0..ROWS {
+    for n in 0..count {
         let row =
             format!("c{n},Ada,Number {n},ada{n}@example.com,+4930{n:07},Engineer,Acme,Berlin,DE");
         writeln!(file, "{row}").expect("a line");

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 
 /// What a load led to.
 #[derive(Debug, Default)]
@@ -33,6 +34,38 @@ impl Outcome {
     pub(crate) fn percentile(&self, percent: usize) -> Duration {
         let place = self.latencies.len().saturating_sub(1) * percent / 100;
         self.latencies.get(place).copied().unwrap_or_default()
+    }
+}
+
+/// Sends `requests` in turn, so many a second over all `connections`, until `time` is over.
+pub(crate) async fn run_paced(
+    addr: SocketAddr,
+    connections: u32,
+    per_second: f64,
+    time: Duration,
+    requests: Arc<Vec<Vec<u8>>>,
+) {
+    let end = Instant::now() + time;
+    let between = Duration::from_secs_f64(f64::from(connections) / per_second.max(1.0));
+    // Dropped with the workers when nobody waits for them any more.
+    let mut workers = JoinSet::new();
+    for worker in 0..connections {
+        let requests = requests.clone();
+        workers.spawn(async move {
+            let mut connection = Connection::open(addr).await;
+            let first = tokio::time::Instant::now() + between * worker / connections;
+            let mut ticks = tokio::time::interval_at(first, between);
+            let mut next = worker as usize;
+            while Instant::now() < end {
+                ticks.tick().await;
+                let head = connection.send(&requests[next % requests.len()]).await;
+                assert!(head.starts_with('2'), "{head}");
+                next += connections as usize;
+            }
+        });
+    }
+    while let Some(ended) = workers.join_next().await {
+        ended.expect("a worker");
     }
 }
 
@@ -128,6 +161,11 @@ impl Connection {
     pub(crate) async fn send_for_body(&mut self, request: &[u8]) -> serde_json::Value {
         let head = self.send(request).await;
         assert!(head.starts_with('2'), "{head}");
+        self.body()
+    }
+
+    /// The last answer's JSON body.
+    pub(crate) fn body(&self) -> serde_json::Value {
         let end = self.buffer.windows(4).position(|four| four == b"\r\n\r\n");
         serde_json::from_slice(&self.buffer[end.expect("a head") + 4..]).expect("JSON")
     }
@@ -145,6 +183,19 @@ impl Connection {
         let whole = self.buffer.len() >= end + 4 + length;
         whole.then(|| head.strip_prefix("HTTP/1.1 ").unwrap_or(head).to_owned())
     }
+}
+
+/// A header's value in an answer's head.
+pub(crate) fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
+    let values = head.lines().filter_map(|line| line.split_once(": "));
+    let mut values = values.filter(|(given, _)| *given == name);
+    values.next().map(|(_, value)| value)
+}
+
+/// The bytes of a GET; `more` are further header lines, each with its end.
+pub(crate) fn get(path: &str, key: &str, more: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {key}\r\n{more}\r\n")
+        .into_bytes()
 }
 
 /// The bytes of a JSON POST.

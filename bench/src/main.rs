@@ -7,11 +7,14 @@
 
 mod accept;
 mod ceiling;
+mod deliveries;
 mod export;
+mod feed;
 mod large;
 mod live;
 mod load;
 mod plain;
+mod readable;
 mod report;
 mod system;
 mod unguarded;
@@ -40,6 +43,12 @@ struct Options {
     /// Only this part.
     #[arg(long, value_enum)]
     only: Option<Part>,
+    /// Writes that are read back at their position.
+    #[arg(long, default_value_t = 10_000)]
+    reads: usize,
+    /// Events that are delivered by webhook, and of the feed ten times as many.
+    #[arg(long, default_value_t = 20_000)]
+    events: usize,
     /// Aggregates of the large log, each with five events.
     #[arg(long, default_value_t = 1_000_000)]
     aggregates: usize,
@@ -56,8 +65,14 @@ struct Options {
 enum Part {
     /// Triggers accepted per second.
     Accept,
+    /// From a write's answer to a read that shows it, and reads at a write's position.
+    Readable,
     /// From a trigger's acceptance to its webhook's arrival.
     Webhook,
+    /// Webhook deliveries per second.
+    Deliveries,
+    /// Events of the whole feed per second.
+    Feed,
     /// From a position's sending to its arrival on a socket.
     Live,
     /// Rows of an export per second.
@@ -84,6 +99,18 @@ async fn main() {
     if wanted(Part::Accept) {
         let system = System::start(&["command-api"]).await;
         accept::measure(&system, time, options.rounds, &mut report).await;
+    }
+    if wanted(Part::Readable) {
+        let system = System::start(&["waypost"]).await;
+        readable::measure(&system, time, options.reads, &mut report).await;
+    }
+    if wanted(Part::Deliveries) {
+        let system = System::start(&["waypost"]).await;
+        deliveries::measure(&system, time, options.events, &mut report).await;
+    }
+    if wanted(Part::Feed) {
+        let system = System::start(&["waypost"]).await;
+        feed::measure(&system, options.rounds, options.events * 10, &mut report).await;
     }
     if wanted(Part::Webhook) {
         let system = System::start(&["waypost"]).await;

@@ -36,6 +36,12 @@ impl Report {
         self.push(what, [figure, String::new(), String::new()], "");
     }
 
+    /// How many of some answers were right.
+    pub(crate) fn right(&mut self, what: &str, right: usize, of: usize) {
+        let figure = format!("{right} of {of}");
+        self.push(what, [figure, String::new(), String::new()], "all");
+    }
+
     /// What a process of ours holds in memory, in bytes.
     pub(crate) fn memory(&mut self, what: &str, bytes: u64) {
         let figure = format!("{} MiB", bytes / (1024 * 1024));

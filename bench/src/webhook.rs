@@ -1,6 +1,7 @@
 //! From a trigger's acceptance to its webhook's arrival, at a steady rate.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,9 @@ type Arrivals = Arc<Mutex<HashMap<u64, Instant>>>;
 pub(crate) async fn measure(system: &System, time: Duration, report: &mut Report) {
     let (org, key) = system.organization().await;
     let arrivals = Arrivals::default();
-    let url = receive(arrivals.clone()).await;
+    let router = axum::Router::new().fallback(arrived);
+    let addr = receive(router.with_state(arrivals.clone())).await;
+    let url = format!("http://{addr}/");
     let definition = json!({
         "name": "Notify",
         "status": "ACTIVE",
@@ -80,15 +83,15 @@ pub(crate) async fn measure(system: &System, time: Duration, report: &mut Report
     );
 }
 
-async fn receive(arrivals: Arrivals) -> String {
-    let router = axum::Router::new().fallback(arrived).with_state(arrivals);
+/// Serves a receiver of webhooks, and gives its address.
+pub(crate) async fn receive(router: axum::Router) -> SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
         .await
         .expect("a port");
-    let url = format!("http://{}/", listener.local_addr().expect("an address"));
+    let addr = listener.local_addr().expect("an address");
     let never = CancellationToken::new();
     tokio::spawn(service::serve(listener, router, never, Duration::ZERO));
-    url
+    addr
 }
 
 async fn arrived(State(arrivals): State<Arrivals>, body: Bytes) {

@@ -1,0 +1,82 @@
+//! Webhook deliveries per second to one endpoint, over a bare client's requests to the same
+//! receiver with as many under way.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use axum::body::Bytes;
+use axum::extract::State;
+use serde_json::json;
+
+use crate::export::import_contacts;
+use crate::load::{self, Connection};
+use crate::report::Report;
+use crate::system::System;
+use crate::webhook::receive;
+
+/// Requests under way to one endpoint, as Waypost has them by default.
+const CONCURRENCY: usize = 32;
+/// How long deliveries may take that were imported.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// When the first and the last of some requests came, how many, and what the last one said.
+#[derive(Default)]
+struct Arrivals {
+    first: Option<Instant>,
+    last: Option<Instant>,
+    count: usize,
+    body: Bytes,
+}
+
+type Shared = Arc<Mutex<Arrivals>>;
+
+/// Has as many contacts delivered as `count`.
+pub(crate) async fn measure(system: &System, time: Duration, count: usize, report: &mut Report) {
+    let (org, key) = system.organization().await;
+    let arrivals = Shared::default();
+    let router = axum::Router::new()
+        .fallback(arrived)
+        .with_state(arrivals.clone());
+    let addr = receive(router).await;
+    let hook = json!({ "url": format!("http://{addr}/"), "events": ["contact.created"] });
+    let mut connection = Connection::open(system.addr()).await;
+    let request = load::post("/api/v1/webhooks", &key, &hook.to_string());
+    connection.send_for_body(&request).await;
+    import_contacts(system, &org, count).await;
+    let end = Instant::now() + PATIENCE;
+    let (ours, body) = loop {
+        assert!(Instant::now() < end, "every delivery arrives");
+        if let Some(measured) = measured(&arrivals, count) {
+            break measured;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    let body = std::str::from_utf8(&body).expect("JSON").to_owned();
+    let requests = Arc::new(vec![load::post("/", &key, &body)]);
+    let bare = load::run(addr, CONCURRENCY, time, "200", requests).await;
+    assert_eq!(bare.other, 0, "the receiver takes everything");
+    report.rate(
+        "webhook deliveries to one endpoint, over a bare client's requests",
+        &[(ours, bare.rate())],
+        "",
+    );
+}
+
+/// The rate from the first to the last, once all are there, and a body.
+fn measured(arrivals: &Shared, count: usize) -> Option<(f64, Bytes)> {
+    let arrivals = arrivals.lock().expect("a lock");
+    let took = arrivals.last? - arrivals.first?;
+    #[expect(clippy::cast_precision_loss, reason = "counts of a bench are small")]
+    let rate = arrivals.count as f64 / took.as_secs_f64();
+    (arrivals.count >= count).then(|| (rate, arrivals.body.clone()))
+}
+
+async fn arrived(State(arrivals): State<Shared>, body: Bytes) {
+    let at = Instant::now();
+    let mut arrivals = arrivals.lock().expect("a lock");
+    arrivals.first.get_or_insert(at);
+    arrivals.last = Some(at);
+    arrivals.count += 1;
+    arrivals.body = body;
+}
