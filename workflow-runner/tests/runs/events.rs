@@ -7,7 +7,7 @@ use schemas::{Event, RunId};
 use serde_json::{Value, json};
 
 use crate::receiver::{Answer, Receiver};
-use crate::world::{World, http, is_end, notify, trigger, workflow};
+use crate::world::{Runner, World, http, is_end, notify, trigger, workflow};
 
 fn wait(timeout: f64) -> Value {
     json!({ "id": "reply", "type": "WAIT_FOR_EVENT", "event": "lead.*",
@@ -118,6 +118,22 @@ async fn what_came_in_time_counts_even_where_all_were_dead_until_its_end() {
     let _runner = world.runner().await;
     assert_eq!(way(&world, &in_time).await, Way::Next);
     assert_eq!(way(&world, &too_late).await, Way::OnTimeout);
+}
+
+#[tokio::test]
+async fn who_ends_a_wait_by_its_timeout_finds_what_nobody_has_judged() {
+    let world = world_that_waits(1.5).await;
+    let runner = world.runner().await;
+    let in_time = world.trigger("w", json!({ "lead": "mine" })).await;
+    let too_late = world.trigger("w", json!({ "lead": "late" })).await;
+    waits(&world, &in_time).await;
+    waits(&world, &too_late).await;
+    runner.kill().await;
+    world.lead("mine", 1).await;
+    world.lead("mine", 9).await;
+    let _runner = Runner::without_triggers(&world).await;
+    assert_eq!(way(&world, &too_late).await, Way::OnTimeout);
+    assert_eq!(way(&world, &in_time).await, Way::Next);
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ mod faults;
 mod load;
 mod ownership;
 mod receiver;
+mod runner;
 mod secrets;
 mod steps;
 mod triggers;

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Timelike as _, Utc};
 use schemas::workflow::{Saved, Triggered};
-use schemas::{AggregateType, Event, Recorded, StreamId, WorkflowId};
+use schemas::{AggregateType, Event, OrgId, Recorded, StreamId, WorkflowId};
 use serde_json::{Value, json};
+
+use workflow_runner::runs::triggers;
 
 use crate::world::{World, notify, workflow};
 
@@ -178,6 +180,47 @@ async fn each_event_sets_off_one_run_whatever_is_killed_and_when() {
     let mut wanted: Vec<String> = leads.iter().map(ToString::to_string).collect();
     wanted.sort_unstable();
     assert_eq!(found, wanted);
+}
+
+#[tokio::test]
+async fn events_that_are_judged_again_begin_nothing_again() {
+    let world = World::new().await;
+    world
+        .save("w", workflow(&[on(&json!({ "event": "lead.created" }))]))
+        .await;
+    let runner = world.runner().await;
+    for nth in 0..5 {
+        world.lead(&format!("lead-{nth}"), 1).await;
+    }
+    world.until_runs("w", 5).await;
+    runner.kill().await;
+    let bucket = world.log.bucket("trigger-checkpoints", None).await.unwrap();
+    for partition in 0..triggers::PARTITIONS {
+        bucket.purge(format!("p-{partition}")).await.unwrap();
+    }
+    let _runner = world.runner().await;
+    world.lead("last", 1).await;
+    let runs = world.until_runs("w", 6).await;
+    assert_eq!(ids(&runs).last(), Some(&&json!("last")));
+    assert_eq!(runs.len(), 6);
+}
+
+#[tokio::test]
+async fn one_organizations_flood_does_not_delay_another() {
+    let (world, few) = (World::new().await, OrgId::from("few"));
+    let definition = workflow(&[on(&json!({ "event": "lead.created" }))]);
+    world.save("w", definition.clone()).await;
+    let other = world.beside(&few);
+    other.save("w", definition).await;
+    let ids: Vec<String> = (0..600).map(|nth| format!("lead-{nth}")).collect();
+    let flood = ids.iter().map(|id| world.lead(id, 1));
+    futures::future::join_all(flood).await;
+    other.lead("only", 1).await;
+    let _runner = world.runner().await;
+    let only = other.until_runs("w", 1).await;
+    let all = world.until_runs("w", 600).await;
+    let before = all.iter().filter(|run| run.sequence < only[0].sequence);
+    assert!(before.count() <= 512, "it waited for the whole flood");
 }
 
 /// Saves a workflow of every minute as if that had been some time ago.

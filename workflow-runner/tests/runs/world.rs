@@ -1,7 +1,6 @@
 //! A log of a test's own on the server that `NATS_URL` names, with workflows and runs in it.
 
 use std::env;
-use std::sync::Arc;
 use std::time::Duration;
 
 use domain::record;
@@ -12,15 +11,10 @@ use schemas::{
     Traceparent, WorkflowId, run, secret,
 };
 use serde_json::{Map, Value};
-use service::SystemClock;
-use service::health::Readiness;
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use workflow_runner::leases::Leases;
-use workflow_runner::people::Roll;
-use workflow_runner::runs::{self, Dependencies, RunSettings, triggers};
-use workflow_runner::targets::{TargetSettings, Targets};
+use workflow_runner::runs::RunSettings;
+
+pub(crate) use crate::runner::Runner;
 
 /// Far longer than anything takes; only a failing test waits for it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -60,6 +54,15 @@ impl World {
             log: connect(&settings).await,
             org: OrgId::from(Uuid::new_v4()),
             settings,
+        }
+    }
+
+    /// The same log as another organization sees it.
+    pub(crate) fn beside(&self, org: &OrgId) -> Self {
+        Self {
+            log: self.log.clone(),
+            org: org.clone(),
+            settings: self.settings.clone(),
         }
     }
 
@@ -320,70 +323,6 @@ pub(crate) fn settings() -> RunSettings {
         checkpoint: Duration::from_millis(100),
         shutdown: Duration::from_secs(2),
         ..RunSettings::default()
-    }
-}
-
-/// A runner as one process has it.
-pub(crate) struct Runner {
-    task: JoinHandle<Result<(), event_log::Error>>,
-    shutdown: CancellationToken,
-    pub(crate) readiness: Readiness,
-}
-
-impl Runner {
-    pub(crate) fn start(log: EventLog, settings: RunSettings, allow_private: bool) -> Self {
-        let shutdown = CancellationToken::new();
-        let readiness = Readiness::default();
-        let (stop, ready) = (shutdown.clone(), readiness.clone());
-        let task = tokio::spawn(async move {
-            let (roll, tail) = Roll::start(&log).await.unwrap();
-            let clock = Arc::new(SystemClock);
-            let leases = triggers::LEASES;
-            let leases = Leases::start(&log, leases, triggers::PARTITIONS, settings.lease).await?;
-            let setting_off = triggers::Dependencies {
-                log: log.clone(),
-                roll: roll.clone(),
-                leases,
-                clock: clock.clone(),
-                settings: settings.clone(),
-            };
-            let carrying_out = Dependencies {
-                log,
-                clock,
-                roll: roll.clone(),
-                targets: Targets::new(TargetSettings { allow_private }).unwrap(),
-                readiness: ready,
-                settings,
-            };
-            let work = async {
-                let triggers = triggers::run(setting_off, stop.clone());
-                let (ran, set_off) =
-                    tokio::join!(Box::pin(runs::run(carrying_out, stop.clone())), triggers);
-                set_off.unwrap();
-                ran
-            };
-            tokio::select! {
-                ended = work => ended,
-                error = roll.follow(tail) => panic!("{error}"),
-            }
-        });
-        Self {
-            task,
-            shutdown,
-            readiness,
-        }
-    }
-
-    /// Ends as at a clean shutdown.
-    pub(crate) async fn stop(self) {
-        self.shutdown.cancel();
-        self.task.await.unwrap().unwrap();
-    }
-
-    /// Ends as at a kill -9: nothing is finished, said or given up.
-    pub(crate) async fn kill(self) {
-        self.task.abort();
-        let _ = self.task.await;
     }
 }
 

@@ -1,0 +1,102 @@
+//! Runners, each as one process has it.
+
+use std::sync::Arc;
+
+use event_log::EventLog;
+use service::SystemClock;
+use service::health::Readiness;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use workflow_runner::leases::Leases;
+use workflow_runner::people::Roll;
+use workflow_runner::runs::{self, Dependencies, RunSettings, triggers};
+use workflow_runner::targets::{TargetSettings, Targets};
+
+use crate::world::{World, settings};
+
+/// A runner as one process has it.
+pub(crate) struct Runner {
+    task: JoinHandle<Result<(), event_log::Error>>,
+    shutdown: CancellationToken,
+    pub(crate) readiness: Readiness,
+}
+
+impl Runner {
+    pub(crate) fn start(log: EventLog, settings: RunSettings, allow_private: bool) -> Self {
+        Self::begin(log, settings, allow_private, true)
+    }
+
+    /// One that judges no events.
+    pub(crate) async fn without_triggers(world: &World) -> Self {
+        Self::begin(world.another_log().await, settings(), true, false)
+    }
+
+    fn begin(
+        log: EventLog,
+        settings: RunSettings,
+        allow_private: bool,
+        with_triggers: bool,
+    ) -> Self {
+        let shutdown = CancellationToken::new();
+        let readiness = Readiness::default();
+        let (stop, ready) = (shutdown.clone(), readiness.clone());
+        let task = tokio::spawn(async move {
+            let (roll, tail) = Roll::start(&log).await.unwrap();
+            let clock = Arc::new(SystemClock);
+            let setting_off = set_off(&log, &roll, &settings, stop.clone());
+            let judging = async {
+                if with_triggers {
+                    setting_off.await;
+                }
+            };
+            let carrying_out = Dependencies {
+                log: log.clone(),
+                clock,
+                roll: roll.clone(),
+                targets: Targets::new(TargetSettings { allow_private }).unwrap(),
+                readiness: ready,
+                settings: settings.clone(),
+            };
+            let work = async {
+                let running = Box::pin(runs::run(carrying_out, stop));
+                let (ran, ()) = tokio::join!(running, judging);
+                ran
+            };
+            tokio::select! {
+                ended = work => ended,
+                error = roll.follow(tail) => panic!("{error}"),
+            }
+        });
+        Self {
+            task,
+            shutdown,
+            readiness,
+        }
+    }
+
+    /// Ends as at a clean shutdown.
+    pub(crate) async fn stop(self) {
+        self.shutdown.cancel();
+        self.task.await.unwrap().unwrap();
+    }
+
+    /// Ends as at a kill -9: nothing is finished, said or given up.
+    pub(crate) async fn kill(self) {
+        self.task.abort();
+        let _ = self.task.await;
+    }
+}
+
+/// Judges events as one process does.
+async fn set_off(log: &EventLog, roll: &Roll, settings: &RunSettings, stop: CancellationToken) {
+    let name = triggers::LEASES;
+    let leases = Leases::start(log, name, triggers::PARTITIONS, settings.lease);
+    let dependencies = triggers::Dependencies {
+        log: log.clone(),
+        roll: roll.clone(),
+        leases: leases.await.unwrap(),
+        clock: Arc::new(SystemClock),
+        settings: settings.clone(),
+    };
+    Box::pin(triggers::run(dependencies, stop)).await.unwrap();
+}
