@@ -119,38 +119,33 @@ struct Watching {
 
 impl Watching {
     async fn run(mut self, shutdown: CancellationToken) -> Result<(), TailError> {
-        let mut checkpoint = interval(CHECKPOINT_EVERY);
-        checkpoint.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        self.change_ownership().await;
-        let ended = loop {
-            // Which positions count is only known once all that came before them has been seen.
-            // Nor is it known once nobody follows them any more, as at the end.
-            let more = if self.tail.caught_up() {
-                let considering = shutdown.run_until_cancelled(self.consider()).await;
-                let Some(more) = considering else {
-                    break Ok(());
-                };
-                more
-            } else {
-                false
-            };
-            tokio::select! {
-                () = shutdown.cancelled() => break Ok(()),
-                Ok(()) = self.owned.changed() => self.change_ownership().await,
-                _ = checkpoint.tick() => self.keep_books().await,
-                batch = self.tail.next(BATCH) => match batch {
-                    Ok(batch) => self.take(batch).await,
-                    Err(error) => break Err(error),
-                },
-                () = sleep(Duration::ZERO), if more => {}
-            }
-        };
+        // What waits for an answer at the end is cut off: it is considered again at the next start.
+        let ended = shutdown.run_until_cancelled(Box::pin(self.watch())).await;
         let writing = self.checkpoints.write_all(self.news());
         if timeout(LAST_CHECKPOINT, writing).await.is_err() {
             tracing::warn!("The last checkpoints of places could not be written");
         }
         self.leases.stop().await;
-        ended
+        ended.map_or(Ok(()), Err)
+    }
+
+    async fn watch(&mut self) -> TailError {
+        let mut checkpoint = interval(CHECKPOINT_EVERY);
+        checkpoint.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        self.change_ownership().await;
+        loop {
+            // Which positions count is only known once all that came before them has been seen.
+            let more = self.tail.caught_up() && self.consider().await;
+            tokio::select! {
+                Ok(()) = self.owned.changed() => self.change_ownership().await,
+                _ = checkpoint.tick() => self.keep_books().await,
+                batch = self.tail.next(BATCH) => match batch {
+                    Ok(batch) => self.take(batch).await,
+                    Err(error) => return error,
+                },
+                () = sleep(Duration::ZERO), if more => {}
+            }
+        }
     }
 
     async fn take(&mut self, batch: Batch) {
