@@ -324,7 +324,10 @@ async fn a_person_runs_a_workflow_by_hand_and_sees_the_run_and_the_delivery() {
     );
 
     let run = "/dashboard/workflows/by-hand/run";
-    let started = owner.send(Method::POST, run, None).await;
+    let wrong = owner.send(Method::POST, run, Some(&json!([1]))).await;
+    assert!(wrong.error(400).contains("object"));
+    let given = json!({"name": "Ada"});
+    let started = owner.send(Method::POST, run, Some(&given)).await;
     let run_id = started.ok(202)["runId"].as_str().unwrap().to_owned();
     let page = format!("/dashboard/runs/{run_id}");
     let shown = eventually("the run to have ended", async || {

@@ -1,6 +1,6 @@
 //! `POST /dashboard/workflows/{id}/run`: starts a run by hand.
 
-use axum::extract::{Path, State};
+use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use schemas::RunId;
@@ -22,11 +22,12 @@ pub(super) async fn run_workflow(
     State(app): State<App>,
     Path(id): Path<String>,
     context: RequestContext,
+    request: Request,
 ) -> Result<Response, HttpError> {
     let Done {
         answer: run_id,
         position,
-    } = run_now(&app, &staff.org, id, context).await?;
+    } = run_now(&app, &staff.org, id, context, request).await?;
     let answer = Started { run_id };
     Ok(answer::json(
         StatusCode::ACCEPTED,

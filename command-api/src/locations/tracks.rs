@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
-use domain::location::{CLOCKS_APART, taken_since};
+use domain::location::CLOCKS_APART;
 use event_log::{EventLog, ReadError, SYSTEM_ORG};
 use schemas::{AccountId, AggregateType, Event, OrgId, Receipt, Recorded, StreamId};
 
@@ -146,6 +146,8 @@ impl Known {
 
 #[cfg(test)]
 mod tests {
+    use domain::location::taken_since;
+
     use super::*;
 
     fn at(second: i64) -> DateTime<Utc> {

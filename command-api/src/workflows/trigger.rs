@@ -82,13 +82,7 @@ pub(super) async fn trigger_workflow(
     request: Request,
 ) -> Result<Response, HttpError> {
     let min_position = min_position(&app, request.headers())?;
-    let json = request
-        .headers()
-        .get(header::CONTENT_TYPE)
-        .is_none_or(|_| service::body::is_json(request.headers()));
-    let body = service::body::read(request, MAX_BYTES).await;
-    let body = body.map_err(|error| error.with_status(StatusCode::BAD_REQUEST))?;
-    let given = read_payload(&body, json)?;
+    let (given, body) = read_body(request).await?;
     let receipt = idempotency_key.receipt(app.commands.log(), &caller, body.trim_ascii());
     let trigger = Trigger {
         org: caller.org.clone(),
@@ -105,18 +99,20 @@ pub(super) async fn trigger_workflow(
     Ok((StatusCode::ACCEPTED, position, started).into_response())
 }
 
-/// Starts a run for a person who asks for it by hand.
+/// Starts a run for a person who asks for it by hand; the body is as a program's would be.
 pub(crate) async fn run_now(
     app: &App,
     org: &OrgId,
     workflow_id: String,
     context: RequestContext,
+    request: Request,
 ) -> Result<Done<RunId>, HttpError> {
+    let (given, _) = read_body(request).await?;
     let trigger = Trigger {
         org: org.clone(),
         by: TriggeredBy::User,
         workflow_id,
-        given: Map::new(),
+        given,
         context,
         receipt: None,
         min_position: None,
@@ -140,6 +136,17 @@ fn min_position(app: &App, headers: &HeaderMap) -> Result<Option<Position>, Refu
     let position = text.and_then(|text| app.commands.log().parse_position(text));
     let position = position.map_err(|error| malformed(format!("Waypost-Min-Position: {error}")))?;
     Ok(Some(position))
+}
+
+/// What a run is to begin with, and the body that says so.
+async fn read_body(request: Request) -> Result<(Map<String, Value>, Bytes), HttpError> {
+    let json = request
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_none_or(|_| service::body::is_json(request.headers()));
+    let body = service::body::read(request, MAX_BYTES).await;
+    let body = body.map_err(|error| error.with_status(StatusCode::BAD_REQUEST))?;
+    Ok((read_payload(&body, json)?, body))
 }
 
 /// No body, or a JSON object. White space alone is no body.

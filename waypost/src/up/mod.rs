@@ -140,6 +140,8 @@ async fn demo(
 
 fn tell_demo(demo: &Demo) {
     println!("API          {}", demo.url);
+    println!("API docs     {}/docs", demo.url);
+    println!("Dashboard    {}/dashboard", demo.url);
     println!("WebSocket    {}/ws", demo.url.replacen("http", "ws", 1));
     println!("Metrics      {}/metrics", demo.url);
     println!("Demo key     {}", demo.api_key);

@@ -87,14 +87,32 @@ find("#organization")?.addEventListener("change", ({ target }) => {
   location.assign("/dashboard");
 });
 
-for (const button of all("[data-run]")) {
-  button.addEventListener("click", () =>
-    attempt(button, find("#notice"), async () => {
-      const path = `/dashboard/workflows/${encodeURIComponent(button.dataset.run)}/run`;
-      const { runId, position } = await send("POST", path);
-      showAgain(position, `/dashboard/runs/${runId}`);
-    }));
+/** What a person has written as JSON. */
+function read(text) {
+  try {
+    return JSON.parse(text.trim() || "{}");
+  } catch {
+    throw new Error("This is no JSON.");
+  }
 }
+
+const run = find("#run-form");
+for (const button of all("[data-run]")) {
+  button.addEventListener("click", () => {
+    find("#run-name").textContent = button.dataset.name;
+    run.dataset.workflow = button.dataset.run;
+    tell(find(".fault", run));
+    run.showModal();
+  });
+}
+run?.addEventListener("submit", (event) => {
+  event.preventDefault();
+  attempt(find("[type=submit]", run), find(".fault", run), async () => {
+    const path = `/dashboard/workflows/${encodeURIComponent(run.dataset.workflow)}/run`;
+    const { runId, position } = await send("POST", path, read(find("#run-payload").value));
+    showAgain(position, `/dashboard/runs/${runId}`);
+  });
+});
 
 const form = find("#key-form");
 find("#new-key")?.addEventListener("click", () => form.showModal());

@@ -16,6 +16,19 @@ pub(super) struct Row {
     description: String,
 }
 
+impl Row {
+    /// One of several shapes; its fields follow.
+    fn way(depth: usize, name: &str) -> Self {
+        Self {
+            depth,
+            name: String::new(),
+            kind: name.to_owned(),
+            required: false,
+            description: String::new(),
+        }
+    }
+}
+
 /// The shapes of a document.
 pub(super) struct Shapes<'d>(pub(super) &'d Value);
 
@@ -38,7 +51,11 @@ impl Shapes<'_> {
             return;
         }
         let shape = self.resolve(shape);
+        let several = ways(shape).count() > 1;
         for way in ways(shape) {
+            if let Some(name) = named(way).filter(|_| several) {
+                rows.push(Row::way(depth, name));
+            }
             self.add(way, depth, rows);
         }
         if let Some(items) = shape.get("items") {
@@ -135,6 +152,11 @@ fn ways(shape: &Value) -> impl Iterator<Item = &Value> {
     ways.filter(|way| {
         way["type"] != "null" && (way.get("type").is_some() || way.get("$ref").is_some())
     })
+}
+
+/// The name of the shape that a reference leads to.
+fn named(shape: &Value) -> Option<&str> {
+    shape["$ref"].as_str()?.rsplit('/').next()
 }
 
 fn bounds(shape: &Value) -> String {
