@@ -24,7 +24,7 @@ test: ## Run all tests, with servers of their own
 .PHONY: bench
 bench: ## Measure Waypost against the ceilings of this machine
 	@scripts/prepare
-	@cargo build --release --package bench --package waypost --package command-api
+	@cargo build --release --package bench --package waypost --package command-api --package query-api --package projector --package workflow-runner
 	@exec $(target)/release/bench
 
 .PHONY: faults

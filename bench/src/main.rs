@@ -15,6 +15,7 @@ mod live;
 mod load;
 mod plain;
 mod readable;
+mod rebuild;
 mod report;
 mod system;
 mod unguarded;
@@ -52,6 +53,9 @@ struct Options {
     /// Aggregates of the large log, each with five events.
     #[arg(long, default_value_t = 1_000_000)]
     aggregates: usize,
+    /// Events that are projected and rebuilt.
+    #[arg(long, default_value_t = 1_000_000)]
+    projected: usize,
     /// Runs as the plain handler that the bench compares with.
     #[arg(long, hide = true)]
     plain: bool,
@@ -77,6 +81,8 @@ enum Part {
     Live,
     /// Rows of an export per second.
     Export,
+    /// Events projected and rebuilt per second.
+    Rebuild,
     /// Memory, restarts and latency on a log of millions of events (minutes; only when named).
     Large,
 }
@@ -123,6 +129,10 @@ async fn main() {
     if wanted(Part::Export) {
         let system = System::start(&["waypost"]).await;
         export::measure(&system, options.rounds, &mut report).await;
+    }
+    if wanted(Part::Rebuild) {
+        let system = System::start(&[]).await;
+        rebuild::measure(&system, options.projected, time, &mut report).await;
     }
     if options.only == Some(Part::Large) {
         let mut system = System::start(&[]).await;

@@ -113,7 +113,8 @@ impl System {
         }
     }
 
-    fn command(&self, program: &str) -> Command {
+    /// A program of ours on these servers, not started yet.
+    pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(folder().join(program));
         command
             .env("WAYPOST_HOME", self.home.path())

@@ -11,6 +11,7 @@ use schemas::{AggregateType, Log, OrgId, Recorded, StreamId};
 
 use crate::deleted::Deleted;
 use crate::streams::LogStream;
+use crate::subject::kind_of;
 use crate::{EventLog, ReadError, TailError, connection, envelope};
 
 /// Messages asked for ahead of their use.
@@ -30,6 +31,8 @@ pub struct Tail {
     client: Client,
     stream: LogStream,
     filters: Vec<String>,
+    /// Where it names any: events of other kinds are read and left out.
+    only: Vec<AggregateType>,
     /// The sequence of the last event taken.
     last: u64,
     /// Events that wait behind it in the log.
@@ -59,7 +62,7 @@ enum Gap {
 /// Events in order.
 #[derive(Debug)]
 pub struct Batch {
-    /// At least one.
+    /// At least one, unless the tail leaves events out.
     pub items: Vec<Item>,
     /// Whether nothing more stood in the log when the last of them was sent.
     pub caught_up: bool,
@@ -105,6 +108,19 @@ impl EventLog {
         self.tail_on(log, after, filters.collect()).await
     }
 
+    /// Follows a whole stream of the log from behind `after`, and gives the events of some kinds of
+    /// aggregate. Unlike a tail for which the server chooses, it sees every hole.
+    pub async fn tail_through(
+        &self,
+        log: Log,
+        after: u64,
+        only: &[AggregateType],
+    ) -> Result<Tail, ReadError> {
+        let mut tail = self.tail_on(log, after, Vec::new()).await?;
+        tail.only = only.to_vec();
+        Ok(tail)
+    }
+
     /// Follows the events of one organization in a stream of the log, from behind `after`.
     pub async fn tail_organization(
         &self,
@@ -135,6 +151,7 @@ impl EventLog {
             client: self.client().clone(),
             stream,
             filters,
+            only: Vec::new(),
             last: after,
             pending: 0,
             source: None,
@@ -206,20 +223,29 @@ impl Tail {
     /// Takes what is ready up to a gap, which [`Tail::pass_gap`] judges first.
     fn take(&mut self, max: usize) -> Option<Batch> {
         let mut items = Vec::with_capacity(self.ready.len().min(max));
-        while items.len() < max && !self.gap_ahead() {
+        let mut taken = 0;
+        while taken < max && !self.gap_ahead() {
             let Some(delivered) = self.ready.pop_front() else {
                 break;
             };
+            taken += 1;
             self.last = delivered.sequence;
             self.pending = delivered.pending;
-            items.push(item(&delivered));
+            if self.is_wanted(&delivered) {
+                items.push(item(&delivered));
+            }
         }
         let (caught_up, last_sequence) = (self.pending == 0, self.last);
-        (!items.is_empty()).then_some(Batch {
+        (taken > 0).then_some(Batch {
             items,
             caught_up,
             last_sequence,
         })
+    }
+
+    fn is_wanted(&self, delivered: &Delivered) -> bool {
+        self.only.is_empty()
+            || kind_of(&delivered.message.subject).is_none_or(|kind| self.only.contains(&kind))
     }
 
     /// A filter leaves gaps by its nature; without one, sequences follow each other.

@@ -33,7 +33,7 @@ impl Reader {
         only: &[AggregateType],
     ) -> Result<Self, ReadError> {
         let chunk = max.clamp(1, CHUNK);
-        let mut tail = log.tail(feed, after, only).await?;
+        let mut tail = log.tail_through(feed, after, only).await?;
         let began_at_end = tail.caught_up();
         let (sender, chunks) = mpsc::channel(AHEAD);
         let task = tokio::spawn(async move {

@@ -16,7 +16,7 @@ pub(crate) struct Replay {
 
 impl Replay {
     /// From behind `group`'s position to `to`, where the log has been already. Where `only` names
-    /// kinds of aggregate, nothing else is read: then holes in the log do not show.
+    /// kinds of aggregate, nothing else is given.
     pub(crate) async fn open(
         log: &EventLog,
         feed: Log,

@@ -32,6 +32,7 @@ mod ndjson;
 mod operations;
 mod outages;
 mod pages;
+mod projections;
 mod records;
 mod records_all;
 mod retry;

@@ -15,7 +15,7 @@ use serde_json::{Map, json};
 use uuid::Uuid;
 
 /// Events of each aggregate.
-pub(super) const EVENTS_EACH: usize = 5;
+pub(crate) const EVENTS_EACH: usize = 5;
 /// Positions of each person.
 const POSITIONS_EACH: usize = 100;
 /// Commits that wait for each other.
@@ -24,7 +24,7 @@ const AT_ONCE: usize = 10_000;
 const PERSONS_AT_ONCE: usize = 64;
 
 /// Writes into one organization's part of the log.
-pub(super) struct Fill {
+pub(crate) struct Fill {
     log: EventLog,
     org: OrgId,
     workflow: WorkflowId,
@@ -52,8 +52,13 @@ impl Kind {
     }
 }
 
+/// Whether the aggregate of a number is a contact.
+pub(crate) fn is_contact(number: usize) -> bool {
+    matches!(Kind::of(number), Kind::Contact)
+}
+
 impl Fill {
-    pub(super) async fn open(home: &Path, nats_url: &str, org: &str, workflow: &str) -> Self {
+    pub(crate) async fn open(home: &Path, nats_url: &str, org: &str, workflow: &str) -> Self {
         let keyring = Keyring::load(home).expect("keys");
         let settings = LogSettings::at(nats_url);
         let log = EventLog::connect(&settings, keyring).await;
@@ -66,7 +71,7 @@ impl Fill {
     }
 
     /// Writes five events of each of so many aggregates, mixed as they would come over time.
-    pub(super) async fn aggregates(&self, count: usize) {
+    pub(crate) async fn aggregates(&self, count: usize) {
         let mut last: Vec<u64> = vec![0; count];
         for round in 0..EVENTS_EACH {
             let mut numbers = Vec::with_capacity(AT_ONCE);
@@ -286,7 +291,8 @@ impl Fill {
     }
 }
 
-fn id(number: usize) -> RecordId {
+/// The id of the aggregate of a number.
+pub(crate) fn id(number: usize) -> RecordId {
     RecordId::from(format!("r{number}"))
 }
 

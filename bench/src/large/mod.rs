@@ -1,7 +1,7 @@
 //! A large state: what a log of millions of events costs in memory, and how long it takes to be
 //! back after a kill.
 
-mod fill;
+pub(crate) mod fill;
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -68,7 +68,8 @@ pub(crate) async fn measure(system: &mut System, aggregates: usize, report: &mut
     }
 }
 
-const DEFINITION: &str =
+/// A workflow that can be triggered.
+pub(crate) const DEFINITION: &str =
     r#"{"name":"Large","status":"ACTIVE","steps":[{"id":"start","type":"TRIGGER"}]}"#;
 
 async fn crash_nats(system: &mut System, fill: &Fill, report: &mut Report) {
@@ -124,16 +125,16 @@ fn resident(pid: u32) -> u64 {
     status(pid, "VmRSS:")
 }
 
-/// Bytes that a process held in memory at most.
-fn peak(pid: u32) -> u64 {
+/// Bytes that a process held in memory at most; 0 once it has ended.
+pub(crate) fn peak(pid: u32) -> u64 {
     status(pid, "VmHWM:")
 }
 
 fn status(pid: u32, field: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a status");
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let kilobytes = status
         .lines()
         .find_map(|line| line.strip_prefix(field))
         .and_then(|value| value.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-    kilobytes.expect("a size") * 1024
+    kilobytes.unwrap_or_default() * 1024
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use event_log::{EventLog, Tail, TailError};
-use schemas::Log;
+use schemas::{AggregateType, Log};
 use tokio::time::timeout;
 
 use crate::support::{OwnServer, event_of, fresh, keyring};
@@ -64,6 +64,12 @@ async fn an_event_that_is_damaged_on_disk_is_a_hole() {
             "{error}"
         );
     }
+    // Whoever wants none of the events finds it all the same.
+    let log = EventLog::connect(&own.settings, keyring()).await.unwrap();
+    let only = [AggregateType::Claim];
+    let mut tail = log.tail_through(Log::Events, 0, &only).await.unwrap();
+    let (before, _) = until_fault(&mut tail).await;
+    assert_eq!(before, 7);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -117,7 +117,10 @@ impl Fold {
             .collect();
         let mut replay = Replay::open(log, self.log, &self.group, to, batch, &kinds).await?;
         while let Some((items, reached)) = replay.next().await? {
-            self.group.write(rows, log, &items, reached).await?;
+            // Where there is nothing for it, the position may as well move later.
+            if reached == to || !items.is_empty() {
+                self.group.write(rows, log, &items, reached).await?;
+            }
             tell(Progress {
                 doing: "reading the log",
                 done: reached,

@@ -4,6 +4,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use projector::verify;
 use rustix::process::{Pid, Signal, kill_process};
 use schemas::Log;
 use tokio::time::Instant;
@@ -97,6 +98,12 @@ async fn takes_over(stop: impl FnOnce(&Process)) -> (World, Process, Process, u6
 async fn a_second_projector_takes_over_within_five_seconds() {
     let (world, first, second, end) = takes_over(|first| first.signal(Signal::KILL)).await;
     assert_counted_once(&world, end).await;
+    for name in ["contacts", "companies"] {
+        let verified = verify(&world.log, &world.pool, name, &|_| ())
+            .await
+            .unwrap();
+        assert_eq!(verified.differences, 0, "{name}: {:?}", verified.told);
+    }
     drop((first, second));
     world.end().await;
 }
