@@ -9,8 +9,10 @@ use sqlx::{Connection as _, PgConnection};
 use crate::check::{Facts, Fold, undelivered};
 use crate::readers::Receiver;
 
-/// What never gets quiet is for the checker to find.
-const LIMIT: Duration = Duration::from_mins(3);
+/// What never gets quiet is for the checker to find: nothing new for so long while something is
+/// still open, or all of this time.
+const STUCK: Duration = Duration::from_mins(2);
+const LIMIT: Duration = Duration::from_mins(20);
 /// How long nothing new may come.
 const STILL: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(300);
@@ -29,7 +31,7 @@ pub(crate) async fn wait(
         if facts.advance().await {
             still_since = Instant::now();
         }
-        let tried_enough = begun.elapsed() > LIMIT;
+        let tried_enough = begun.elapsed() > LIMIT || still_since.elapsed() > STUCK;
         if still_since.elapsed() > STILL || tried_enough {
             let fold = Fold::of(facts);
             let open = open(facts, &fold, log, receiver, database).await;

@@ -148,13 +148,16 @@ fn at_position(note: &Note, happened: &[&Fact], findings: &mut Findings) {
     if happened.is_empty() || note.attempts > 1 {
         return;
     }
-    let last = happened
-        .iter()
-        .map(|fact| fact.sequence)
-        .max()
-        .unwrap_or_default();
-    let right = position.sequence() == last;
-    findings.judge(AT_POSITION, right, &note.request, last, position.sequence());
+    let last = happened.iter().map(|fact| fact.sequence).max();
+    let right = Some(position.sequence()) == last;
+    let places: Vec<_> = happened.iter().map(|fact| fact.place()).collect();
+    findings.judge(
+        AT_POSITION,
+        right,
+        &note.request,
+        places.join(", "),
+        position.sequence(),
+    );
 }
 
 /// Each line of a bulk write has an answer of its own.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
-use event_log::{EventLog, Item, Owner, Tail, VaultError};
+use event_log::{EventLog, Item, Owner, Tail, TailError, VaultError};
 use schemas::circle::CircleOwner;
 use schemas::{AggregateType, Event, Log, Recorded, Sealed};
 use serde_json::{Value, json};
@@ -48,6 +48,8 @@ impl Fact {
 pub(crate) struct Facts {
     log: EventLog,
     tails: HashMap<Log, Tail>,
+    /// Up to where each log has been read.
+    read_to: HashMap<Log, u64>,
     pub(crate) all: Vec<Fact>,
     /// Up to where events stem from making the world.
     pub(crate) made_up_to: HashMap<Log, u64>,
@@ -65,6 +67,7 @@ impl Facts {
         Self {
             log,
             tails: HashMap::new(),
+            read_to: HashMap::new(),
             all: Vec::new(),
             made_up_to,
             unreadable: Vec::new(),
@@ -82,21 +85,20 @@ impl Facts {
         self.all.len() > before
     }
 
-    async fn read(&mut self, log: Log) -> Result<(), String> {
-        let end = self.log.end(log).await.map_err(|error| error.to_string())?;
-        let mut tail = match self.tails.remove(&log) {
-            Some(tail) => tail,
-            None => self
-                .log
-                .tail(log, 0, &[])
-                .await
-                .map_err(|error| error.to_string())?,
+    /// What does not answer at the moment is asked again the next time.
+    async fn read(&mut self, log: Log) -> Result<(), TailError> {
+        let Ok(end) = self.log.end(log).await else {
+            return Ok(());
         };
+        let after = self.read_to.get(&log).copied().unwrap_or_default();
+        let tail = match self.tails.remove(&log) {
+            Some(tail) => Some(tail),
+            None => self.log.tail(log, after, &[]).await.ok(),
+        };
+        let Some(mut tail) = tail else { return Ok(()) };
         while tail.last_sequence() < end.sequence() {
-            let batch = tail
-                .next(AT_ONCE)
-                .await
-                .map_err(|error| error.to_string())?;
+            let batch = tail.next(AT_ONCE).await?;
+            self.read_to.insert(log, batch.last_sequence);
             for item in batch.items {
                 match item {
                     Item::Event(recorded) => {

@@ -2,10 +2,14 @@
 
 use std::time::{Duration, Instant};
 
+use sqlx::{Connection as _, Executor as _, PgConnection};
+
 use super::{Deed, Nemesis, RUNNER, SERVICES, Target};
 use crate::client::Duty;
 use crate::notes::Complaint;
 
+/// How long connections are cut, again and again.
+const CUTTING: Duration = Duration::from_secs(3);
 /// How long a service may take to end that is asked to.
 const ENDING: Duration = Duration::from_secs(20);
 const ENDS: &str = "services that ended when asked to";
@@ -106,6 +110,27 @@ impl Nemesis {
                 self.counted_alone(since);
             }
         }
+    }
+
+    /// Has Postgres end every connection, many times over: wherever a service is in what it
+    /// writes, it has to find out what became of it.
+    pub(super) async fn cut_connections(&mut self) {
+        let since = Instant::now();
+        let url = self.servers.postgres.url();
+        let connecting = tokio::time::timeout(CUTTING, PgConnection::connect(&url)).await;
+        let Ok(Ok(mut connection)) = connecting else {
+            return;
+        };
+        let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+                   WHERE datname = current_database() AND pid <> pg_backend_pid()";
+        while since.elapsed() < CUTTING {
+            if connection.execute(cut).await.is_err() {
+                break;
+            }
+            tokio::time::sleep(self.dice.millis(10..120)).await;
+        }
+        self.count("cut connections to", Target::Postgres);
+        self.counted_alone(since);
     }
 
     /// Asks a service to end, which it has to do soon whatever is going on.

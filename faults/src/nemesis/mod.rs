@@ -40,6 +40,7 @@ enum Deed {
     Restart,
     Second,
     OlderCheckpoint,
+    CutConnections,
 }
 
 const DEEDS: &[(usize, Deed)] = &[
@@ -50,6 +51,7 @@ const DEEDS: &[(usize, Deed)] = &[
     (6, Deed::Restart),
     (7, Deed::Second),
     (6, Deed::OlderCheckpoint),
+    (12, Deed::CutConnections),
 ];
 const TARGETS: &[(usize, Target)] = &[
     (4, Target::Service(0)),
@@ -148,12 +150,17 @@ impl Nemesis {
                 let target = self.target();
                 self.restart(target).await;
             }
+            Deed::CutConnections => self.cut_connections().await,
             Deed::Second => self.second().await,
             Deed::OlderCheckpoint => self.older_checkpoint().await,
         }
     }
 
     fn target(&mut self) -> Target {
+        // Of three servers, each is one.
+        if self.servers.nats.len() > 1 && self.dice.chance(30) {
+            return Target::Nats;
+        }
         self.dice.weigh(TARGETS)
     }
 
