@@ -112,3 +112,26 @@ async fn only_who_may_retries_a_run_that_is_there() {
     let error = refused.json()["error"].as_str().expect("error").to_owned();
     assert!(error.contains("workflows:write"), "{error}");
 }
+
+#[tokio::test]
+async fn a_repeat_with_the_same_idempotency_key_retries_once() {
+    let org = system().await.organization().await;
+    let (receiver, _) = failing().await;
+    let workflow = calling(&org, &receiver).await;
+    let run_id = org.trigger(&workflow, &json!({})).await;
+    org.ended(&run_id).await;
+    let path = format!("/api/v1/runs/{run_id}");
+    let retry = async || {
+        let path = format!("{path}/retry");
+        org.admin.post_once(&path, "once", &json!({})).await
+    };
+    assert_eq!(retry().await.ok(202), json!({"runId": run_id}));
+    // It fails again, after as many attempts as before.
+    let ended = |run: &Value| run["state"] == "FAILED" && numbers(run, 2).len() == 4;
+    org.until(&path, ended).await;
+    assert_eq!(retry().await.ok(202), json!({"runId": run_id}));
+    let again = org.admin.post(&format!("{path}/retry"), &json!({})).await;
+    again.ok(202);
+    let run = org.until(&path, |run| numbers(run, 2).len() == 6).await;
+    assert_eq!(numbers(&run, 2), [1, 2, 3, 4, 5, 6]);
+}

@@ -8,11 +8,10 @@ use serde_json::{Value, json};
 use super::active;
 use crate::{SHAPE, system};
 
-async fn runs(org: &Organization<'_>, workflow: &str, count: i64) -> Vec<Value> {
-    let path = format!("/api/v1/workflows/{workflow}/runs");
-    let list = org
-        .until(&path, |list| list["total"].as_i64() >= Some(count))
-        .await;
+async fn runs(org: &Organization<'_>, workflow: &str, count: usize) -> Vec<Value> {
+    let path = format!("/api/v1/workflows/{workflow}/runs?limit=100");
+    let found = |list: &Value| list["data"].as_array().map_or(0, Vec::len);
+    let list = org.until(&path, |list| found(list) >= count).await;
     list["data"].as_array().expect("runs").clone()
 }
 
@@ -53,6 +52,36 @@ async fn an_event_sets_a_workflow_off_once() {
     assert_eq!(found[0]["triggerPayload"]["id"], "cold");
     let path = format!("/api/v1/workflows/{silent}/runs");
     assert_eq!(org.admin.get(&path).await.ok(200)["total"], 0);
+}
+
+#[tokio::test]
+async fn a_call_for_help_sets_off_with_what_the_organization_may_see() {
+    let system = system().await;
+    let (org, person) = (system.organization().await, system.person("Ada").await);
+    let circle = json!({"name": "Field"});
+    let circle = org.admin.post("/api/v1/circles", &circle).await.ok(201);
+    let id = circle["id"].as_str().expect("id");
+    let invites = format!("/api/v1/circles/{id}/invites");
+    let invite = org.admin.post(&invites, &json!({})).await.ok(201);
+    person
+        .joins_by(invite["code"].as_str().expect("a code"))
+        .await;
+    let on = json!({"event": "sos.triggered", "filter": "data.message == 'Help'"});
+    let workflow = org
+        .workflow(&active(
+            &json!([{"id": "start", "type": "TRIGGER", "on": on}]),
+        ))
+        .await;
+    let call = json!({"lat": 52.5, "lng": 13.4, "message": "Help"});
+    let answer = person.client.post("/sos/trigger", &call).await.ok(202);
+    let found = runs(&org, &workflow, 1).await;
+    let payload = &found[0]["triggerPayload"];
+    assert_eq!(payload["sos_id"], answer["sos_id"]);
+    assert_eq!(
+        (&payload["lat"], &payload["message"]),
+        (&json!(52.5), &json!("Help"))
+    );
+    assert!(payload.get("sealed").is_none() && payload.get("audience").is_none());
 }
 
 #[tokio::test]
@@ -108,7 +137,8 @@ async fn a_schedule_sets_a_workflow_off_every_minute() {
     let path = format!("/api/v1/workflows/{workflow}/runs");
     let limit = Duration::from_secs(90);
     let found = eventually_within(limit, "a minute to begin", async || {
-        let list = org.admin.get(&path).await.ok(200);
+        let answer = org.admin.get(&path).await;
+        let list = answer.status.is_success().then(|| answer.json())?;
         (list["total"] != 0).then_some(list)
     });
     let payload = &found.await["data"][0]["triggerPayload"];
