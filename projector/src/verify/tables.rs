@@ -27,6 +27,8 @@ struct Table {
     columns: Vec<Column>,
     /// Which rows.
     condition: String,
+    /// The column by whose time they end.
+    lives_by: Option<&'static str>,
 }
 
 /// Compares all that a projection has written with its copy. `limit`: rows end by this column's
@@ -44,26 +46,47 @@ pub(super) async fn compare(
     run(rows, "SET LOCAL plan_cache_mode = auto".to_owned()).await?;
     run(rows, "SET LOCAL work_mem = '64MB'".to_owned()).await?;
     let mut comparison = Comparison::default();
-    for table in tables(rows, layout).await? {
-        compare_one(rows, layout, &table, limit, words, &mut comparison).await?;
+    let (lives_by, oldest) = match limit {
+        Some((by, age)) => (Some(by), oldest(age)),
+        None => (None, None),
+    };
+    for table in tables(rows, layout, lives_by).await? {
+        compare_one(rows, layout, &table, oldest, words, &mut comparison).await?;
     }
     Ok(comparison)
 }
 
-async fn tables(rows: &mut PgConnection, layout: &Layout) -> Result<Vec<Table>, sqlx::Error> {
+async fn tables(
+    rows: &mut PgConnection,
+    layout: &Layout,
+    lives_by: Option<&'static str>,
+) -> Result<Vec<Table>, sqlx::Error> {
     let mut tables = Vec::new();
     for table in layout.tables {
         tables.push(Table {
             name: table,
             columns: columns(rows, layout, table).await?,
             condition: "true".to_owned(),
+            lives_by,
         });
+    }
+    // A counter that has come to nothing may have a row or none.
+    let mut counted = format!("kind = '{}' AND count <> 0", layout.name);
+    if let Some(by) = lives_by {
+        // While rows are about to end, counters with and without them are right.
+        for (schema, table) in [&layout.serving, &layout.schema]
+            .into_iter()
+            .flat_map(|schema| layout.tables.iter().map(move |table| (schema, table)))
+        {
+            let ending = format!(" AND NOT EXISTS (SELECT FROM {schema}.{table} WHERE {by} < $1)");
+            counted.push_str(&ending);
+        }
     }
     tables.push(Table {
         name: "totals",
         columns: columns(rows, layout, "totals").await?,
-        // A counter that has come to nothing may have a row or none.
-        condition: format!("kind = '{}' AND count <> 0", layout.name),
+        condition: counted,
+        lives_by: None,
     });
     let mut letters = columns(rows, layout, "dead_letters").await?;
     // Reasons are in the words of the program that gave them.
@@ -74,6 +97,7 @@ async fn tables(rows: &mut PgConnection, layout: &Layout) -> Result<Vec<Table>, 
         name: "dead_letters",
         columns: letters,
         condition: format!("projection = '{}'", layout.name),
+        lives_by: None,
     });
     Ok(tables)
 }
@@ -101,13 +125,11 @@ async fn compare_one(
     rows: &mut PgConnection,
     layout: &Layout,
     table: &Table,
-    limit: Option<(&'static str, Duration)>,
+    oldest: Option<DateTime<Utc>>,
     words: &Words<'_>,
     comparison: &mut Comparison,
 ) -> Result<(), sqlx::Error> {
-    let limit = limit.filter(|(by, _)| table.columns.iter().any(|column| column.name == *by));
-    let oldest = limit.and_then(|(_, age)| oldest(age));
-    let query = query(layout, table, limit.map(|(by, _)| by));
+    let query = query(layout, table);
     let query = sqlx::query_as::<_, (bool, bool, Vec<Option<String>>, Vec<Option<String>>)>(
         AssertSqlSafe(query),
     );
@@ -137,7 +159,7 @@ fn oldest(age: Duration) -> Option<DateTime<Utc>> {
 }
 
 /// The rows that differ: whether each side has one, and what it says column by column.
-fn query(layout: &Layout, table: &Table, lives_by: Option<&str>) -> String {
+fn query(layout: &Layout, table: &Table) -> String {
     let list = |side: &str, part: &dyn Fn(&Column) -> String| {
         let columns = table.columns.iter();
         let columns: Vec<_> = columns.map(|one| format!("{side}.{}", part(one))).collect();
@@ -154,7 +176,7 @@ fn query(layout: &Layout, table: &Table, lives_by: Option<&str>) -> String {
         .map(|key| format!("known.{0} = told.{0}", key.name))
         .collect();
     let key = keys().next().map_or("", |key| key.name.as_str());
-    let young = match lives_by {
+    let young = match table.lives_by {
         Some(by) => format!("coalesce(known.{by} >= $1, true) AND coalesce(told.{by} >= $1, true)"),
         None => "($1::timestamptz IS NULL OR true)".to_owned(),
     };

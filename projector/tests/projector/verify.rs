@@ -176,3 +176,24 @@ async fn what_does_not_exist_cannot_be_checked() {
     assert!(error.contains("not been begun"), "{error}");
     world.end().await;
 }
+
+#[tokio::test]
+async fn rows_that_are_about_to_end_are_left_out_with_what_counts_them() {
+    let world = World::new().await;
+    let projector = world.start();
+    let mut mixer = Mixer::new(&world);
+    mixer.mix(1).await;
+    mixer.applied().await;
+    projector.stop().await;
+    for (days, differences) in [(40, 0), (1, 2)] {
+        let aged = format!(
+            "UPDATE deliveries SET created_at = now() - interval '{days} days', event_type = 'x'"
+        );
+        assert_eq!(change(&world, aged).await, 1);
+        let miscounted = "UPDATE totals SET count = 7 WHERE kind = 'deliveries' AND count > 0";
+        assert_eq!(change(&world, miscounted.to_owned()).await, 1);
+        let verified = check(&world, "deliveries").await;
+        assert_eq!(verified.differences, differences, "{:?}", verified.told);
+    }
+    world.end().await;
+}
