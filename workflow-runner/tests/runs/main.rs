@@ -7,6 +7,7 @@
 
 mod again;
 mod branches;
+mod definitions;
 mod ending;
 mod events;
 mod faults;
