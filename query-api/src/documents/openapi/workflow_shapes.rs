@@ -7,7 +7,15 @@ use super::shape::{
 };
 
 pub(super) const STATUSES: &[&str] = &["DRAFT", "ACTIVE", "PAUSED", "ARCHIVED"];
-pub(super) const TYPES: &[&str] = &["TRIGGER", "HTTP", "NOTIFY", "CONDITION", "DELAY", "RECORD"];
+pub(super) const TYPES: &[&str] = &[
+    "TRIGGER",
+    "HTTP",
+    "NOTIFY",
+    "CONDITION",
+    "DELAY",
+    "WAIT_FOR_EVENT",
+    "RECORD",
+];
 
 fn step_id() -> Value {
     json!({"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"})
