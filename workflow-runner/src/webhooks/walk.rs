@@ -279,3 +279,77 @@ impl Walker {
         (write.into(), now)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use schemas::delivery::Message;
+    use schemas::{OrgId, StreamId};
+
+    use super::*;
+
+    const ASKED: u64 = 10;
+
+    fn candidate(sequence: u64, event: fn(Message) -> Event) -> Candidate {
+        let message = Message {
+            delivery_id: "msg_1".into(),
+            webhook_id: "h1".into(),
+            event_id: EventId(Uuid::nil()),
+            event_sequence: 7,
+            event_type: "run.started".to_owned(),
+        };
+        let stream = StreamId::new(&OrgId::from("o1"), AggregateType::Delivery, "msg_1");
+        let last = Recorded {
+            sequence,
+            stream: stream.clone(),
+            id: EventId(Uuid::nil()),
+            time: DateTime::UNIX_EPOCH,
+            event: event(message.clone()),
+            context: Context::default(),
+            receipt: None,
+        };
+        Candidate {
+            stream,
+            message,
+            last: Some(last),
+            failed_at: None,
+        }
+    }
+
+    fn queued(message: Message) -> Event {
+        Event::DeliveryQueued(Queued {
+            message,
+            request_id: EventId(Uuid::nil()),
+            attempts: 3,
+        })
+    }
+
+    fn fate(candidate: &Candidate) -> Fate {
+        let request = Request {
+            sequence: 5,
+            id: EventId(Uuid::nil()),
+            what: What::Replay(Replay::Failed),
+            attempts_through: ASKED,
+            at: DateTime::UNIX_EPOCH,
+            context: Context::default(),
+        };
+        request.judge(candidate)
+    }
+
+    #[test]
+    fn only_what_stood_before_it_was_asked_is_queued() {
+        let before = candidate(ASKED, queued);
+        assert_eq!(fate(&before), Fate::Queue(Expected::At(ASKED), 3));
+        let since = candidate(ASKED + 1, queued);
+        assert!(matches!(fate(&since), Fate::Waits(retry) if retry.recorded == ASKED + 1));
+        let untried = Candidate {
+            last: None,
+            ..candidate(1, queued)
+        };
+        assert_eq!(fate(&untried), Fate::Queue(Expected::Empty, 0));
+        let failed_earlier = Candidate {
+            failed_at: Some(ASKED - 1),
+            ..candidate(ASKED, queued)
+        };
+        assert_eq!(fate(&failed_earlier), Fate::Leave);
+    }
+}
