@@ -49,6 +49,7 @@ const COMMANDS: &[&str] = &[
     "/api/v1/records/leads",
     "/api/v1/records/orders",
     "/api/v1/runs/{run_id}/cancel",
+    "/api/v1/runs/{run_id}/retry",
     "/api/v1/webhooks/{id}/replay",
     "/api/v1/webhooks/{id}/rotate-secret",
     "/api/v1/webhooks/{id}/test",
