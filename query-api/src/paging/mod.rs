@@ -113,8 +113,18 @@ impl Page {
         next.map(|next| next_address(uri, &next))
     }
 
+    /// What the whole list has. Where a page is empty it is counted a moment after the page was
+    /// read; the list ended before the page then.
+    fn total(&self, is_empty: bool, counted: i64) -> i64 {
+        match &self.cursor {
+            None if is_empty => counted.min(self.offset()),
+            _ => counted,
+        }
+    }
+
     /// The page as an answer: the items that were fetched, of `total` in the whole list.
     pub(crate) fn answer<T: Listed>(&self, uri: &Uri, mut data: Vec<T>, total: i64) -> Response {
+        let total = self.total(data.is_empty(), total);
         let next = self.next_link(uri, &mut data);
         let envelope = Envelope {
             data,
@@ -165,6 +175,14 @@ mod tests {
         assert_eq!((page.offset(), page.limit), (0, 20));
         let page = asked("?limit=100&page=3&other=x").unwrap();
         assert_eq!((page.offset(), page.limit), (200, 100));
+    }
+
+    #[test]
+    fn an_empty_page_does_not_count_what_came_after_it_was_read() {
+        assert_eq!(asked("").unwrap().total(true, 1), 0);
+        let third = asked("?limit=10&page=3").unwrap();
+        assert_eq!((third.total(true, 7), third.total(true, 21)), (7, 20));
+        assert_eq!(third.total(false, 21), 21);
     }
 
     #[test]
