@@ -39,7 +39,13 @@ async fn every_described_operation_is_there_and_no_other() {
             let asked = method.to_uppercase().parse::<Method>().unwrap();
             let answer = Answer::to(client.request(asked, &path)).await;
             let is_there = answer.status != 405;
-            assert_eq!(is_there, described.get(method).is_some(), "{method} {path}");
+            assert_eq!(
+                is_there,
+                described.get(method).is_some(),
+                "{method} {path}: {} {}",
+                answer.status,
+                answer.text()
+            );
             let unknown = answer.status == 404 && answer.text().contains("nothing at this path");
             assert!(!unknown, "{method} {path}");
         }

@@ -207,10 +207,14 @@ impl<'a> Tenant<'a> {
         for run in other.workflows.values().flatten() {
             touches.push((Method::GET, format!("/api/v1/runs/{run}")));
             touches.push((Method::POST, format!("/api/v1/runs/{run}/cancel")));
+            touches.push((Method::POST, format!("/api/v1/runs/{run}/retry")));
         }
         for id in &other.webhooks {
             touches.push((Method::GET, format!("/api/v1/webhooks/{id}")));
             touches.push((Method::GET, format!("/api/v1/webhooks/{id}/deliveries")));
+            for command in ["rotate-secret", "test"] {
+                touches.push((Method::POST, format!("/api/v1/webhooks/{id}/{command}")));
+            }
             touches.push((Method::DELETE, format!("/api/v1/webhooks/{id}")));
         }
         for id in &other.circles {
@@ -219,6 +223,15 @@ impl<'a> Tenant<'a> {
         for (method, path) in touches {
             let request = |path: &str| self.org.admin.request(method.clone(), path);
             Answer::to(request(&path)).await.error(404);
+        }
+        for id in &other.webhooks {
+            let path = format!("/api/v1/webhooks/{id}");
+            let paused = json!({"status": "DISABLED"});
+            let change = self.org.admin.request(Method::PATCH, &path).json(&paused);
+            Answer::to(change).await.error(404);
+            let replay = format!("{path}/replay");
+            let all = json!({"failed": true});
+            self.org.admin.post(&replay, &all).await.error(404);
         }
     }
 
