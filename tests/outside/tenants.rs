@@ -227,8 +227,7 @@ impl<'a> Tenant<'a> {
         for id in &other.webhooks {
             let path = format!("/api/v1/webhooks/{id}");
             let paused = json!({"status": "DISABLED"});
-            let change = self.org.admin.request(Method::PATCH, &path).json(&paused);
-            Answer::to(change).await.error(404);
+            self.org.admin.patch(&path, &paused).await.error(404);
             let replay = format!("{path}/replay");
             let all = json!({"failed": true});
             self.org.admin.post(&replay, &all).await.error(404);
