@@ -50,7 +50,8 @@ async fn forward(mut client: TcpStream, routes: Routes) -> Option<()> {
     let mut lines = text.split("\r\n");
     let request = lines.next()?;
     let upstream = route(request, routes);
-    let socket = request.contains(" /ws");
+    // Without an upgrade, the connection would carry what follows to the wrong process.
+    let socket = text.to_ascii_lowercase().contains("\r\nupgrade:");
     let mut forwarded = format!("{request}\r\n");
     for line in lines {
         if socket || !line.to_ascii_lowercase().starts_with("connection:") {
