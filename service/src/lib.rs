@@ -12,6 +12,7 @@ mod edge;
 mod elsewhere;
 mod error;
 pub mod health;
+mod linger;
 mod request_context;
 mod serve;
 pub mod settings;

@@ -10,6 +10,8 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::linger::LingeringListener;
+
 /// Why a service could not listen or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
@@ -42,8 +44,8 @@ pub async fn serve(
     grace: Duration,
 ) -> Result<(), ServeError> {
     // Answers are small and whole: waiting to fill a packet would only delay them.
-    let listener = listener.tap_io(|connection| {
-        if let Err(error) = connection.set_nodelay(true) {
+    let listener = LingeringListener(listener).tap_io(|connection| {
+        if let Err(error) = connection.set_nodelay() {
             tracing::debug!(%error, "A connection stays without TCP_NODELAY");
         }
     });

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::routing::get;
+use axum::http::StatusCode;
+use axum::routing::{get, post};
 use clap::Parser;
 use service::settings::{CommonSettings, DatabaseSettings, HttpSettings, LogFormat};
 use service::{Secret, database, edge, listen, serve, telemetry};
@@ -91,6 +92,20 @@ async fn the_reading_pool_cannot_write() {
     assert!(!database::is_unavailable(&error));
 }
 
+/// A connection to a router that is served.
+async fn client_of(
+    router: Router,
+    shutdown: CancellationToken,
+    grace: Duration,
+) -> (TcpStream, tokio::task::JoinHandle<()>) {
+    let listener = listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    let server = tokio::spawn(async move {
+        serve(listener, router, shutdown, grace).await.unwrap();
+    });
+    (TcpStream::connect(addr).await.unwrap(), server)
+}
+
 /// A client that has sent a request to `/slow`, which answers once `go` is notified.
 async fn slow_request(
     shutdown: CancellationToken,
@@ -107,12 +122,7 @@ async fn slow_request(
         };
         edge(Router::new().route("/slow", get(slow)))
     };
-    let listener = listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    let addr = listener.local_addr().unwrap();
-    let server = tokio::spawn(async move {
-        serve(listener, router, shutdown, grace).await.unwrap();
-    });
-    let mut client = TcpStream::connect(addr).await.unwrap();
+    let (mut client, server) = client_of(router, shutdown, grace).await;
     let request = b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n";
     client.write_all(request).await.unwrap();
     begun.notified().await;
@@ -137,6 +147,28 @@ async fn a_request_under_way_is_finished_at_shutdown() {
 async fn shutdown_does_not_wait_for_ever() {
     let (shutdown, never) = (CancellationToken::new(), Arc::new(Notify::new()));
     let (_client, server) = slow_request(shutdown.clone(), never, Duration::from_millis(50)).await;
+    shutdown.cancel();
+    server.await.unwrap();
+}
+
+/// As a proxy sends it: the body after the answer, and the answer read after that.
+#[tokio::test]
+async fn an_answer_given_before_the_body_came_is_not_cut_off() {
+    let router = edge(Router::new().route("/refused", post(|| async { StatusCode::UNAUTHORIZED })));
+    let shutdown = CancellationToken::new();
+    let (mut client, server) = client_of(router, shutdown.clone(), Duration::ZERO).await;
+    let head =
+        b"POST /refused HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 100000\r\n\r\n";
+    client.write_all(head).await.unwrap();
+    client.readable().await.unwrap();
+    for _ in 0..100 {
+        client.write_all(&[b'x'; 1_000]).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    drop(client);
     shutdown.cancel();
     server.await.unwrap();
 }
