@@ -1,20 +1,25 @@
-//! A trigger without authentication and limits: what these cost is the difference.
+//! A trigger without authentication and limits, and all else the same: what these cost is the
+//! difference.
 
 use std::net::SocketAddr;
 use std::path::Path as FilePath;
 use std::time::Duration;
 
-use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use chrono::Utc;
+use domain::workflow::{TriggeredBy, payload};
 use event_log::{EventLog, Expected, Keyring, LogSettings, Write};
-use schemas::{AggregateType, Context, Event, EventId, NewEvent, OrgId, RunId, StreamId, workflow};
-use serde_json::{Value, json};
+use schemas::{AggregateType, Event, EventId, NewEvent, OrgId, RunId, StreamId, workflow};
+use serde_json::json;
+use service::{HttpError, RequestContext};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
+
+const MAX_BYTES: usize = 256 * 1024;
 
 /// Serves until killed.
 pub(crate) async fn serve(addr: SocketAddr) {
@@ -37,21 +42,24 @@ pub(crate) async fn serve(addr: SocketAddr) {
 async fn trigger(
     State(log): State<EventLog>,
     Path(workflow): Path<String>,
-    body: Bytes,
-) -> Result<(StatusCode, Json<Value>), StatusCode> {
-    let run = Uuid::now_v7();
-    let trigger_payload = serde_json::from_slice(&body).map_err(|_| StatusCode::BAD_REQUEST)?;
+    context: RequestContext,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let body = service::body::read(request, MAX_BYTES).await?;
+    let given =
+        serde_json::from_slice(&body).map_err(|error| HttpError::bad_request(error.to_string()))?;
+    let (run, now) = (Uuid::now_v7(), Utc::now());
     let event = Event::WorkflowTriggered(workflow::Triggered {
         run_id: RunId::from(run),
         workflow_id: workflow.into(),
         workflow_version: 1,
-        trigger_payload,
+        trigger_payload: payload(given, TriggeredBy::ApiKey, now),
     });
     let new = NewEvent {
         id: EventId(Uuid::now_v7()),
-        time: Utc::now(),
+        time: now,
         event,
-        context: Context::default(),
+        context: context.context(),
         receipt: None,
     };
     let stream = StreamId::new(&OrgId::from("bench"), AggregateType::Run, run);
@@ -60,8 +68,11 @@ async fn trigger(
         expected: Expected::Empty,
         events: vec![new],
     };
-    match log.commit(write.into()).await {
-        Ok(_) => Ok((StatusCode::ACCEPTED, Json(json!({ "runId": run })))),
-        Err(_) => Err(StatusCode::INTERNAL_SERVER_ERROR),
-    }
+    let position = log
+        .commit(write.into())
+        .await
+        .map_err(HttpError::internal)?;
+    let position = [("waypost-position", position.to_string())];
+    let started = Json(json!({ "runId": run }));
+    Ok((StatusCode::ACCEPTED, position, started).into_response())
 }
