@@ -1,6 +1,7 @@
 //! Carries checks to Postgres and decisions back.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sqlx::PgConnection;
 use tokio::sync::mpsc;
@@ -13,20 +14,31 @@ use super::use_of::Standing;
 
 /// Checks taken at once.
 const MAX_CHECKS: usize = 8_192;
+/// From so many checks in a flush on, the next one waits for company.
+const CROWD: usize = 5;
+/// How long it does. A statement costs as much as some twenty checks in it, and what is checked
+/// waits for the log's batch under way in any case.
+const GATHERING: Duration = Duration::from_millis(1);
 
 /// Takes what waits and flushes it, until nobody can ask any more. One flush at a time: while it is
 /// under way the next one gathers, and a second in flight was measured to cost more than it saves.
 pub(super) async fn run(mut queue: mpsc::Receiver<Waiting>, server: Server, outage: Arc<Outage>) {
     let mut connection = None;
     let mut waiting = Vec::new();
+    let mut last = 0;
     while queue.recv_many(&mut waiting, MAX_CHECKS).await > 0 {
         // Requests come in bursts: those that are about to ask can still come along.
-        tokio::task::yield_now().await;
+        if last < CROWD {
+            tokio::task::yield_now().await;
+        } else {
+            tokio::time::sleep(GATHERING).await;
+        }
         while waiting.len() < MAX_CHECKS
             && let Ok(check) = queue.try_recv()
         {
             waiting.push(check);
         }
+        last = waiting.len();
         while let Some(flush) = gather(&mut waiting) {
             carry(flush, &mut connection, &server, &outage).await;
         }
