@@ -1,21 +1,77 @@
-//! Bodies of commands: bounded, JSON, kept as bytes for the fingerprint of a receipt.
+//! Bodies of commands: bounded, and kept as bytes for the fingerprint of a receipt. Each is the
+//! last argument of its handler.
 
-use axum::extract::Request;
+use std::ops::Deref;
+
+use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use bytes::Bytes;
-use domain::Invalid;
 use serde_json::Value;
 use service::HttpError;
+use service::body::{MAX_JSON_BYTES, is_json};
 
-/// The largest body of one object.
-pub(crate) const MAX_OBJECT_BYTES: usize = service::body::MAX_JSON_BYTES;
+use crate::Refusal;
 
-/// Reads a body that must be JSON: 415 for another type, 413 for a larger one.
-pub(crate) async fn read_json(request: Request, limit: usize) -> Result<Bytes, HttpError> {
-    if !service::body::is_json(request.headers()) {
-        return Err(not_json());
+/// A body of any kind: 413 for a larger one.
+pub(crate) struct AnyBody {
+    bytes: Bytes,
+    pub(crate) is_json: bool,
+}
+
+/// A body that must be JSON: 415 for another type, 413 for a larger one.
+pub(crate) struct JsonBody<const MAX_BYTES: usize = MAX_JSON_BYTES>(Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for AnyBody {
+    type Rejection = HttpError;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, HttpError> {
+        let is_json = is_json(request.headers());
+        let bytes = service::body::read(request, MAX_JSON_BYTES).await?;
+        Ok(Self { bytes, is_json })
     }
-    service::body::read(request, limit).await
+}
+
+impl<S: Send + Sync, const MAX_BYTES: usize> FromRequest<S> for JsonBody<MAX_BYTES> {
+    type Rejection = HttpError;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, HttpError> {
+        if !is_json(request.headers()) {
+            return Err(not_json());
+        }
+        service::body::read(request, MAX_BYTES).await.map(Self)
+    }
+}
+
+impl Deref for AnyBody {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl<const MAX_BYTES: usize> Deref for JsonBody<MAX_BYTES> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
+    /// The JSON, of whatever shape.
+    pub(crate) fn value(&self) -> Result<Value, HttpError> {
+        serde_json::from_slice(self)
+            .map_err(|error| HttpError::bad_request(format!("the body is not valid JSON: {error}")))
+    }
+
+    /// Reads JSON that must have the shape that `parse` knows.
+    pub(crate) fn read<T, R: Refusal>(
+        &self,
+        parse: impl FnOnce(Value) -> Result<T, R>,
+    ) -> Result<T, HttpError> {
+        parse(service::body::parse(self)?).map_err(Refusal::into_http)
+    }
 }
 
 /// 415: a body that is not JSON.
@@ -24,18 +80,4 @@ pub(crate) fn not_json() -> HttpError {
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
         "the body must have Content-Type: application/json",
     )
-}
-
-/// Reads JSON of any shape; whoever needs a shape names the place of what is wrong with it.
-pub(crate) fn parse(bytes: &Bytes) -> Result<Value, HttpError> {
-    serde_json::from_slice(bytes)
-        .map_err(|error| HttpError::bad_request(format!("the body is not valid JSON: {error}")))
-}
-
-/// Reads JSON that must have the shape that `parse` knows.
-pub(crate) fn read_as<T>(
-    bytes: &Bytes,
-    parse: impl FnOnce(Value) -> Result<T, Invalid>,
-) -> Result<T, HttpError> {
-    parse(service::body::parse(bytes)?).map_err(|error| HttpError::bad_request(error.to_string()))
 }

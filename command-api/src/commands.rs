@@ -1,12 +1,15 @@
 //! How every command is carried out: load, decide, append, and all again when somebody else was
 //! quicker.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use chrono::{DateTime, TimeDelta, Utc};
-use event_log::{AppendError, Commit, EventLog, Expected, Position, ReadError, Write};
+use event_log::{AppendError, Commit, EventLog, Expected, Position, Write};
 use schemas::{Context, Event, NewEvent, Receipt, Recorded, StreamId, claim::Claimed};
 use service::{Clock, RequestContext};
 
@@ -44,19 +47,16 @@ pub struct Origin {
     pub receipt: Option<Receipt>,
 }
 
-impl Origin {
+impl<S: Send + Sync> FromRequestParts<S> for Origin {
+    type Rejection = Infallible;
+
     /// A command that came with this request.
-    pub fn of(request: &RequestContext) -> Self {
-        Self {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        let request = RequestContext::from_request_parts(parts, state).await?;
+        Ok(Self {
             context: request.context(),
             receipt: None,
-        }
-    }
-
-    /// The same with the receipt of its `Idempotency-Key`.
-    #[must_use]
-    pub fn with_receipt(self, receipt: Option<Receipt>) -> Self {
-        Self { receipt, ..self }
+        })
     }
 }
 
@@ -67,6 +67,16 @@ pub struct Done<T> {
     pub answer: T,
     /// Reads that wait for this position see it.
     pub position: Position,
+}
+
+impl<T> Done<T> {
+    /// The same with what is made of its answer.
+    pub(crate) fn map<U>(self, make: impl FnOnce(T) -> U) -> Done<U> {
+        Done {
+            answer: make(self.answer),
+            position: self.position,
+        }
+    }
 }
 
 /// How much of an aggregate's past a decision needs.
@@ -102,6 +112,16 @@ pub(crate) struct Repeated {
     pub(crate) position: Position,
 }
 
+impl Repeated {
+    /// The first answer, as it is found again by what the first one made.
+    pub(crate) fn done<T>(self, answer: impl FnOnce(String) -> T) -> Done<T> {
+        Done {
+            answer: answer(self.holder),
+            position: self.position,
+        }
+    }
+}
+
 /// Where the claim of an `Idempotency-Key` goes.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
@@ -120,6 +140,29 @@ pub(crate) enum Earlier {
 pub(crate) enum Outcome<T> {
     First(Done<T>),
     Repeat(Repeated),
+}
+
+impl<T> Outcome<T> {
+    /// The first answer, which a repeat finds `again` by what the first one made.
+    pub(crate) fn answered(self, again: impl FnOnce(String) -> T) -> Done<T> {
+        match self {
+            Self::First(done) => done,
+            Self::Repeat(repeated) => repeated.done(again),
+        }
+    }
+}
+
+/// What a command is about to do.
+pub(crate) enum Plan<T> {
+    /// Nothing: it is true already.
+    Stands(Done<T>),
+    /// Writes, all or none.
+    Write {
+        answer: T,
+        /// What a repeat needs to find the first answer.
+        holder: String,
+        writes: Vec<Write>,
+    },
 }
 
 impl Commands {
@@ -187,14 +230,7 @@ impl Commands {
     /// Whether a receipt of that time is still good.
     pub(crate) fn is_fresh(&self, written: DateTime<Utc>) -> bool {
         let age = self.now() - written;
-        age.to_std().is_ok_and(|age| age < self.receipts_last) || age < chrono::TimeDelta::zero()
-    }
-
-    async fn past(&self, stream: &StreamId, past: Past) -> Result<Vec<Recorded>, ReadError> {
-        match past {
-            Past::Last => Ok(self.log.last(stream).await?.into_iter().collect()),
-            Past::Whole => self.log.load(stream).await,
-        }
+        age.to_std().is_ok_and(|age| age < self.receipts_last) || age < TimeDelta::zero()
     }
 
     /// Carries out a command that is the same however often it is sent.
@@ -206,17 +242,13 @@ impl Commands {
         mut decide: impl FnMut(&[Recorded], DateTime<Utc>) -> Result<Decision<T>, R>,
     ) -> Result<Done<T>, CommandError<R>> {
         for _ in 0..ATTEMPTS {
-            let events = self.past(stream, past).await?;
-            let now = self.now();
-            let decision = decide(&events, now).map_err(CommandError::Refused)?;
-            let Some(write) = self.write(origin, stream, &events, now, decision.events) else {
-                return Ok(self.unchanged(stream, &events, decision.answer));
-            };
-            match self.log.commit(write.into()).await {
-                Err(AppendError::Conflict) => {}
-                result => {
-                    let (answer, position) = (decision.answer, result?);
-                    return Ok(Done { answer, position });
+            let planned = self.plan(origin, stream, past, "", &mut decide);
+            match planned.await? {
+                Plan::Stands(done) => return Ok(done),
+                Plan::Write { answer, writes, .. } => {
+                    if let Some(position) = self.commit(writes).await? {
+                        return Ok(Done { answer, position });
+                    }
                 }
             }
         }
@@ -232,47 +264,80 @@ impl Commands {
         stream: &StreamId,
         past: Past,
         holder: &str,
-        mut decide: impl FnMut(&[Recorded], DateTime<Utc>) -> Result<Decision<T>, R>,
+        decide: impl Fn(&[Recorded], DateTime<Utc>) -> Result<Decision<T>, R>,
     ) -> Result<Outcome<T>, CommandError<R>> {
-        let Some(receipt) = &origin.receipt else {
-            let done = self.execute(origin, stream, past, decide).await?;
-            return Ok(Outcome::First(done));
-        };
-        let claim = self.log.claim("idempotency key", &receipt.key);
+        let plan = || self.plan(origin, stream, past, holder, &decide);
+        self.carry_out(origin, plan).await
+    }
+
+    /// Carries out what `plan` says at most once for each receipt, planned anew whenever somebody
+    /// else was quicker.
+    pub(crate) async fn carry_out<T, R, F>(
+        &self,
+        origin: &Origin,
+        plan: impl Fn() -> F,
+    ) -> Result<Outcome<T>, CommandError<R>>
+    where
+        F: Future<Output = Result<Plan<T>, CommandError<R>>>,
+    {
         for _ in 0..ATTEMPTS {
-            let claimed = self.log.last(&claim).await?;
-            if let Some(repeated) = self.repeated(receipt, claimed.as_ref())? {
-                return Ok(Outcome::Repeat(repeated));
-            }
-            let events = self.past(stream, past).await?;
-            let now = self.now();
-            let decision = decide(&events, now).map_err(CommandError::Refused)?;
-            let Some(write) = self.write(origin, stream, &events, now, decision.events) else {
-                return Ok(Outcome::First(self.unchanged(
-                    stream,
-                    &events,
-                    decision.answer,
-                )));
+            let slot = match self.earlier(origin).await? {
+                Earlier::None(slot) => slot,
+                Earlier::Repeat(repeated) => return Ok(Outcome::Repeat(repeated)),
+            };
+            let (answer, holder, mut writes) = match plan().await? {
+                Plan::Stands(done) => return Ok(Outcome::First(done)),
+                Plan::Write {
+                    answer,
+                    holder,
+                    writes,
+                } => (answer, holder, writes),
             };
             // The claim comes last, so that its position is the whole command's.
-            let claimed = claimed.as_slice();
-            let holder = holder.to_owned();
-            let taken = vec![Event::ClaimClaimed(Claimed { holder })];
-            let claiming = self.write(origin, &claim, claimed, now, taken);
-            let writes = [Some(write), claiming].into_iter().flatten().collect();
-            match self.log.commit(Commit { writes }).await {
-                Err(AppendError::Conflict) => {}
-                result => {
-                    let (answer, position) = (decision.answer, result?);
-                    return Ok(Outcome::First(Done { answer, position }));
-                }
+            writes.extend(self.claiming(origin, slot, holder));
+            if let Some(position) = self.commit(writes).await? {
+                return Ok(Outcome::First(Done { answer, position }));
             }
         }
         Err(AppendError::Conflict.into())
     }
 
-    /// What is known of the request's `Idempotency-Key`, for commands that write to several
-    /// aggregates and put their commit together by themselves.
+    /// What a decision on one aggregate writes.
+    async fn plan<T, R>(
+        &self,
+        origin: &Origin,
+        stream: &StreamId,
+        past: Past,
+        holder: &str,
+        decide: impl FnOnce(&[Recorded], DateTime<Utc>) -> Result<Decision<T>, R>,
+    ) -> Result<Plan<T>, CommandError<R>> {
+        let past = match past {
+            Past::Last => self.log.last(stream).await?.into_iter().collect(),
+            Past::Whole => self.log.load(stream).await?,
+        };
+        let now = self.now();
+        let Decision { answer, events } = decide(&past, now).map_err(CommandError::Refused)?;
+        if events.is_empty() {
+            let last = past.last().map_or(0, |last| last.sequence);
+            let position = self.log.position(stream.aggregate.log(), last);
+            return Ok(Plan::Stands(Done { answer, position }));
+        }
+        Ok(Plan::Write {
+            answer,
+            holder: holder.to_owned(),
+            writes: vec![self.write(origin, now, stream.clone(), behind(&past), events)],
+        })
+    }
+
+    /// Where the writes stand, or nothing where somebody else was quicker.
+    pub(crate) async fn commit(&self, writes: Vec<Write>) -> Result<Option<Position>, AppendError> {
+        match self.log.commit(Commit { writes }).await {
+            Err(AppendError::Conflict) => Ok(None),
+            result => result.map(Some),
+        }
+    }
+
+    /// What is known of the request's `Idempotency-Key`.
     pub(crate) async fn earlier<R>(&self, origin: &Origin) -> Result<Earlier, CommandError<R>> {
         let Some(receipt) = &origin.receipt else {
             return Ok(Earlier::None(None));
@@ -282,7 +347,7 @@ impl Commands {
         if let Some(repeated) = self.repeated(receipt, last.as_ref())? {
             return Ok(Earlier::Repeat(repeated));
         }
-        let expected = Expected::after(last.map(|last| last.sequence));
+        let expected = behind(last.as_slice());
         Ok(Earlier::None(Some(Slot { stream, expected })))
     }
 
@@ -291,21 +356,15 @@ impl Commands {
         &self,
         origin: &Origin,
         slot: Option<Slot>,
-        holder: &str,
-        now: DateTime<Utc>,
+        holder: String,
     ) -> Option<Write> {
         let Slot { stream, expected } = slot?;
-        let holder = holder.to_owned();
-        let event = Event::ClaimClaimed(Claimed { holder });
-        Some(Write {
-            stream,
-            expected,
-            events: vec![self.new_event(origin, now, event)],
-        })
+        let claimed = Event::ClaimClaimed(Claimed { holder });
+        Some(self.write(origin, self.now(), stream, expected, vec![claimed]))
     }
 
     /// What was made under a receipt before, if its key was used.
-    pub(crate) fn repeated<R>(
+    fn repeated<R>(
         &self,
         receipt: &Receipt,
         claimed: Option<&Recorded>,
@@ -319,41 +378,32 @@ impl Commands {
         if claimed.receipt.as_ref() != Some(receipt) {
             return Err(CommandError::OtherRequest);
         }
-        let position = self.log.position(claim_log(), claimed.sequence);
-        Ok(Some(Repeated {
-            holder: holder.clone(),
-            position,
-        }))
+        let holder = holder.clone();
+        let log = claimed.stream.aggregate.log();
+        let position = self.log.position(log, claimed.sequence);
+        Ok(Some(Repeated { holder, position }))
     }
 
+    /// One write of a command.
     pub(crate) fn write(
         &self,
         origin: &Origin,
-        stream: &StreamId,
-        past: &[Recorded],
         now: DateTime<Utc>,
+        stream: StreamId,
+        expected: Expected,
         events: Vec<Event>,
-    ) -> Option<Write> {
-        if events.is_empty() {
-            return None;
-        }
-        let events = events
-            .into_iter()
-            .map(|event| self.new_event(origin, now, event));
-        Some(Write {
-            stream: stream.clone(),
-            expected: Expected::after(past.last().map(|last| last.sequence)),
+    ) -> Write {
+        let events = events.into_iter();
+        let events = events.map(|event| self.new_event(origin, now, event));
+        Write {
+            stream,
+            expected,
             events: events.collect(),
-        })
-    }
-
-    fn unchanged<T>(&self, stream: &StreamId, past: &[Recorded], answer: T) -> Done<T> {
-        let last = past.last().map_or(0, |last| last.sequence);
-        let position = self.log.position(stream.aggregate.log(), last);
-        Done { answer, position }
+        }
     }
 }
 
-fn claim_log() -> schemas::Log {
-    schemas::AggregateType::Claim.log()
+/// What a write expects that was decided on this past.
+pub(crate) fn behind(past: &[Recorded]) -> Expected {
+    Expected::after(past.last().map(|last| last.sequence))
 }

@@ -9,8 +9,8 @@ mod body;
 mod commands;
 mod error;
 mod follow;
-mod idempotency;
 mod random;
+mod repeatable;
 mod settings;
 
 pub mod accounts;

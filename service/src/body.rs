@@ -1,7 +1,7 @@
 //! Bodies in: bounded, JSON, with errors that name the place.
 
 use axum::body::Body;
-use axum::extract::{FromRequest, Request};
+use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
@@ -9,36 +9,12 @@ use serde::de::DeserializeOwned;
 
 use crate::HttpError;
 
-/// The largest body that [`JsonBody`] takes.
+/// The largest body of one object.
 pub const MAX_JSON_BYTES: usize = 1024 * 1024;
 
 /// How much of a body that is too large is read and thrown away, so that a client which writes
 /// all before it reads gets to see the answer.
 const DRAIN_BYTES: usize = 8 * 1024 * 1024;
-
-/// A JSON body of at most [`MAX_JSON_BYTES`]: else 413, 415 without a JSON content type, and 400
-/// naming the field and what is wrong with it.
-///
-/// An API whose list of statuses is shorter puts [`read`] and [`parse`] together by itself, or
-/// calls [`HttpError::with_status`].
-#[derive(Clone, Copy, Debug)]
-pub struct JsonBody<T>(pub T);
-
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
-    type Rejection = HttpError;
-
-    async fn from_request(request: Request, _: &S) -> Result<Self, HttpError> {
-        let json = is_json(request.headers());
-        let bytes = read(request, MAX_JSON_BYTES).await?;
-        if !json {
-            return Err(HttpError::new(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "the body must have Content-Type: application/json",
-            ));
-        }
-        parse(&bytes).map(Self)
-    }
-}
 
 /// Whether the content type is JSON's (`application/json` or `application/<x>+json`).
 pub fn is_json(headers: &HeaderMap) -> bool {

@@ -2,7 +2,7 @@
 //! shutdown.
 //!
 //! A service builds its router, wraps it once in [`edge`], and hands it to [`serve`]. Handlers
-//! answer with [`HttpError`], read bodies with [`JsonBody`] and learn why they were called from
+//! answer with [`HttpError`], read bodies with [`body::read`] and learn why they were called from
 //! [`RequestContext`].
 
 pub mod body;
@@ -18,7 +18,6 @@ mod serve;
 pub mod settings;
 pub mod telemetry;
 
-pub use body::JsonBody;
 pub use clock::{Clock, SystemClock};
 pub use edge::edge;
 pub use elsewhere::answered_elsewhere;

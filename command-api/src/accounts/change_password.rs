@@ -2,14 +2,14 @@
 
 use access::{EndingToken, Person};
 use axum::Json;
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use domain::account::{Account, PasswordChange, may_be_password};
 use event_log::{Owner, Position};
 use schemas::Event;
 use schemas::account::PasswordChanged;
-use service::{HttpError, RequestContext};
+use service::HttpError;
 
 use super::address::ClientAddress;
 use super::logout::is_repeat;
@@ -17,9 +17,10 @@ use super::session::{NOT_KEPT, Session};
 use super::stored::{account_stream, load, unseal};
 use super::until_ended;
 use crate::answer::position_header;
+use crate::body::JsonBody;
 use crate::commands::{Decision, Outcome, Past};
-use crate::idempotency::IdempotencyKey;
-use crate::{App, CommandError, LogError, Origin, body};
+use crate::repeatable::Repeatable;
+use crate::{App, CommandError, LogError, Origin};
 
 /// Why the password stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,20 +40,15 @@ impl crate::Refusal for Refusal {
 pub(super) async fn change_password(
     EndingToken { person, in_force }: EndingToken,
     State(app): State<App>,
-    context: RequestContext,
     address: ClientAddress,
-    idempotency_key: IdempotencyKey,
-    request: Request,
+    repeatable: Repeatable,
+    body: JsonBody,
 ) -> Result<Response, HttpError> {
-    let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await?;
-    let change = body::read_as(&bytes, PasswordChange::parse)?;
+    let change = body.read(PasswordChange::parse)?;
     // A receipt says nothing of passwords, so that none can be guessed from it.
-    let receipt = idempotency_key.receipt_of_person(app.commands.log(), person.account_id, b"");
-    let origin = Origin::of(&context).with_receipt(receipt);
-    let entered = app
-        .accounts
-        .throttles()
-        .enter(address.0, person.account_id)?;
+    let origin = repeatable.by_person(&person, b"");
+    let throttles = app.accounts.throttles();
+    let entered = throttles.enter(address.0, person.account_id)?;
     if is_repeat(&app, &origin).await? {
         let answer = again(&app, &person, change.new).await;
         if answer.is_ok() {

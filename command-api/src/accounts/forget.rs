@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use domain::account::{Account, Email};
-use event_log::{AppendError, Commit, Expected, Owner, SYSTEM_ORG};
+use event_log::{AppendError, Expected, Owner, SYSTEM_ORG};
 use schemas::{AccountId, AggregateType, Event, OrgId, StreamId, account};
 
-use super::stored::{Claim, account_stream, phone_given_back, write};
+use super::stored::{Claim, account_stream, phone_given_back};
 use super::tier::NoAccount;
 use crate::commands::ATTEMPTS;
 use crate::{CommandError, Commands, LogError, Origin};
@@ -64,17 +64,15 @@ async fn say(commands: &Commands, origin: &Origin, id: AccountId) -> Result<(), 
         if !account.is_open() {
             return Ok(());
         }
-        let forgotten = Event::AccountForgotten(account::Forgotten { account_id: id });
+        let forgotten = vec![Event::AccountForgotten(account::Forgotten {
+            account_id: id,
+        })];
         let expected = Expected::At(account.last_sequence);
         let stream = account_stream(id);
-        let mut writes = vec![write(commands, origin, stream, expected, vec![forgotten])];
+        let mut writes = vec![commands.write(origin, commands.now(), stream, expected, forgotten)];
         writes.extend(phone_given_back(commands, origin, &account).await?);
-        match commands.log().commit(Commit { writes }).await {
-            Err(AppendError::Conflict) => {}
-            result => {
-                result?;
-                return Ok(());
-            }
+        if commands.commit(writes).await?.is_some() {
+            return Ok(());
         }
     }
     Err(AppendError::Conflict.into())

@@ -1,7 +1,7 @@
 //! `POST /auth/login`: an access token for an e-mail address and a password.
 
 use axum::Json;
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use domain::account::{Account, Email, SignIn, may_be_password};
 use schemas::AccountId;
@@ -10,7 +10,8 @@ use service::HttpError;
 use super::address::ClientAddress;
 use super::session::{NOT_KEPT, Session};
 use super::stored::{Claim, load, unseal};
-use crate::{App, Commands, LogError, body};
+use crate::body::JsonBody;
+use crate::{App, Commands, LogError};
 
 /// Stands where there is no account, so that looking it up takes as long.
 const NOBODY: AccountId = AccountId(0);
@@ -18,11 +19,9 @@ const NOBODY: AccountId = AccountId(0);
 pub(super) async fn sign_in(
     State(app): State<App>,
     address: ClientAddress,
-    request: Request,
+    body: JsonBody,
 ) -> Result<Response, HttpError> {
-    let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await?;
-    let sign_in = body::read_as(&bytes, SignIn::parse)?;
-    let session = session_for(&app, address, sign_in).await?;
+    let session = session_for(&app, address, body.read(SignIn::parse)?).await?;
     Ok((NOT_KEPT, Json(session)).into_response())
 }
 

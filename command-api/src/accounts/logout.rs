@@ -7,23 +7,20 @@ use axum::extract::State;
 use axum::response::Response;
 use schemas::Event;
 use schemas::account::SignedOut;
-use service::{HttpError, RequestContext};
+use service::HttpError;
 
 use super::stored::account_stream;
 use super::until_ended;
-use crate::commands::{Decision, Earlier, Outcome, Past};
-use crate::idempotency::IdempotencyKey;
+use crate::commands::{Decision, Earlier, Past};
+use crate::repeatable::Repeatable;
 use crate::{App, CommandError, Done, Origin, answer};
 
 pub(super) async fn sign_out(
     EndingToken { person, in_force }: EndingToken,
     State(app): State<App>,
-    context: RequestContext,
-    idempotency_key: IdempotencyKey,
+    repeatable: Repeatable,
 ) -> Result<Response, HttpError> {
-    let commands = &app.commands;
-    let receipt = idempotency_key.receipt_of_person(commands.log(), person.account_id, b"");
-    let origin = Origin::of(&context).with_receipt(receipt);
+    let origin = repeatable.by_person(&person, b"");
     if !in_force && !is_repeat(&app, &origin).await? {
         return Err(access::Refusal::InvalidToken.into());
     }
@@ -50,12 +47,9 @@ pub(crate) async fn end(
         });
         Ok(Decision::new((), Some(event)))
     });
-    let (answer, position) = match signing_out.await? {
-        Outcome::First(done) => (done.answer, done.position),
-        Outcome::Repeat(repeated) => ((), repeated.position),
-    };
+    let done = signing_out.await?.answered(drop);
     until_ended(&app.access, person).await;
-    Ok(Done { answer, position })
+    Ok(done)
 }
 
 /// Whether the request was carried out before.

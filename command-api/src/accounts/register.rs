@@ -1,20 +1,20 @@
 //! `POST /auth/register`: opens an account.
 
 use axum::Json;
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use domain::account::{Account, Registration};
-use event_log::{AppendError, Commit};
-use schemas::{AccountId, Receipt};
-use service::{HttpError, RequestContext};
+use schemas::AccountId;
+use service::HttpError;
 
 use super::session::{NOT_KEPT, Session};
 use super::stored::{Claim, Opening, load, new_account_id, unseal};
 use crate::answer::position_header;
-use crate::commands::{ATTEMPTS, Earlier, Repeated};
-use crate::idempotency::IdempotencyKey;
-use crate::{App, CommandError, Commands, Done, LogError, Origin, body};
+use crate::body::JsonBody;
+use crate::commands::{Earlier, Outcome, Plan, Repeated};
+use crate::repeatable::Repeatable;
+use crate::{App, CommandError, Commands, Done, LogError, Origin};
 
 /// Why no account was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,31 +50,29 @@ pub async fn open(
         password_hash: &hash,
         phone: registration.phone.as_ref(),
     };
-    for _ in 0..ATTEMPTS {
-        let slot = match commands.earlier(origin).await? {
-            Earlier::Repeat(repeated) => return again(commands, registration, repeated).await,
-            Earlier::None(slot) => slot,
-        };
+    let opened = commands.carry_out(origin, || async {
         let email = Claim::of_email(commands, &registration.email).await?;
         if email.holder().is_some() {
-            // It may be the same request's doing, between the two looks at the log.
-            return match commands.earlier(origin).await? {
-                Earlier::Repeat(repeated) => again(commands, registration, repeated).await,
-                Earlier::None(_) => Err(CommandError::Refused(OpenError::EmailTaken)),
-            };
+            return Err(CommandError::Refused(OpenError::EmailTaken));
         }
-        let mut writes = opening.writes(commands, origin, &email).await?;
-        let holder = opening.id.to_string();
-        writes.extend(commands.claiming(origin, slot, &holder, commands.now()));
-        match commands.log().commit(Commit { writes }).await {
-            Err(AppendError::Conflict) => {}
-            result => {
-                let (answer, position) = (opening.id, result?);
-                return Ok(Done { answer, position });
-            }
-        }
+        Ok(Plan::Write {
+            answer: opening.id,
+            holder: opening.id.to_string(),
+            writes: opening.writes(commands, origin, &email).await?,
+        })
+    });
+    let opened = match opened.await {
+        // It may be the same request's doing, between the two looks at the log.
+        Err(CommandError::Refused(taken)) => match commands.earlier(origin).await? {
+            Earlier::Repeat(repeated) => Outcome::Repeat(repeated),
+            Earlier::None(_) => return Err(CommandError::Refused(taken)),
+        },
+        opened => opened?,
+    };
+    match opened {
+        Outcome::First(done) => Ok(done),
+        Outcome::Repeat(repeated) => again(commands, registration, repeated).await,
     }
-    Err(AppendError::Conflict.into())
 }
 
 /// A receipt says nothing of passwords, so that none can be guessed from it: a repeat shows that it
@@ -113,14 +111,11 @@ pub(super) async fn account_of(
 
 pub(super) async fn register_account(
     State(app): State<App>,
-    context: RequestContext,
-    idempotency_key: IdempotencyKey,
-    request: Request,
+    repeatable: Repeatable,
+    body: JsonBody,
 ) -> Result<Response, HttpError> {
-    let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await?;
-    let registration = body::read_as(&bytes, Registration::parse)?;
-    let receipt = receipt(&app, &idempotency_key, &registration);
-    let origin = Origin::of(&context).with_receipt(receipt);
+    let registration = body.read(Registration::parse)?;
+    let origin = repeatable.by_anybody(told(&registration).as_bytes());
     let done = open(&app.commands, &origin, &registration).await?;
     let account = load(&app.commands, done.answer).await?;
     let session = match &account {
@@ -133,13 +128,13 @@ pub(super) async fn register_account(
     Ok((StatusCode::CREATED, position, NOT_KEPT, Json(session)).into_response())
 }
 
-fn receipt(app: &App, key: &IdempotencyKey, registration: &Registration) -> Option<Receipt> {
-    let phone = registration
-        .phone
-        .as_ref()
-        .map_or("", |phone| phone.as_str());
-    let (name, email) = (&registration.name, registration.email.as_str());
+/// What a repeat must tell as the first one did.
+fn told(
+    Registration {
+        name, email, phone, ..
+    }: &Registration,
+) -> String {
+    let phone = phone.as_ref().map_or("", |phone| phone.as_str());
     // Names are of one line, and so are addresses and numbers.
-    let told = format!("{name}\n{email}\n{phone}");
-    key.receipt_of_anybody(app.commands.log(), told.as_bytes())
+    format!("{name}\n{}\n{phone}", email.as_str())
 }

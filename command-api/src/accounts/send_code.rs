@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use domain::account::{CodeRequest, Phone};
@@ -13,19 +13,19 @@ use service::HttpError;
 
 use super::address::ClientAddress;
 use super::codes::Issue;
-use crate::idempotency::IdempotencyKey;
-use crate::{App, body};
+use crate::App;
+use crate::body::JsonBody;
+use crate::repeatable::Repeatable;
 
 pub(super) async fn send_code(
     State(app): State<App>,
     address: ClientAddress,
-    idempotency_key: IdempotencyKey,
-    request: Request,
+    repeatable: Repeatable,
+    body: JsonBody,
 ) -> Result<Response, HttpError> {
-    let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await?;
-    let CodeRequest { phone } = body::read_as(&bytes, CodeRequest::parse)?;
+    let CodeRequest { phone } = body.read(CodeRequest::parse)?;
     app.accounts.throttles().count(address.0)?;
-    let receipt = idempotency_key.receipt_of_anybody(app.commands.log(), &bytes);
+    let receipt = repeatable.by_anybody(&body).receipt;
     let (settings, codes) = (&app.accounts.settings(), &app.accounts.codes());
     match codes.issue(settings, &phone, receipt.as_ref()).await? {
         Issue::New(code) => {

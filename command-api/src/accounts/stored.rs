@@ -6,6 +6,7 @@ use schemas::account::{PhoneNamed, Registered};
 use schemas::claim::{Claimed, Released};
 use schemas::{AccountId, AggregateType, Event, OrgId, Recorded, Sealed, StreamId};
 
+use crate::commands::behind;
 use crate::{Commands, LogError, Origin};
 
 /// The kind of claim by which an e-mail address belongs to one account.
@@ -66,7 +67,7 @@ impl Claim {
 
     /// The sequence that the next event of the claim expects.
     pub(crate) fn expected(&self) -> Expected {
-        Expected::after(self.last.as_ref().map(|last| last.sequence))
+        behind(self.last.as_slice())
     }
 
     /// The write by which the account gives the value back, if it is the account's.
@@ -80,39 +81,15 @@ impl Claim {
         let holder = id.to_string();
         let event = Event::ClaimReleased(Released { holder });
         let (stream, expected) = (self.stream.clone(), self.expected());
-        Some(write(commands, origin, stream, expected, vec![event]))
+        Some(commands.write(origin, commands.now(), stream, expected, vec![event]))
     }
 
     /// The write by which the account takes the value.
     pub(crate) fn taken_by(&self, commands: &Commands, origin: &Origin, id: AccountId) -> Write {
         let holder = id.to_string();
         let event = Event::ClaimClaimed(Claimed { holder });
-        write(
-            commands,
-            origin,
-            self.stream.clone(),
-            self.expected(),
-            vec![event],
-        )
-    }
-}
-
-/// One write of a command that writes to several aggregates.
-pub(crate) fn write(
-    commands: &Commands,
-    origin: &Origin,
-    stream: StreamId,
-    expected: Expected,
-    events: Vec<Event>,
-) -> Write {
-    let now = commands.now();
-    let events = events
-        .into_iter()
-        .map(|event| commands.new_event(origin, now, event));
-    Write {
-        stream,
-        expected,
-        events: events.collect(),
+        let (stream, expected) = (self.stream.clone(), self.expected());
+        commands.write(origin, commands.now(), stream, expected, vec![event])
     }
 }
 
@@ -180,7 +157,7 @@ impl Opening<'_> {
         let stream = account_stream(self.id);
         let events = self.events(commands).await?;
         let mut writes = vec![
-            write(commands, origin, stream, Expected::Empty, events),
+            commands.write(origin, commands.now(), stream, Expected::Empty, events),
             email.taken_by(commands, origin, self.id),
         ];
         if let Some(phone) = self.phone {

@@ -3,26 +3,27 @@
 
 use access::{AccountToken, Person};
 use axum::Json;
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{FromRequestParts, State};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use chrono::TimeDelta;
 use domain::account::{Account, Phone, Verification};
-use event_log::{AppendError, Commit, Expected, Owner, Position, Write};
+use event_log::{AppendError, Expected, Owner, Position, Write};
+use schemas::Event;
 use schemas::account::PhoneVerified;
-use schemas::{Event, Receipt};
-use service::{HttpError, RequestContext};
+use service::HttpError;
 
 use super::address::ClientAddress;
 use super::codes::Trial;
 use super::register::account_of;
 use super::session::{NOT_KEPT, Session};
-use super::stored::{self, Claim, account_stream, load, write};
+use super::stored::{self, Claim, account_stream, load};
 use crate::answer::position_header;
+use crate::body::JsonBody;
 use crate::commands::{ATTEMPTS, Earlier, Repeated};
-use crate::idempotency::IdempotencyKey;
-use crate::{App, CommandError, Commands, LogError, Origin, Refusal as _, body};
+use crate::repeatable::Repeatable;
+use crate::{App, CommandError, Commands, LogError, Origin, Refusal as _};
 
 /// Why nobody is signed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,15 +68,15 @@ impl FromRequestParts<App> for Perhaps {
 pub(super) async fn verify_code(
     Perhaps(person): Perhaps,
     State(app): State<App>,
-    context: RequestContext,
     address: ClientAddress,
-    idempotency_key: IdempotencyKey,
-    request: Request,
+    repeatable: Repeatable,
+    body: JsonBody,
 ) -> Result<Response, HttpError> {
-    let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await?;
-    let verification = body::read_as(&bytes, Verification::parse)?;
-    let receipt = receipt(&app, &idempotency_key, person.as_ref(), &bytes);
-    let origin = Origin::of(&context).with_receipt(receipt);
+    let verification = body.read(Verification::parse)?;
+    let origin = match &person {
+        Some(person) => repeatable.by_person(person, &body),
+        None => repeatable.by_anybody(&body),
+    };
     if let Earlier::Repeat(repeated) = app.commands.earlier::<Refusal>(&origin).await? {
         return again(&app, repeated).await;
     }
@@ -105,19 +106,6 @@ async fn attempt(
     let of_use = account.is_some();
     let trial = app.accounts.codes().try_code(phone, code, of_use).await?;
     Ok(account.filter(|_| trial == Trial::Right))
-}
-
-fn receipt(
-    app: &App,
-    key: &IdempotencyKey,
-    person: Option<&Person>,
-    body: &[u8],
-) -> Option<Receipt> {
-    let log = app.commands.log();
-    match person {
-        Some(person) => key.receipt_of_person(log, person.account_id, body),
-        None => key.receipt_of_anybody(log, body),
-    }
 }
 
 async fn again(app: &App, repeated: Repeated) -> Result<Response, HttpError> {
@@ -197,21 +185,17 @@ async fn attach(
             None => taking(commands, origin, &account, phone, &held).await?,
         };
         let holder = account.id.to_string();
-        writes.extend(commands.claiming(origin, slot, &holder, commands.now()));
+        writes.extend(commands.claiming(origin, slot, holder));
         if writes.is_empty() {
             let position = None;
             return Ok(Attached { account, position });
         }
-        match commands.log().commit(Commit { writes }).await {
-            Err(AppendError::Conflict) => {
-                let now = load(commands, account.id).await?;
-                account = now.ok_or(CommandError::Refused(Refusal::Gone))?;
-            }
-            result => {
-                let position = Some(result?);
-                return Ok(Attached { account, position });
-            }
+        let position = commands.commit(writes).await?;
+        if position.is_some() {
+            return Ok(Attached { account, position });
         }
+        let now = load(commands, account.id).await?;
+        account = now.ok_or(CommandError::Refused(Refusal::Gone))?;
     }
     Err(AppendError::Conflict.into())
 }
@@ -234,7 +218,7 @@ async fn taking(
     });
     let stream = account_stream(account.id);
     let expected = Expected::At(account.last_sequence);
-    let mut writes = vec![write(commands, origin, stream, expected, vec![verified])];
+    let mut writes = vec![commands.write(origin, commands.now(), stream, expected, vec![verified])];
     writes.extend(stored::phone_given_back(commands, origin, account).await?);
     writes.push(free.taken_by(commands, origin, account.id));
     Ok(writes)

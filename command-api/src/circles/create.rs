@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use access::{AccountToken, Authorized, scope};
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use domain::circles::{self, NameRequest};
@@ -11,12 +11,13 @@ use event_log::Owner;
 use schemas::CircleId;
 use schemas::circle::CircleOwner;
 use serde::Serialize;
-use service::{HttpError, RequestContext};
+use service::HttpError;
 
 use super::{nobodys, stream};
-use crate::commands::{Decision, Outcome, Past};
-use crate::idempotency::IdempotencyKey;
-use crate::{App, CommandError, Done, Origin, answer, body};
+use crate::body::JsonBody;
+use crate::commands::{Decision, Past};
+use crate::repeatable::Repeatable;
+use crate::{App, CommandError, Done, Origin, answer};
 
 /// A circle that was just made.
 #[derive(Clone, Debug, Serialize)]
@@ -41,49 +42,38 @@ async fn create(
     let stream = stream(&org, &id);
     let made = commands.execute_once(origin, &stream, Past::Last, id.as_str(), |_, _| {
         Ok(Decision {
-            answer: (),
+            answer: id.clone(),
             events: circles::create(id.clone(), owner.clone(), name.clone()),
         })
     });
-    let (id, position) = match made.await? {
-        Outcome::First(done) => {
-            app.circles.learn(done.position, origin).await;
-            (id, done.position)
-        }
-        Outcome::Repeat(repeated) => (CircleId::new(repeated.holder), repeated.position),
-    };
+    let made = app.circles.learned(origin, made.await?).await;
     let name = request.name;
-    let answer = NewCircle { id, name };
-    Ok(Done { answer, position })
+    Ok(made
+        .answered(CircleId::new)
+        .map(|id| NewCircle { id, name }))
 }
 
 pub(super) async fn create_circle(
     caller: AccountToken,
     State(app): State<App>,
-    context: RequestContext,
-    idempotency_key: IdempotencyKey,
-    request: Request,
+    repeatable: Repeatable,
+    body: JsonBody,
 ) -> Result<Response, HttpError> {
-    let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await?;
-    let request = body::read_as(&bytes, NameRequest::parse)?;
-    let account = caller.account_id;
-    let receipt = idempotency_key.receipt_of_person(app.commands.log(), account, &bytes);
-    let origin = Origin::of(&context).with_receipt(receipt);
-    let done = create(&app, &origin, CircleOwner::Account(account), request).await?;
+    let request = body.read(NameRequest::parse)?;
+    let origin = repeatable.by_person(&caller, &body);
+    let owner = CircleOwner::Account(caller.account_id);
+    let done = create(&app, &origin, owner, request).await?;
     Ok(answer::json(StatusCode::CREATED, done))
 }
 
 pub(super) async fn create_circle_of_org(
     caller: Authorized<scope::ManageCircles>,
     State(app): State<App>,
-    context: RequestContext,
-    idempotency_key: IdempotencyKey,
-    request: Request,
+    repeatable: Repeatable,
+    body: JsonBody,
 ) -> Result<Response, HttpError> {
-    let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await?;
-    let request = body::read_as(&bytes, NameRequest::parse)?;
-    let receipt = idempotency_key.receipt(app.commands.log(), &caller, &bytes);
-    let origin = Origin::of(&context).with_receipt(receipt);
+    let request = body.read(NameRequest::parse)?;
+    let origin = repeatable.by_key(&caller, &body);
     let owner = CircleOwner::Organization(caller.org.clone());
     let done = create(&app, &origin, owner, request).await?;
     Ok(answer::json(StatusCode::CREATED, done))

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::Origin;
+use crate::commands::Outcome;
 use crate::follow::follow;
 
 /// How long whoever changed something waits until it is known here.
@@ -57,6 +58,14 @@ impl Directory {
             CircleOwner::Account(_) => None,
         });
         org.unwrap_or_else(|| OrgId::from(SYSTEM_ORG))
+    }
+
+    /// What came of a command, once this process knows of it.
+    pub(crate) async fn learned<T>(&self, origin: &Origin, outcome: Outcome<T>) -> Outcome<T> {
+        if let Outcome::First(done) = &outcome {
+            self.learn(done.position, origin).await;
+        }
+        outcome
     }
 
     /// Waits a moment until what was written at a position is known here, so that whoever wrote it

@@ -2,21 +2,21 @@
 //! somebody join.
 
 use access::{AccountToken, Authorized, scope};
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::circles::{self, Circle, NotMember};
-use event_log::{AppendError, Commit, Expected, Write};
 use schemas::claim::Claimed;
 use schemas::{AccountId, CircleId, Event, OrgId, Receipt};
 use serde::Serialize;
-use service::{HttpError, RequestContext};
+use service::HttpError;
 
 use super::stream;
-use crate::commands::{ATTEMPTS, Earlier, Repeated};
-use crate::idempotency::IdempotencyKey;
-use crate::{App, CommandError, Done, LogError, Origin, answer, body};
+use crate::body::AnyBody;
+use crate::commands::{Outcome, Plan, Repeated, behind};
+use crate::repeatable::Repeatable;
+use crate::{App, CommandError, Done, LogError, Origin, answer};
 
 /// Of `[0-9A-Za-z]`: nobody guesses one within its life.
 const CODE_LENGTH: usize = 12;
@@ -57,11 +57,8 @@ fn new_code(app: &App, receipt: Option<&Receipt>, circle: &CircleId) -> String {
 
 fn derived_code(app: &App, receipt: &Receipt, circle: &CircleId) -> String {
     let parts = &[receipt.key.as_bytes(), circle.as_str().as_bytes()];
-    let hash = app
-        .commands
-        .log()
-        .keyring()
-        .keyed_hash("invite code", parts);
+    let keyring = app.commands.log().keyring();
+    let hash = keyring.keyed_hash("invite code", parts);
     hash.chars().take(CODE_LENGTH).collect()
 }
 
@@ -72,14 +69,9 @@ async fn invite(
     id: &CircleId,
     by: Option<AccountId>,
 ) -> Result<Done<NewInvite>, CommandError<NotMember>> {
-    let commands = &app.commands;
-    let log = commands.log();
+    let (commands, log) = (&app.commands, app.commands.log());
     let stream = stream(org, id);
-    for _ in 0..ATTEMPTS {
-        let slot = match commands.earlier(origin).await? {
-            Earlier::None(slot) => slot,
-            Earlier::Repeat(repeated) => return repeat(app, origin, &stream, repeated).await,
-        };
+    let invited = commands.carry_out(origin, || async {
         let past = log.load(&stream).await?;
         let now = commands.now();
         let code = new_code(app, origin.receipt.as_ref(), id);
@@ -88,34 +80,25 @@ async fn invite(
         let hash = code_hash(app, &code);
         let circle = Circle::fold(&past);
         let made = circles::invite(circle.as_ref(), by, hash, expires_at);
-        let made = made.map_err(CommandError::Refused)?;
-        let making = Write {
-            stream: stream.clone(),
-            expected: Expected::after(past.last().map(|last| last.sequence)),
-            events: vec![commands.new_event(origin, now, made)],
-        };
+        let made = vec![made.map_err(CommandError::Refused)?];
         // By its claim the code finds its circle.
         let claim = log.claim("circle invite", &code);
-        let last = log.last(&claim).await?;
+        let free = behind(log.last(&claim).await?.as_slice());
         let holder = format!("{id} {org}");
-        let finding = Write {
-            stream: claim,
-            expected: Expected::after(last.map(|last| last.sequence)),
-            events: vec![commands.new_event(origin, now, Event::ClaimClaimed(Claimed { holder }))],
-        };
-        let claiming = commands.claiming(origin, slot, id.as_str(), now);
-        let writes = [Some(making), Some(finding), claiming];
-        let writes = writes.into_iter().flatten().collect();
-        match log.commit(Commit { writes }).await {
-            Err(AppendError::Conflict) => {}
-            result => {
-                let position = result?;
-                let answer = NewInvite { code, expires_at };
-                return Ok(Done { answer, position });
-            }
-        }
+        let found = vec![Event::ClaimClaimed(Claimed { holder })];
+        Ok(Plan::Write {
+            answer: NewInvite { code, expires_at },
+            holder: id.to_string(),
+            writes: vec![
+                commands.write(origin, now, stream.clone(), behind(&past), made),
+                commands.write(origin, now, claim, free, found),
+            ],
+        })
+    });
+    match invited.await? {
+        Outcome::First(done) => Ok(done),
+        Outcome::Repeat(repeated) => repeat(app, origin, &stream, repeated).await,
     }
-    Err(AppendError::Conflict.into())
 }
 
 /// The first answer again.
@@ -140,38 +123,26 @@ async fn repeat(
 pub(super) async fn invite_to_circle(
     caller: AccountToken,
     State(app): State<App>,
-    Path(id): Path<String>,
-    context: RequestContext,
-    idempotency_key: IdempotencyKey,
-    request: Request,
+    Path(id): Path<CircleId>,
+    repeatable: Repeatable,
+    body: AnyBody,
 ) -> Result<Response, HttpError> {
-    let bytes = service::body::read(request, body::MAX_OBJECT_BYTES).await?;
-    let account = caller.account_id;
-    let receipt = idempotency_key.receipt_of_person(app.commands.log(), account, &bytes);
-    let origin = Origin::of(&context).with_receipt(receipt);
-    let id = CircleId::new(id);
+    let origin = repeatable.by_person(&caller, &body);
     let org = app.circles.org_of(&id);
-    let done = invite(&app, &origin, &org, &id, Some(account)).await?;
-    let NewInvite { code, expires_at } = done.answer;
-    let answer = InviteOfPerson { code, expires_at };
-    let position = done.position;
-    Ok(answer::json(StatusCode::CREATED, Done { answer, position }))
+    let done = invite(&app, &origin, &org, &id, Some(caller.account_id)).await?;
+    let shown = |NewInvite { code, expires_at }| InviteOfPerson { code, expires_at };
+    Ok(answer::json(StatusCode::CREATED, done.map(shown)))
 }
 
 pub(super) async fn invite_to_circle_of_org(
     caller: Authorized<scope::ManageCircles>,
     State(app): State<App>,
-    Path(id): Path<String>,
-    context: RequestContext,
-    idempotency_key: IdempotencyKey,
-    request: Request,
+    Path(id): Path<CircleId>,
+    repeatable: Repeatable,
+    body: AnyBody,
 ) -> Result<Response, HttpError> {
-    let bytes = service::body::read(request, body::MAX_OBJECT_BYTES).await?;
-    let receipt = idempotency_key.receipt(app.commands.log(), &caller, &bytes);
-    let origin = Origin::of(&context).with_receipt(receipt);
-    let done = invite(&app, &origin, &caller.org, &CircleId::new(id), None).await?;
-    let NewInvite { code, expires_at } = done.answer;
-    let answer = InviteOfOrganization { code, expires_at };
-    let position = done.position;
-    Ok(answer::json(StatusCode::CREATED, Done { answer, position }))
+    let origin = repeatable.by_key(&caller, &body);
+    let done = invite(&app, &origin, &caller.org, &id, None).await?;
+    let shown = |NewInvite { code, expires_at }| InviteOfOrganization { code, expires_at };
+    Ok(answer::json(StatusCode::CREATED, done.map(shown)))
 }

@@ -1,19 +1,20 @@
 //! `POST /circles/join`: joins a circle with a code.
 
 use access::AccountToken;
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use domain::circles::{self, CannotJoin, Circle, JoinRequest};
 use schemas::{AccountId, CircleId, Event, OrgId};
 use serde::Serialize;
-use service::{HttpError, RequestContext};
+use service::HttpError;
 
 use super::invite::code_hash;
 use super::stream;
-use crate::commands::{Decision, Outcome, Past};
-use crate::idempotency::IdempotencyKey;
-use crate::{App, CommandError, Done, LogError, Origin, Refusal, answer, body};
+use crate::body::JsonBody;
+use crate::commands::{Decision, Past};
+use crate::repeatable::Repeatable;
+use crate::{App, CommandError, Done, LogError, Origin, Refusal, answer};
 
 #[derive(Serialize)]
 struct Joined {
@@ -59,29 +60,18 @@ async fn join(
         let event = circles::join(circle.as_ref(), account, &hash, now)?;
         Ok(Decision::new((), event))
     });
-    let position = match joined.await? {
-        Outcome::First(done) => {
-            app.circles.learn(done.position, origin).await;
-            done.position
-        }
-        Outcome::Repeat(repeated) => repeated.position,
-    };
-    let answer = Joined { circle_id };
-    Ok(Done { answer, position })
+    let joined = app.circles.learned(origin, joined.await?).await;
+    Ok(joined.answered(drop).map(|()| Joined { circle_id }))
 }
 
 pub(super) async fn join_circle(
     caller: AccountToken,
     State(app): State<App>,
-    context: RequestContext,
-    idempotency_key: IdempotencyKey,
-    request: Request,
+    repeatable: Repeatable,
+    body: JsonBody,
 ) -> Result<Response, HttpError> {
-    let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await?;
-    let request = body::read_as(&bytes, JoinRequest::parse)?;
-    let account = caller.account_id;
-    let receipt = idempotency_key.receipt_of_person(app.commands.log(), account, &bytes);
-    let origin = Origin::of(&context).with_receipt(receipt);
-    let done = join(&app, &origin, account, &request.code).await?;
+    let request = body.read(JoinRequest::parse)?;
+    let origin = repeatable.by_person(&caller, &body);
+    let done = join(&app, &origin, caller.account_id, &request.code).await?;
     Ok(answer::json(StatusCode::OK, done))
 }

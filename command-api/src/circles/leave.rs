@@ -5,7 +5,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use domain::circles::{self, Circle, NotMember};
 use schemas::CircleId;
-use service::{HttpError, RequestContext};
+use service::HttpError;
 
 use super::stream;
 use crate::commands::{Decision, Past};
@@ -14,12 +14,10 @@ use crate::{App, CommandError, Done, Origin, answer};
 pub(super) async fn leave_circle(
     caller: AccountToken,
     State(app): State<App>,
-    Path(id): Path<String>,
-    context: RequestContext,
+    Path(id): Path<CircleId>,
+    origin: Origin,
 ) -> Result<Response, HttpError> {
-    let id = CircleId::new(id);
     let stream = stream(&app.circles.org_of(&id), &id);
-    let origin = Origin::of(&context);
     let left = app
         .commands
         .execute(&origin, &stream, Past::Whole, |past, _| {

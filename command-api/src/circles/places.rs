@@ -2,19 +2,20 @@
 //! not any more.
 
 use access::AccountToken;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use domain::circles::{self, Circle, NotMember, PlaceRequest};
 use event_log::Owner;
 use schemas::{AccountId, CircleId, PlaceId};
 use serde::Serialize;
-use service::{HttpError, RequestContext};
+use service::HttpError;
 
 use super::stream;
-use crate::commands::{Decision, Outcome, Past};
-use crate::idempotency::IdempotencyKey;
-use crate::{App, CommandError, Done, NotFound, Origin, answer, body};
+use crate::body::JsonBody;
+use crate::commands::{Decision, Past};
+use crate::repeatable::Repeatable;
+use crate::{App, CommandError, Done, NotFound, Origin, answer};
 
 #[derive(Clone, Debug, Serialize)]
 struct NewPlace {
@@ -41,42 +42,28 @@ async fn add(
     let added = commands.execute_once(origin, &stream, Past::Whole, id.as_str(), |past, _| {
         let circle = Circle::fold(past);
         let event = circles::add_place(circle.as_ref(), by, id.clone(), place.clone())?;
-        Ok(Decision::new((), Some(event)))
+        Ok(Decision::new(id.clone(), Some(event)))
     });
-    let (id, position) = match added.await? {
-        Outcome::First(done) => (id, done.position),
-        Outcome::Repeat(repeated) => (PlaceId::new(repeated.holder), repeated.position),
-    };
-    let PlaceRequest {
-        name,
-        lat,
-        lng,
-        radius_m,
-    } = request;
-    let answer = NewPlace {
+    let place = |id| NewPlace {
         id,
-        name,
-        lat,
-        lng,
-        radius_m,
+        name: request.name,
+        lat: request.lat,
+        lng: request.lng,
+        radius_m: request.radius_m,
     };
-    Ok(Done { answer, position })
+    Ok(added.await?.answered(PlaceId::new).map(place))
 }
 
 pub(super) async fn add_place(
     caller: AccountToken,
     State(app): State<App>,
-    Path(id): Path<String>,
-    context: RequestContext,
-    idempotency_key: IdempotencyKey,
-    request: Request,
+    Path(id): Path<CircleId>,
+    repeatable: Repeatable,
+    body: JsonBody,
 ) -> Result<Response, HttpError> {
-    let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await?;
-    let request = body::read_as(&bytes, PlaceRequest::parse)?;
-    let account = caller.account_id;
-    let receipt = idempotency_key.receipt_of_person(app.commands.log(), account, &bytes);
-    let origin = Origin::of(&context).with_receipt(receipt);
-    let done = add(&app, &origin, &CircleId::new(id), account, request).await?;
+    let request = body.read(PlaceRequest::parse)?;
+    let origin = repeatable.by_person(&caller, &body);
+    let done = add(&app, &origin, &id, caller.account_id, request).await?;
     Ok(answer::json(StatusCode::CREATED, done))
 }
 
@@ -88,12 +75,10 @@ fn no_place<E>(_: E) -> NotFound {
 pub(super) async fn remove_place(
     caller: AccountToken,
     State(app): State<App>,
-    Path((id, place_id)): Path<(String, String)>,
-    context: RequestContext,
+    Path((id, place_id)): Path<(CircleId, PlaceId)>,
+    origin: Origin,
 ) -> Result<Response, HttpError> {
-    let (id, place_id) = (CircleId::new(id), PlaceId::new(place_id));
     let stream = stream(&app.circles.org_of(&id), &id);
-    let origin = Origin::of(&context);
     let removed = app
         .commands
         .execute(&origin, &stream, Past::Whole, |past, _| {

@@ -3,34 +3,19 @@
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use schemas::RunId;
-use serde::Serialize;
-use service::{HttpError, RequestContext};
+use service::HttpError;
 
 use super::origin::OnPage;
 use crate::workflows::run_now;
-use crate::{App, Done, answer};
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Started {
-    run_id: RunId,
-}
+use crate::{App, Origin, answer};
 
 pub(super) async fn run_workflow(
     OnPage(staff): OnPage,
     State(app): State<App>,
     Path(id): Path<String>,
-    context: RequestContext,
+    origin: Origin,
     request: Request,
 ) -> Result<Response, HttpError> {
-    let Done {
-        answer: run_id,
-        position,
-    } = run_now(&app, &staff.org, id, context, request).await?;
-    let answer = Started { run_id };
-    Ok(answer::json(
-        StatusCode::ACCEPTED,
-        Done { answer, position },
-    ))
+    let done = run_now(&app, &staff.org, id, origin, request).await?;
+    Ok(answer::json(StatusCode::ACCEPTED, done))
 }

@@ -1,30 +1,30 @@
 //! `POST /dashboard/sign-in`, `POST /dashboard/sign-out`: the session of a person of the staff.
 
 use access::{SESSION_COOKIE, not_staff};
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::http::header::SET_COOKIE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use domain::account::SignIn;
-use service::{HttpError, RequestContext};
+use service::HttpError;
 
 use super::origin::{OnPage, OwnPage};
 use crate::accounts::{ClientAddress, NOT_KEPT, end_token, session_for};
-use crate::{App, Origin, body};
+use crate::body::JsonBody;
+use crate::{App, Origin};
 
 pub(super) async fn sign_in(
     _: OwnPage,
     State(app): State<App>,
     address: ClientAddress,
-    request: Request,
+    headers: HeaderMap,
+    body: JsonBody,
 ) -> Result<Response, HttpError> {
-    let secure = came_by_https(request.headers());
-    let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await?;
-    let sign_in = body::read_as(&bytes, SignIn::parse)?;
-    let session = session_for(&app, address, sign_in).await?;
+    let session = session_for(&app, address, body.read(SignIn::parse)?).await?;
     if app.access.organizations_of(session.account()).is_empty() {
         return Err(not_staff());
     }
+    let secure = came_by_https(&headers);
     let cookie = cookie(&session.access_token, session.expires_in, secure);
     Ok((StatusCode::NO_CONTENT, NOT_KEPT, [(SET_COOKIE, cookie)]).into_response())
 }
@@ -32,10 +32,10 @@ pub(super) async fn sign_in(
 pub(super) async fn sign_out(
     OnPage(staff): OnPage,
     State(app): State<App>,
-    context: RequestContext,
+    origin: Origin,
     headers: HeaderMap,
 ) -> Result<Response, HttpError> {
-    end_token(&app, &Origin::of(&context), &staff.person).await?;
+    end_token(&app, &origin, &staff.person).await?;
     let cookie = cookie("", 0, came_by_https(&headers));
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, cookie)]).into_response())
 }

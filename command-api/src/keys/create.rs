@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use access::{Access, ApiKey, Authorized, Scope, ScopeSet, scope};
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
@@ -11,11 +11,12 @@ use domain::key::{Refusal, Request as KeyRequest, Scopes, Terms};
 use event_log::EventLog;
 use schemas::{AggregateType, KeyId, OrgId, Receipt, StreamId};
 use serde::Serialize;
-use service::{HttpError, RequestContext};
+use service::HttpError;
 
+use crate::body::JsonBody;
 use crate::commands::{Decision, Outcome, Past};
-use crate::idempotency::IdempotencyKey;
-use crate::{App, CommandError, Commands, Done, Origin, answer, body};
+use crate::repeatable::Repeatable;
+use crate::{App, CommandError, Commands, Done, Origin, answer};
 
 /// How long the directory of keys may take to learn of a new one.
 const LEARNING: Duration = Duration::from_millis(500);
@@ -134,15 +135,11 @@ pub(crate) async fn until_known(access: &Access, key: &str) {
 pub(super) async fn create_key(
     caller: Authorized<scope::ManageKeys>,
     State(app): State<App>,
-    context: RequestContext,
-    idempotency_key: IdempotencyKey,
-    request: Request,
+    repeatable: Repeatable,
+    body: JsonBody,
 ) -> Result<Response, HttpError> {
-    let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await?;
-    let request = KeyRequest::parse(body::parse(&bytes)?);
-    let request = request.map_err(|error| HttpError::bad_request(error.to_string()))?;
-    let receipt = idempotency_key.receipt(app.commands.log(), &caller, &bytes);
-    let origin = Origin::of(&context).with_receipt(receipt);
+    let request = KeyRequest::parse(body.value()?).map_err(crate::Refusal::into_http)?;
+    let origin = repeatable.by_key(&caller, &body);
     let giver = Giver::Caller(caller.scopes);
     let done = create(&app.commands, &origin, &caller.org, giver, request).await?;
     until_known(&app.access, &done.answer.key).await;

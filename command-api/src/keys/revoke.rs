@@ -5,7 +5,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use domain::key;
 use schemas::{AggregateType, KeyId, OrgId, StreamId};
-use service::{HttpError, RequestContext};
+use service::HttpError;
 
 use crate::commands::{Decision, Past};
 use crate::{App, CommandError, Commands, Done, NotFound, Origin, answer};
@@ -29,10 +29,9 @@ pub async fn revoke(
 pub(super) async fn revoke_key(
     caller: Authorized<scope::ManageKeys>,
     State(app): State<App>,
-    Path(id): Path<String>,
-    context: RequestContext,
+    Path(id): Path<KeyId>,
+    origin: Origin,
 ) -> Result<Response, HttpError> {
-    let origin = Origin::of(&context);
-    let done = revoke(&app.commands, &origin, &caller.org, &KeyId::new(id)).await?;
+    let done = revoke(&app.commands, &origin, &caller.org, &id).await?;
     Ok(answer::no_content(&done))
 }

@@ -1,10 +1,9 @@
 //! `POST /location/update`: takes where a person is, or was.
 
 use access::{Person, UncountedToken};
-use axum::extract::{Request as HttpRequest, State};
+use axum::extract::{FromRequest, Request as HttpRequest, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use domain::location::{Fix, Request, Timed, settle_times, taken_since};
 use event_log::{AppendError, Expected, Owner, Position, Write};
@@ -16,9 +15,10 @@ use service::{HttpError, RequestContext};
 use uuid::Uuid;
 
 use super::tracks::{Known, stream};
+use crate::body::{AnyBody, not_json};
 use crate::commands::ATTEMPTS;
-use crate::idempotency::IdempotencyKey;
-use crate::{App, CommandError, Done, Origin, answer, body};
+use crate::repeatable::Repeatable;
+use crate::{App, CommandError, Done, Origin, Refusal, answer};
 
 /// A fix that was taken, now or when it was first sent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -38,25 +38,21 @@ pub(super) async fn update_location(
     caller: UncountedToken,
     State(app): State<App>,
     context: RequestContext,
-    idempotency_key: IdempotencyKey,
+    repeatable: Repeatable,
     request: HttpRequest,
 ) -> Result<Response, HttpError> {
-    let json = service::body::is_json(request.headers());
-    let bytes = service::body::read(request, body::MAX_OBJECT_BYTES).await;
-    let value = match &bytes {
-        Ok(bytes) => read(bytes, json),
+    let body = AnyBody::from_request(request, &app).await;
+    let value = match &body {
+        Ok(body) => read(body),
         Err(error) => Err(error.clone()),
     };
-    if let Some(refused) = count(&app, &caller.0, value.as_ref().ok(), &context).await? {
+    if let Some(refused) = count(&app, &caller, value.as_ref().ok(), &context).await? {
         return Err(refused);
     }
-    let (bytes, value) = (bytes?, value?);
-    let request = Request::parse(value, app.commands.now());
-    let request = request.map_err(|error| HttpError::bad_request(error.to_string()))?;
-    let account = caller.0.account_id;
-    let receipt = idempotency_key.receipt_of_person(app.commands.log(), account, &bytes);
-    let origin = Origin::of(&context).with_receipt(receipt);
-    let (accepted, position) = take(&app, account, &request, &origin).await?;
+    let (body, value) = (body?, value?);
+    let request = Request::parse(value, app.commands.now()).map_err(Refusal::into_http)?;
+    let origin = repeatable.by_person(&caller, &body);
+    let (accepted, position) = take(&app, caller.account_id, &request, &origin).await?;
     let answer = match (&request, accepted.first()) {
         (Request::One(_), Some(one)) => Answer::One(*one),
         _ => Answer::Many { accepted },
@@ -68,14 +64,14 @@ pub(super) async fn update_location(
 }
 
 /// Reads JSON; a number beyond all bounds is named by its field.
-fn read(bytes: &Bytes, json: bool) -> Result<Value, HttpError> {
-    if bytes.trim_ascii().is_empty() {
+fn read(body: &AnyBody) -> Result<Value, HttpError> {
+    if body.trim_ascii().is_empty() {
         return Err(HttpError::bad_request("lat: is required; lng: is required"));
     }
-    if !json {
-        return Err(body::not_json());
+    if !body.is_json {
+        return Err(not_json());
     }
-    service::body::parse(bytes)
+    service::body::parse(body)
 }
 
 /// Counts every update, whatever becomes of it. Says no to one that never fits.

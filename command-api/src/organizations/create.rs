@@ -2,7 +2,7 @@
 
 use domain::account::Email;
 use domain::{FieldError, organization};
-use event_log::{AppendError, Commit, Expected, Write};
+use event_log::{AppendError, Expected, Write};
 use schemas::{AggregateType, Event, OrgId, StreamId};
 use serde::Serialize;
 
@@ -46,16 +46,12 @@ pub async fn create(
             Some(email) => founding.add_owner(email).await?,
             None => None,
         };
-        match commands.log().commit(founding.into_commit()).await {
-            Err(AppendError::Conflict) => {}
-            result => {
-                let position = result?;
-                let answer = NewOrganization {
-                    org_id,
-                    owner_password,
-                };
-                return Ok(Done { answer, position });
-            }
+        if let Some(position) = commands.commit(founding.into_writes()).await? {
+            let answer = NewOrganization {
+                org_id,
+                owner_password,
+            };
+            return Ok(Done { answer, position });
         }
     }
     Err(AppendError::Conflict.into())
@@ -106,15 +102,10 @@ impl<'c> Founding<'c> {
         Ok(Some(password))
     }
 
-    fn into_commit(self) -> Commit {
-        let now = self.commands.now();
-        let new_event = |event| self.commands.new_event(self.origin, now, event);
+    fn into_writes(self) -> Vec<Write> {
+        let (commands, now) = (self.commands, self.commands.now());
         let mut writes = self.others;
-        writes.push(Write {
-            stream: self.stream,
-            expected: Expected::Empty,
-            events: self.events.into_iter().map(new_event).collect(),
-        });
-        Commit { writes }
+        writes.push(commands.write(self.origin, now, self.stream, Expected::Empty, self.events));
+        writes
     }
 }

@@ -13,16 +13,15 @@ use serde::Serialize;
 use super::batch::{self, NotWritten, Target, Wanted, Written};
 use super::create::read_draft;
 use super::lines::Line;
-use crate::idempotency::IdempotencyKey;
-use crate::{App, LogError, Origin};
+use crate::repeatable::Repeatable;
+use crate::{App, LogError};
 
 /// Whose lines they are.
 pub(super) struct Sender {
     pub(super) app: App,
     pub(super) caller: Arc<Caller>,
     pub(super) kind: Kind,
-    pub(super) origin: Origin,
-    pub(super) idempotency_key: IdempotencyKey,
+    pub(super) repeatable: Repeatable,
     /// How often in a row the log has failed.
     pub(super) failures: usize,
 }
@@ -90,7 +89,7 @@ impl Sender {
         let target = Target {
             org: &self.caller.org,
             kind: self.kind,
-            origin: &self.origin,
+            origin: &self.repeatable.origin,
         };
         let written = batch::write(&self.app.commands, target, wanted).await;
         self.failures = match &written.trouble {
@@ -106,9 +105,8 @@ impl Sender {
     fn read(&self, line: Line) -> Result<Wanted, String> {
         let text = line.text.ok_or("the line is too long")?;
         let draft = parse(self.kind, &text)?;
-        let log = self.app.commands.log();
-        let key = &self.idempotency_key;
-        let receipt = key.line_receipt(log, &self.caller, line.number, text.trim_ascii());
+        let (repeatable, text) = (&self.repeatable, text.trim_ascii());
+        let receipt = repeatable.line_receipt(&self.caller, line.number, text);
         let id = draft.id().cloned();
         Ok(Wanted {
             id: id.unwrap_or_else(|| self.new_id(receipt.as_ref())),

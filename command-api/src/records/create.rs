@@ -1,8 +1,8 @@
 //! `POST /api/v1/records/{kind}`: one new record, or a stream of lines (see [`super::ndjson`]).
 
-use access::{Authorized, Caller, scope};
+use access::{Authorized, scope};
 use axum::Extension;
-use axum::extract::{Request, State};
+use axum::extract::{FromRequest, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use domain::FieldError;
@@ -10,13 +10,14 @@ use domain::record::{self, Draft, Exists, Kind};
 use schemas::{OrgId, RecordId, StreamId};
 use serde::Serialize;
 use serde_json::Value;
-use service::{HttpError, RequestContext};
+use service::HttpError;
 
 use super::answers::Sender;
 use super::ndjson;
-use crate::commands::{Decision, Outcome, Past};
-use crate::idempotency::IdempotencyKey;
-use crate::{App, CommandError, Commands, Done, Origin, Refusal, answer, body};
+use crate::body::JsonBody;
+use crate::commands::{Decision, Past};
+use crate::repeatable::Repeatable;
+use crate::{App, CommandError, Commands, Done, Origin, Refusal, answer};
 
 /// A record that was just made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -45,51 +46,34 @@ pub async fn create(
     let made = commands.execute_once(origin, &stream, Past::Last, id.as_str(), |past, now| {
         let last = past.last().map(|recorded| &recorded.event);
         let event = record::create(id.clone(), draft.clone(), last, now)?;
-        Ok(Decision::new((), Some(event)))
+        Ok(Decision::new(id.clone(), Some(event)))
     });
-    let (id, position) = match made.await? {
-        Outcome::First(done) => (id, done.position),
-        Outcome::Repeat(repeated) => (RecordId::new(repeated.holder), repeated.position),
-    };
-    let answer = NewRecord { id };
-    Ok(Done { answer, position })
+    Ok(made
+        .await?
+        .answered(RecordId::new)
+        .map(|id| NewRecord { id }))
 }
 
 pub(super) async fn create_records(
     caller: Authorized<scope::WriteRecords>,
     State(app): State<App>,
     Extension(kind): Extension<Kind>,
-    context: RequestContext,
-    idempotency_key: IdempotencyKey,
+    repeatable: Repeatable,
     request: Request,
 ) -> Result<Response, HttpError> {
     if is_ndjson(request.headers()) {
-        let origin = Origin::of(&context);
         let sender = Sender {
             app,
             caller: caller.0,
             kind,
-            origin,
-            idempotency_key,
+            repeatable,
             failures: 0,
         };
         return ndjson::write_lines(sender, request.into_body()).await;
     }
-    create_record(&app, &caller, kind, &context, &idempotency_key, request).await
-}
-
-async fn create_record(
-    app: &App,
-    caller: &Caller,
-    kind: Kind,
-    context: &RequestContext,
-    idempotency_key: &IdempotencyKey,
-    request: Request,
-) -> Result<Response, HttpError> {
-    let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await?;
-    let draft = read_draft(kind, body::parse(&bytes)?).map_err(Refusal::into_http)?;
-    let receipt = idempotency_key.receipt(app.commands.log(), caller, &bytes);
-    let origin = Origin::of(context).with_receipt(receipt);
+    let body: JsonBody = JsonBody::from_request(request, &app).await?;
+    let draft = read_draft(kind, body.value()?).map_err(Refusal::into_http)?;
+    let origin = repeatable.by_key(&caller, &body);
     let done = create(&app.commands, &origin, &caller.org, kind, draft).await?;
     Ok(answer::json(StatusCode::CREATED, done))
 }

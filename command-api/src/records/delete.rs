@@ -6,7 +6,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use domain::record::{self, Kind};
 use schemas::{OrgId, RecordId, StreamId};
-use service::{HttpError, RequestContext};
+use service::HttpError;
 
 use crate::commands::{Decision, Past};
 use crate::{App, CommandError, Commands, Done, NotFound, Origin, answer};
@@ -32,10 +32,9 @@ pub(super) async fn delete_record(
     caller: Authorized<scope::WriteRecords>,
     State(app): State<App>,
     Extension(kind): Extension<Kind>,
-    Path(id): Path<String>,
-    context: RequestContext,
+    Path(id): Path<RecordId>,
+    origin: Origin,
 ) -> Result<Response, HttpError> {
-    let (origin, id) = (Origin::of(&context), RecordId::new(id));
     let done = delete(&app.commands, &origin, &caller.org, kind, &id).await?;
     Ok(answer::no_content(&done))
 }

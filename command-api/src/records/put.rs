@@ -4,17 +4,18 @@ use std::convert::Infallible;
 
 use access::{Authorized, scope};
 use axum::Extension;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use domain::record::{self, Change, Draft, Kind};
 use schemas::{OrgId, RecordId, StreamId};
-use service::{HttpError, RequestContext};
+use service::HttpError;
 
 use super::NewRecord;
 use super::create::read_draft;
+use crate::body::JsonBody;
 use crate::commands::{Decision, Past};
-use crate::{App, CommandError, Commands, Done, Origin, Refusal, answer, body};
+use crate::{App, CommandError, Commands, Done, Origin, Refusal, answer};
 
 /// Makes a record or replaces the one that is there.
 pub async fn put(
@@ -39,20 +40,17 @@ pub(super) async fn put_record(
     State(app): State<App>,
     Extension(kind): Extension<Kind>,
     Path(id): Path<String>,
-    context: RequestContext,
-    request: Request,
+    origin: Origin,
+    body: JsonBody,
 ) -> Result<Response, HttpError> {
-    let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await?;
     let id = record::parse_id(&id).map_err(Refusal::into_http)?;
-    let draft = read_draft(kind, body::parse(&bytes)?);
+    let draft = read_draft(kind, body.value()?);
     let draft = draft.and_then(|draft| draft.addressed(id.clone()));
     let draft = draft.map_err(Refusal::into_http)?;
-    let origin = Origin::of(&context);
     let done = put(&app.commands, &origin, &caller.org, kind, &id, draft).await?;
     let status = match done.answer {
         Change::Created => StatusCode::CREATED,
         Change::Updated | Change::Unchanged => StatusCode::OK,
     };
-    let (answer, position) = (NewRecord { id }, done.position);
-    Ok(answer::json(status, Done { answer, position }))
+    Ok(answer::json(status, done.map(|_| NewRecord { id })))
 }

@@ -1,15 +1,16 @@
 //! `POST /api/v1/runs/{runId}/cancel`: calls a run off.
 
 use access::{Authorized, scope};
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, State};
 use axum::response::Response;
 use domain::run::{NotCancellable, Run};
 use schemas::{OrgId, RunId};
-use service::{HttpError, RequestContext};
+use service::HttpError;
 
 use super::change::{accepted, change};
-use crate::idempotency::IdempotencyKey;
-use crate::{App, CommandError, Commands, Done, Origin, Refusal, body};
+use crate::body::AnyBody;
+use crate::repeatable::Repeatable;
+use crate::{App, CommandError, Commands, Done, Origin, Refusal};
 
 /// Why a run is not called off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,15 +49,11 @@ pub async fn cancel(
 pub(super) async fn cancel_run(
     caller: Authorized<scope::WriteWorkflows>,
     State(app): State<App>,
-    Path(id): Path<String>,
-    context: RequestContext,
-    idempotency_key: IdempotencyKey,
-    request: Request,
+    Path(run_id): Path<RunId>,
+    repeatable: Repeatable,
+    body: AnyBody,
 ) -> Result<Response, HttpError> {
-    let bytes = service::body::read(request, body::MAX_OBJECT_BYTES).await?;
-    let receipt = idempotency_key.receipt(app.commands.log(), &caller, &bytes);
-    let origin = Origin::of(&context).with_receipt(receipt);
-    let run_id = RunId::new(id);
+    let origin = repeatable.by_key(&caller, &body);
     let done = cancel(&app.commands, &origin, &caller.org, &run_id).await?;
     Ok(accepted(run_id, done.position))
 }

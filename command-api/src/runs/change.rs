@@ -6,7 +6,7 @@ use event_log::Position;
 use schemas::{AggregateType, Event, OrgId, Recorded, RunId, StreamId};
 use serde::Serialize;
 
-use crate::commands::{Decision, Outcome, Past};
+use crate::commands::{Decision, Past};
 use crate::{CommandError, Commands, Done, Origin, answer};
 
 #[derive(Serialize)]
@@ -28,13 +28,7 @@ pub(super) async fn change<R>(
     let changed = commands.execute_once(origin, &stream, Past::Whole, holder, |past, _| {
         Ok(Decision::new((), decide(past)?))
     });
-    Ok(match changed.await? {
-        Outcome::First(done) => done,
-        Outcome::Repeat(repeated) => Done {
-            answer: (),
-            position: repeated.position,
-        },
-    })
+    Ok(changed.await?.answered(drop))
 }
 
 /// 202: the runner does the rest.

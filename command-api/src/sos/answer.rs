@@ -1,19 +1,20 @@
 //! `POST /sos/{id}/acknowledge`, `POST /sos/{id}/resolve`: answers a call for help.
 
-use access::AccountToken;
-use axum::extract::{Path, Request, State};
+use access::{AccountToken, Person};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use domain::sos::{self, Answer, Call, NotConcerned};
-use event_log::{AppendError, Commit, Expected, Write};
+use event_log::Expected;
 use schemas::{AccountId, Log, OrgId, SosId};
 use serde::Serialize;
-use service::{HttpError, RequestContext};
+use service::HttpError;
 
 use super::{of_org, own};
-use crate::commands::{ATTEMPTS, Earlier};
-use crate::idempotency::IdempotencyKey;
-use crate::{App, CommandError, Done, Origin, Refusal, answer, body};
+use crate::body::AnyBody;
+use crate::commands::Plan;
+use crate::repeatable::Repeatable;
+use crate::{App, CommandError, Done, Origin, Refusal, answer};
 
 #[derive(Serialize)]
 struct Answered {
@@ -54,97 +55,68 @@ async fn settle(
     said: Answer,
 ) -> Result<Done<()>, CommandError<NotConcerned>> {
     let commands = &app.commands;
-    let stream = own(id);
-    for _ in 0..ATTEMPTS {
-        let slot = match commands.earlier(origin).await? {
-            Earlier::None(slot) => slot,
-            Earlier::Repeat(repeated) => {
-                let position = repeated.position;
-                return Ok(Done {
-                    answer: (),
-                    position,
-                });
-            }
-        };
-        let past = commands.log().load(&stream).await?;
+    let answered = commands.carry_out(origin, || async {
+        let past = commands.log().load(&own(id)).await?;
         let call = Call::fold(past.iter().map(|recorded| &recorded.event));
         let event = sos::answer(call.as_ref(), by, said).map_err(CommandError::Refused)?;
         let last = past.last().map_or(0, |last| last.sequence);
         let (Some(event), Some(call)) = (event, call) else {
             let position = commands.log().position(Log::Events, last);
-            return Ok(Done {
+            return Ok(Plan::Stands(Done {
                 answer: (),
                 position,
-            });
+            }));
         };
         let now = commands.now();
         let told = told(app, id, call.triggered.user_id).await?;
         let told = told.iter().map(|(org, last)| (of_org(org, id), *last));
-        let writes = std::iter::once((stream.clone(), last)).chain(told);
-        let writes = writes.map(|(stream, last)| Write {
-            stream,
-            expected: Expected::At(last),
-            events: vec![commands.new_event(origin, now, event.clone())],
-        });
-        let claiming = commands.claiming(origin, slot, id.as_str(), now);
-        let writes = writes.chain(claiming).collect();
-        match commands.log().commit(Commit { writes }).await {
-            Err(AppendError::Conflict) => {}
-            result => {
-                let position = result?;
-                return Ok(Done {
-                    answer: (),
-                    position,
-                });
-            }
-        }
-    }
-    Err(AppendError::Conflict.into())
+        let writes = std::iter::once((own(id), last)).chain(told);
+        let write = |(stream, last)| {
+            commands.write(origin, now, stream, Expected::At(last), vec![event.clone()])
+        };
+        Ok(Plan::Write {
+            answer: (),
+            holder: id.to_string(),
+            writes: writes.map(write).collect(),
+        })
+    });
+    Ok(answered.await?.answered(drop))
 }
 
 pub(super) async fn acknowledge_sos(
     caller: AccountToken,
-    app: State<App>,
-    id: Path<String>,
-    context: RequestContext,
-    key: IdempotencyKey,
-    request: Request,
+    State(app): State<App>,
+    Path(id): Path<SosId>,
+    repeatable: Repeatable,
+    body: AnyBody,
 ) -> Result<Response, HttpError> {
-    respond(&caller, app, id, context, key, request, Answer::Acknowledge).await
+    let origin = repeatable.by_person(&caller, &body);
+    respond(&app, &origin, id, &caller, Answer::Acknowledge).await
 }
 
 pub(super) async fn resolve_sos(
     caller: AccountToken,
-    app: State<App>,
-    id: Path<String>,
-    context: RequestContext,
-    key: IdempotencyKey,
-    request: Request,
+    State(app): State<App>,
+    Path(id): Path<SosId>,
+    repeatable: Repeatable,
+    body: AnyBody,
 ) -> Result<Response, HttpError> {
-    respond(&caller, app, id, context, key, request, Answer::Resolve).await
+    let origin = repeatable.by_person(&caller, &body);
+    respond(&app, &origin, id, &caller, Answer::Resolve).await
 }
 
 async fn respond(
-    caller: &AccountToken,
-    State(app): State<App>,
-    Path(id): Path<String>,
-    context: RequestContext,
-    idempotency_key: IdempotencyKey,
-    request: Request,
+    app: &App,
+    origin: &Origin,
+    sos_id: SosId,
+    caller: &Person,
     said: Answer,
 ) -> Result<Response, HttpError> {
-    let bytes = service::body::read(request, body::MAX_OBJECT_BYTES).await?;
-    let account = caller.account_id;
-    let receipt = idempotency_key.receipt_of_person(app.commands.log(), account, &bytes);
-    let origin = Origin::of(&context).with_receipt(receipt);
-    let sos_id = SosId::new(id);
-    let position = settle(&app, &origin, &sos_id, account, said)
-        .await?
-        .position;
+    let done = settle(app, origin, &sos_id, caller.account_id, said).await?;
     let status = match said {
         Answer::Acknowledge => "acknowledged",
         Answer::Resolve => "resolved",
     };
-    let answer = Answered { sos_id, status };
-    Ok(answer::json(StatusCode::OK, Done { answer, position }))
+    let answered = done.map(|()| Answered { sos_id, status });
+    Ok(answer::json(StatusCode::OK, answered))
 }

@@ -3,24 +3,23 @@
 use std::convert::Infallible;
 
 use access::UncountedToken;
-use axum::extract::{Request as HttpRequest, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use bytes::Bytes;
 use chrono::TimeDelta;
 use domain::sos::{self, Request};
-use event_log::{AppendError, Commit, EventLog, Expected, Owner, SYSTEM_ORG, Write};
+use event_log::{EventLog, Expected, Owner, SYSTEM_ORG};
 use futures::future::join_all;
 use schemas::sos::Triggered;
 use schemas::{AccountId, AggregateType, Event, OrgId, SosId, StreamId};
 use serde::Serialize;
-use serde_json::Value;
-use service::{HttpError, RequestContext};
+use service::HttpError;
 
 use super::{of_org, own};
-use crate::commands::{ATTEMPTS, Earlier};
-use crate::idempotency::IdempotencyKey;
-use crate::{App, CommandError, Done, LogError, Origin, answer, body};
+use crate::body::{AnyBody, not_json};
+use crate::commands::{Outcome, Plan, Repeated};
+use crate::repeatable::Repeatable;
+use crate::{App, CommandError, Done, LogError, Origin, Refusal, answer};
 
 #[derive(Serialize)]
 struct Called {
@@ -36,39 +35,28 @@ struct Alerted {
 }
 
 /// Nothing need be said in a call: no body is an empty one.
-fn read(bytes: &Bytes, json: bool) -> Result<Request, HttpError> {
-    if bytes.trim_ascii().is_empty() {
+fn read(body: &AnyBody) -> Result<Request, HttpError> {
+    if body.trim_ascii().is_empty() {
         return Ok(Request::default());
     }
-    if !json {
-        return Err(body::not_json());
+    if !body.is_json {
+        return Err(not_json());
     }
-    let value: Value = service::body::parse(bytes)?;
-    Request::parse(value).map_err(|error| HttpError::bad_request(error.to_string()))
+    Request::parse(service::body::parse(body)?).map_err(Refusal::into_http)
 }
 
 pub(super) async fn trigger_sos(
     caller: UncountedToken,
     State(app): State<App>,
-    context: RequestContext,
-    idempotency_key: IdempotencyKey,
-    request: HttpRequest,
+    repeatable: Repeatable,
+    body: AnyBody,
 ) -> Result<Response, HttpError> {
-    let json = service::body::is_json(request.headers());
-    let bytes = service::body::read(request, body::MAX_OBJECT_BYTES).await?;
-    let request = read(&bytes, json)?;
-    let account = caller.0.account_id;
-    let receipt = idempotency_key.receipt_of_person(app.commands.log(), account, &bytes);
-    let origin = Origin::of(&context).with_receipt(receipt);
-    let done = call(&app, &origin, account, request).await?;
-    let (triggered, position) = (done.answer, done.position);
-    let audience = alerted(app.commands.log(), &triggered.audience).await;
-    let sos_id = triggered.sos_id;
-    let answer = Called { sos_id, audience };
-    Ok(answer::json(
-        StatusCode::ACCEPTED,
-        Done { answer, position },
-    ))
+    let request = read(&body)?;
+    let origin = repeatable.by_person(&caller, &body);
+    let done = call(&app, &origin, caller.account_id, request).await?;
+    let audience = alerted(app.commands.log(), &done.answer.audience).await;
+    let called = done.map(|Triggered { sos_id, .. }| Called { sos_id, audience });
+    Ok(answer::json(StatusCode::ACCEPTED, called))
 }
 
 /// The call and its copies for organizations are written together or not at all.
@@ -84,15 +72,7 @@ async fn call(
     let sealed = vault.seal(&Owner::Account(account), &personal).await?;
     let late_after = TimeDelta::from_std(app.sos_late).unwrap_or(TimeDelta::MAX);
     let id = SosId::from(commands.random.id());
-    for _ in 0..ATTEMPTS {
-        let slot = match commands.earlier(origin).await? {
-            Earlier::None(slot) => slot,
-            Earlier::Repeat(repeated) => {
-                let answer = first(commands.log(), &SosId::new(repeated.holder)).await?;
-                let position = repeated.position;
-                return Ok(Done { answer, position });
-            }
-        };
+    let called = commands.carry_out(origin, || async {
         let (audience, orgs) = app.circles.look(|circles| {
             let orgs = circles.current_orgs_of(account).into_iter().cloned();
             (circles.audience(account), orgs.collect::<Vec<OrgId>>())
@@ -108,25 +88,26 @@ async fn call(
             late_after,
         );
         let streams = orgs.iter().map(|org| of_org(org, &id));
-        let writes = std::iter::once(own(&id)).chain(streams).map(|stream| {
-            let event = Event::SosTriggered(triggered.clone());
-            Write {
-                stream,
-                expected: Expected::Empty,
-                events: vec![commands.new_event(origin, now, event)],
-            }
-        });
-        let claiming = commands.claiming(origin, slot, id.as_str(), now);
-        let writes = writes.chain(claiming).collect();
-        match commands.log().commit(Commit { writes }).await {
-            Err(AppendError::Conflict) => {}
-            result => {
-                let (answer, position) = (triggered, result?);
-                return Ok(Done { answer, position });
-            }
+        let write = |stream| {
+            let events = vec![Event::SosTriggered(triggered.clone())];
+            commands.write(origin, now, stream, Expected::Empty, events)
+        };
+        Ok(Plan::Write {
+            writes: std::iter::once(own(&id))
+                .chain(streams)
+                .map(write)
+                .collect(),
+            answer: triggered,
+            holder: id.to_string(),
+        })
+    });
+    match called.await? {
+        Outcome::First(done) => Ok(done),
+        Outcome::Repeat(Repeated { holder, position }) => {
+            let answer = first(commands.log(), &SosId::new(holder)).await?;
+            Ok(Done { answer, position })
         }
     }
-    Err(AppendError::Conflict.into())
 }
 
 async fn first(log: &EventLog, id: &SosId) -> Result<Triggered, LogError> {

@@ -1,16 +1,17 @@
 //! `PATCH /api/v1/webhooks/{id}`: changes an endpoint.
 
 use access::{Authorized, scope};
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use domain::webhook::{self, ChangeRequest, Endpoint};
 use schemas::{AggregateType, OrgId, StreamId, WebhookId};
-use service::{HttpError, RequestContext};
+use service::HttpError;
 
 use super::Webhook;
+use crate::body::JsonBody;
 use crate::commands::{Decision, Past};
-use crate::{App, CommandError, Commands, Done, NotFound, Origin, answer, body};
+use crate::{App, CommandError, Commands, Done, NotFound, Origin, Refusal, answer};
 
 /// Changes an endpoint; what the request does not name stays.
 pub async fn change(
@@ -34,14 +35,12 @@ pub async fn change(
 pub(super) async fn change_webhook(
     caller: Authorized<scope::ManageWebhooks>,
     State(app): State<App>,
-    Path(id): Path<String>,
-    context: RequestContext,
-    request: Request,
+    Path(id): Path<WebhookId>,
+    origin: Origin,
+    body: JsonBody,
 ) -> Result<Response, HttpError> {
-    let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await?;
-    let request = ChangeRequest::parse(body::parse(&bytes)?, app.private_targets);
-    let request = request.map_err(|error| HttpError::bad_request(error.to_string()))?;
-    let (origin, id) = (Origin::of(&context), WebhookId::new(id));
+    let request = ChangeRequest::parse(body.value()?, app.private_targets);
+    let request = request.map_err(Refusal::into_http)?;
     let done = change(&app.commands, &origin, &caller.org, &id, &request).await?;
     Ok(answer::json(StatusCode::OK, done))
 }

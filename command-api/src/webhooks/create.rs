@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use access::{Authorized, scope};
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use base64::Engine as _;
@@ -13,12 +13,13 @@ use domain::webhook::{self, Endpoint, Request as WebhookRequest};
 use event_log::Owner;
 use schemas::{AggregateType, Event, OrgId, StreamId, WebhookId};
 use serde::Serialize;
-use service::{HttpError, RequestContext};
+use service::HttpError;
 
 use super::Webhook;
+use crate::body::JsonBody;
 use crate::commands::{Decision, Outcome, Past};
-use crate::idempotency::IdempotencyKey;
-use crate::{App, CommandError, Commands, Done, LogError, Origin, answer, body};
+use crate::repeatable::Repeatable;
+use crate::{App, CommandError, Commands, Done, LogError, Origin, Refusal, answer};
 
 /// The form of the Standard Webhooks specification.
 const SECRET_PREFIX: &str = "whsec_";
@@ -96,15 +97,12 @@ fn lost() -> LogError {
 pub(super) async fn create_webhook(
     caller: Authorized<scope::ManageWebhooks>,
     State(app): State<App>,
-    context: RequestContext,
-    idempotency_key: IdempotencyKey,
-    request: Request,
+    repeatable: Repeatable,
+    body: JsonBody,
 ) -> Result<Response, HttpError> {
-    let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await?;
-    let request = WebhookRequest::parse(body::parse(&bytes)?, app.private_targets);
-    let request = request.map_err(|error| HttpError::bad_request(error.to_string()))?;
-    let receipt = idempotency_key.receipt(app.commands.log(), &caller, &bytes);
-    let origin = Origin::of(&context).with_receipt(receipt);
+    let request = WebhookRequest::parse(body.value()?, app.private_targets);
+    let request = request.map_err(Refusal::into_http)?;
+    let origin = repeatable.by_key(&caller, &body);
     let done = create(&app.commands, &origin, &caller.org, request).await?;
     Ok(answer::json(StatusCode::CREATED, done))
 }

@@ -5,7 +5,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use domain::webhook::{self, Endpoint};
 use schemas::{AggregateType, OrgId, StreamId, WebhookId};
-use service::{HttpError, RequestContext};
+use service::HttpError;
 
 use crate::commands::{Decision, Past};
 use crate::{App, CommandError, Commands, Done, NotFound, Origin, answer};
@@ -29,10 +29,9 @@ pub async fn delete(
 pub(super) async fn delete_webhook(
     caller: Authorized<scope::ManageWebhooks>,
     State(app): State<App>,
-    Path(id): Path<String>,
-    context: RequestContext,
+    Path(id): Path<WebhookId>,
+    origin: Origin,
 ) -> Result<Response, HttpError> {
-    let (origin, id) = (Origin::of(&context), WebhookId::new(id));
     let done = delete(&app.commands, &origin, &caller.org, &id).await?;
     Ok(answer::no_content(&done))
 }

@@ -4,7 +4,7 @@
 //! process dies meanwhile.
 
 use access::{Authorized, scope};
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use domain::webhook::{self, Endpoint, ReplayRequest};
@@ -12,13 +12,14 @@ use event_log::{EventLog, Position, PositionError};
 use schemas::webhook::{Replay, ReplayFeed};
 use schemas::{AggregateType, DeliveryId, Event, Log, OrgId, StreamId, WebhookId};
 use serde::Serialize;
-use service::{HttpError, RequestContext};
+use service::HttpError;
 
 use super::request::{self, Refused};
 use super::selection::{self, Span};
+use crate::body::JsonBody;
 use crate::commands::{Earlier, Outcome, Repeated};
-use crate::idempotency::IdempotencyKey;
-use crate::{App, CommandError, Commands, Done, LogError, Origin, answer, body, circles};
+use crate::repeatable::Repeatable;
+use crate::{App, CommandError, Commands, Done, LogError, Origin, answer, circles};
 
 #[derive(Serialize)]
 struct Replayed {
@@ -76,7 +77,7 @@ async fn replay(
         attempts_through,
     );
     let (replay, replayed) = selected.await?;
-    let asked = request::append(
+    let asked = request::carry_out(
         commands,
         origin,
         (org, id),
@@ -92,10 +93,7 @@ async fn replay(
         },
     );
     match asked.await? {
-        Outcome::First(done) => Ok(Done {
-            answer: Replayed { replayed },
-            position: done.position,
-        }),
+        Outcome::First(done) => Ok(done.map(|_| Replayed { replayed })),
         Outcome::Repeat(repeated) => Ok(again(&repeated)?),
     }
 }
@@ -169,17 +167,14 @@ fn replay_of(span: &Span<'_>) -> Replay {
 pub(super) async fn replay_webhook(
     caller: Authorized<scope::ManageWebhooks>,
     State(app): State<App>,
-    Path(id): Path<String>,
-    context: RequestContext,
-    idempotency_key: IdempotencyKey,
-    request: Request,
+    Path(id): Path<WebhookId>,
+    repeatable: Repeatable,
+    body: JsonBody,
 ) -> Result<Response, HttpError> {
-    let bytes = body::read_json(request, body::MAX_OBJECT_BYTES).await?;
-    let request = body::read_as(&bytes, ReplayRequest::parse)?;
+    let request = body.read(ReplayRequest::parse)?;
     let wanted = Wanted::of(request, app.commands.log())?;
-    let receipt = idempotency_key.receipt(app.commands.log(), &caller, &bytes);
-    let origin = Origin::of(&context).with_receipt(receipt);
-    let (org, id) = (&caller.org, WebhookId::new(id));
-    let done = replay(&app.commands, &app.circles, &origin, (org, &id), &wanted).await?;
+    let origin = repeatable.by_key(&caller, &body);
+    let endpoint = (&caller.org, &id);
+    let done = replay(&app.commands, &app.circles, &origin, endpoint, &wanted).await?;
     Ok(answer::json(StatusCode::ACCEPTED, done))
 }

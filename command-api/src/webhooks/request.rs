@@ -2,12 +2,12 @@
 
 use chrono::{DateTime, Utc};
 use domain::webhook::{Disabled, Endpoint};
-use event_log::{AppendError, Commit, Expected, Write};
-use schemas::{AggregateType, Event, NewEvent, OrgId, StreamId, WebhookId};
+use event_log::Write;
+use schemas::{AggregateType, Event, NewEvent, OrgId, Recorded, StreamId, WebhookId};
 use service::HttpError;
 
-use crate::commands::{ATTEMPTS, Earlier, Outcome};
-use crate::{CommandError, Commands, Done, LogError, Origin, Refusal};
+use crate::commands::{Outcome, Plan, behind};
+use crate::{CommandError, Commands, LogError, Origin, Refusal};
 
 /// Why an endpoint does not do what was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,14 +43,12 @@ pub(super) async fn endpoint(
     org: &OrgId,
     webhook: &WebhookId,
 ) -> Result<Endpoint, CommandError<Refused>> {
-    let past = commands.log().load(&stream(org, webhook)).await?;
-    let endpoint = Endpoint::fold(past.iter().map(|recorded| &recorded.event));
-    endpoint.ok_or(CommandError::Refused(Refused::NoWebhook))
+    fold(&commands.log().load(&stream(org, webhook)).await?)
 }
 
-/// Appends what `decide` says to the endpoint's events; a repeat with the same receipt finds what
+/// Carries out what `decide` says of the endpoint; a repeat with the same receipt finds what
 /// `holder` has left of the first.
-pub(super) async fn append(
+pub(super) async fn carry_out(
     commands: &Commands,
     origin: &Origin,
     (org, webhook): (&OrgId, &WebhookId),
@@ -58,33 +56,28 @@ pub(super) async fn append(
     decide: impl Fn(&Endpoint, DateTime<Utc>) -> Result<Event, Refused>,
 ) -> Result<Outcome<NewEvent>, CommandError<Refused>> {
     let stream = stream(org, webhook);
-    for _ in 0..ATTEMPTS {
-        let slot = match commands.earlier(origin).await? {
-            Earlier::Repeat(repeated) => return Ok(Outcome::Repeat(repeated)),
-            Earlier::None(slot) => slot,
-        };
+    let plan = || async {
         let past = commands.log().load(&stream).await?;
-        let endpoint = Endpoint::fold(past.iter().map(|recorded| &recorded.event));
-        let endpoint = endpoint.ok_or(CommandError::Refused(Refused::NoWebhook))?;
+        let endpoint = fold(&past)?;
         let now = commands.now();
         let event = decide(&endpoint, now).map_err(CommandError::Refused)?;
         let event = commands.new_event(origin, now, event);
-        let write = Write {
-            stream: stream.clone(),
-            expected: Expected::after(past.last().map(|last| last.sequence)),
-            events: vec![event.clone()],
-        };
-        let claiming = commands.claiming(origin, slot, &holder(&event), now);
-        let writes = [Some(write), claiming].into_iter().flatten().collect();
-        match commands.log().commit(Commit { writes }).await {
-            Err(AppendError::Conflict) => {}
-            result => {
-                let (answer, position) = (event, result?);
-                return Ok(Outcome::First(Done { answer, position }));
-            }
-        }
-    }
-    Err(AppendError::Conflict.into())
+        Ok(Plan::Write {
+            holder: holder(&event),
+            writes: vec![Write {
+                stream: stream.clone(),
+                expected: behind(&past),
+                events: vec![event.clone()],
+            }],
+            answer: event,
+        })
+    };
+    commands.carry_out(origin, plan).await
+}
+
+fn fold(past: &[Recorded]) -> Result<Endpoint, CommandError<Refused>> {
+    let endpoint = Endpoint::fold(past.iter().map(|recorded| &recorded.event));
+    endpoint.ok_or(CommandError::Refused(Refused::NoWebhook))
 }
 
 pub(super) fn lost() -> LogError {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use access::{Authorized, scope};
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use chrono::{DateTime, TimeDelta};
@@ -12,13 +12,14 @@ use domain::webhook;
 use event_log::Owner;
 use schemas::{Event, OrgId, Sealed, WebhookId};
 use serde::Serialize;
-use service::{HttpError, RequestContext};
+use service::HttpError;
 
 use super::create::new_secret;
 use super::request::{self, Refused};
+use crate::body::AnyBody;
 use crate::commands::Outcome;
-use crate::idempotency::IdempotencyKey;
-use crate::{App, CommandError, Commands, Done, LogError, Origin, answer, body};
+use crate::repeatable::Repeatable;
+use crate::{App, CommandError, Commands, Done, LogError, Origin, answer};
 
 #[derive(Serialize)]
 struct NewSecret {
@@ -36,7 +37,7 @@ async fn rotate_secret(
     let owner = Owner::Organization(org.clone());
     let sealed = commands.log().vault().seal(&owner, &secret).await?;
     let old_signs = TimeDelta::from_std(old_signs).unwrap_or(TimeDelta::MAX);
-    let rotated = request::append(
+    let rotated = request::carry_out(
         commands,
         origin,
         (org, id),
@@ -79,16 +80,13 @@ async fn rotated_by(
 pub(super) async fn rotate_webhook_secret(
     caller: Authorized<scope::ManageWebhooks>,
     State(app): State<App>,
-    Path(id): Path<String>,
-    context: RequestContext,
-    idempotency_key: IdempotencyKey,
-    request: Request,
+    Path(id): Path<WebhookId>,
+    repeatable: Repeatable,
+    body: AnyBody,
 ) -> Result<Response, HttpError> {
-    let bytes = service::body::read(request, body::MAX_OBJECT_BYTES).await?;
-    let receipt = idempotency_key.receipt(app.commands.log(), &caller, &bytes);
-    let origin = Origin::of(&context).with_receipt(receipt);
-    let (org, id) = (&caller.org, WebhookId::new(id));
+    let origin = repeatable.by_key(&caller, &body);
+    let endpoint = (&caller.org, &id);
     let old_signs = app.webhook_old_secret;
-    let done = rotate_secret(&app.commands, &origin, (org, &id), old_signs).await?;
+    let done = rotate_secret(&app.commands, &origin, endpoint, old_signs).await?;
     Ok(answer::json(StatusCode::OK, done))
 }

@@ -1,7 +1,7 @@
 //! `PUT /api/v1/workflows/{id}`: saves a workflow's definition as its next version.
 
 use access::{Authorized, scope};
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use domain::workflow::{Saving, Summary};
@@ -10,10 +10,11 @@ use schemas::workflow::Definition;
 use schemas::{AggregateType, Event, OrgId, StreamId, WorkflowId};
 use serde::Serialize;
 use serde_json::Value;
-use service::{HttpError, RequestContext};
+use service::HttpError;
 
+use crate::body::JsonBody;
 use crate::commands::{Decision, Past};
-use crate::{App, CommandError, Commands, Done, Origin, answer, body};
+use crate::{App, CommandError, Commands, Done, Origin, Refusal, answer};
 
 const MAX_BYTES: usize = 256 * 1024;
 
@@ -80,15 +81,11 @@ pub(super) async fn put_workflow(
     caller: Authorized<scope::WriteWorkflows>,
     State(app): State<App>,
     Path(id): Path<String>,
-    context: RequestContext,
-    request: Request,
+    origin: Origin,
+    body: JsonBody<MAX_BYTES>,
 ) -> Result<Response, HttpError> {
-    let bytes = body::read_json(request, MAX_BYTES).await?;
-    let id = workflow::parse_id(&id).map_err(|error| HttpError::bad_request(error.to_string()))?;
-    let document = body::parse(&bytes)?;
-    let definition = workflow::parse(&id, document)
-        .map_err(|error| HttpError::bad_request(error.to_string()))?;
-    let origin = Origin::of(&context);
+    let id = workflow::parse_id(&id).map_err(Refusal::into_http)?;
+    let definition = workflow::parse(&id, body.value()?).map_err(Refusal::into_http)?;
     let (summary, done) = save(&app.commands, &origin, &caller.org, &id, definition).await?;
     if let Some(summary) = summary {
         let sequence = done.position.sequence();

@@ -1,34 +1,31 @@
 //! `POST /api/v1/workflows/{id}/trigger`: starts a run. The hot path.
 
 use access::{Authorized, scope};
-use axum::Json;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use domain::workflow::{NotTriggerable, Summary, TriggeredBy, payload};
-use event_log::{AppendError, Commit, Expected, Position, PositionError, Write};
+use event_log::{AppendError, Commit, Expected, Position, PositionError};
 use schemas::workflow::Triggered;
-use schemas::{
-    AggregateType, Context, Event, NewEvent, OrgId, Receipt, RunId, StreamId, WorkflowId,
-};
+use schemas::{AggregateType, Event, OrgId, Receipt, RunId, StreamId, WorkflowId};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use service::{HttpError, RequestContext};
+use service::HttpError;
 
-use crate::answer::{POSITION, position_value};
 use crate::error::LogError;
-use crate::idempotency::IdempotencyKey;
-use crate::{App, Commands, Done};
+use crate::repeatable::Repeatable;
+use crate::{App, Commands, Done, Origin, answer};
 
 const MAX_BYTES: usize = 256 * 1024;
 const MIN_POSITION: &str = "waypost-min-position";
 
+/// A run that has begun.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Started<'a> {
-    run_id: &'a RunId,
+pub(crate) struct Started {
+    run_id: RunId,
 }
 
 /// Why no run was started. This API knows only the statuses 400, 404, 409 and 500.
@@ -66,10 +63,9 @@ fn malformed(reason: impl Into<String>) -> Refusal {
 struct Trigger {
     org: OrgId,
     by: TriggeredBy,
+    origin: Origin,
     workflow_id: String,
     given: Map<String, Value>,
-    context: RequestContext,
-    receipt: Option<Receipt>,
     min_position: Option<Position>,
 }
 
@@ -77,26 +73,21 @@ pub(super) async fn trigger_workflow(
     caller: Authorized<scope::TriggerWorkflow>,
     State(app): State<App>,
     Path(workflow_id): Path<String>,
-    context: RequestContext,
-    idempotency_key: IdempotencyKey,
+    repeatable: Repeatable,
     request: Request,
 ) -> Result<Response, HttpError> {
     let min_position = min_position(&app, request.headers())?;
     let (given, body) = read_body(request).await?;
-    let receipt = idempotency_key.receipt(app.commands.log(), &caller, body.trim_ascii());
     let trigger = Trigger {
         org: caller.org.clone(),
         by: TriggeredBy::ApiKey,
+        origin: repeatable.by_key(&caller, body.trim_ascii()),
         workflow_id,
         given,
-        context,
-        receipt,
         min_position,
     };
-    let (run_id, position) = start_run(&app, trigger).await?;
-    let position = [(POSITION, position_value(position))];
-    let started = Json(Started { run_id: &run_id });
-    Ok((StatusCode::ACCEPTED, position, started).into_response())
+    let done = start_run(&app, trigger).await?;
+    Ok(answer::json(StatusCode::ACCEPTED, done))
 }
 
 /// Starts a run for a person who asks for it by hand; the body is as a program's would be.
@@ -104,21 +95,19 @@ pub(crate) async fn run_now(
     app: &App,
     org: &OrgId,
     workflow_id: String,
-    context: RequestContext,
+    origin: Origin,
     request: Request,
-) -> Result<Done<RunId>, HttpError> {
+) -> Result<Done<Started>, HttpError> {
     let (given, _) = read_body(request).await?;
     let trigger = Trigger {
         org: org.clone(),
         by: TriggeredBy::User,
+        origin,
         workflow_id,
         given,
-        context,
-        receipt: None,
         min_position: None,
     };
-    let (answer, position) = start_run(app, trigger).await?;
-    Ok(Done { answer, position })
+    Ok(start_run(app, trigger).await?)
 }
 
 /// An address without a workflow's id, authorised like any other.
@@ -166,11 +155,11 @@ fn read_payload(body: &Bytes, json: bool) -> Result<Map<String, Value>, Refusal>
     })
 }
 
-async fn start_run(app: &App, trigger: Trigger) -> Result<(RunId, Position), Refusal> {
+async fn start_run(app: &App, trigger: Trigger) -> Result<Done<Started>, Refusal> {
     match triggerable(app, &trigger).await {
         Ok(version) => append(app, trigger, version).await,
         // Whoever repeats a request gets its first answer, whatever became of the workflow.
-        Err(refusal) => match &trigger.receipt {
+        Err(refusal) => match &trigger.origin.receipt {
             Some(receipt) => repeated(app, &trigger.org, receipt).await?.ok_or(refusal),
             None => Err(refusal),
         },
@@ -192,29 +181,23 @@ async fn triggerable(app: &App, trigger: &Trigger) -> Result<u32, Refusal> {
     judge(app.workflows.ask_log(org, id).await)
 }
 
-async fn append(app: &App, trigger: Trigger, version: u32) -> Result<(RunId, Position), Refusal> {
+async fn append(app: &App, trigger: Trigger, version: u32) -> Result<Done<Started>, Refusal> {
     let now = app.commands.now();
     let run = NewRun {
         org: trigger.org.clone(),
         workflow_id: WorkflowId::new(trigger.workflow_id),
         version,
         payload: payload(trigger.given, trigger.by, now),
-        context: trigger.context.context(),
-        receipt: trigger.receipt,
+        origin: trigger.origin,
         now,
     };
-    if let Some(receipt) = run.receipt.clone() {
+    if let Some(receipt) = run.origin.receipt.clone() {
         return append_once(app, &run, &receipt).await;
     }
     let run_id = RunId::from(app.commands.random.id_at(now));
     let commit = run.begin(&app.commands, run_id.clone());
-    let position = app
-        .commands
-        .log()
-        .commit(commit)
-        .await
-        .map_err(LogError::from)?;
-    Ok((run_id, position))
+    let position = app.commands.log().commit(commit).await;
+    Ok(started(run_id, position.map_err(LogError::from)?))
 }
 
 /// A run that is about to begin.
@@ -224,51 +207,42 @@ struct NewRun {
     workflow_id: WorkflowId,
     version: u32,
     payload: Map<String, Value>,
-    context: Context,
-    receipt: Option<Receipt>,
+    origin: Origin,
     now: DateTime<Utc>,
 }
 
 impl NewRun {
     fn begin(self, commands: &Commands, run_id: RunId) -> Commit {
         let stream = StreamId::new(&self.org, AggregateType::Run, run_id.as_str());
-        let event = NewEvent {
-            id: commands.random.event_id(self.now),
-            time: self.now,
-            event: Event::WorkflowTriggered(Triggered {
-                run_id,
-                workflow_id: self.workflow_id,
-                workflow_version: self.version,
-                trigger_payload: self.payload,
-            }),
-            context: self.context,
-            receipt: self.receipt,
-        };
-        Commit::from(Write {
-            stream,
-            expected: Expected::Empty,
-            events: vec![event],
-        })
+        let begun = vec![Event::WorkflowTriggered(Triggered {
+            run_id,
+            workflow_id: self.workflow_id,
+            workflow_version: self.version,
+            trigger_payload: self.payload,
+        })];
+        let write = commands.write(&self.origin, self.now, stream, Expected::Empty, begun);
+        Commit::from(write)
     }
+}
+
+fn started(run_id: RunId, position: Position) -> Done<Started> {
+    let answer = Started { run_id };
+    Done { answer, position }
 }
 
 /// The receipt names the run: a repeat, also one at another process while the first is still
 /// under way, meets the first one's event and answers from it.
-async fn append_once(
-    app: &App,
-    run: &NewRun,
-    receipt: &Receipt,
-) -> Result<(RunId, Position), Refusal> {
+async fn append_once(app: &App, run: &NewRun, receipt: &Receipt) -> Result<Done<Started>, Refusal> {
     for generation in 0..=u64::MAX {
         let run_id = derived_run_id(app, receipt, generation);
         let commit = run.clone().begin(&app.commands, run_id.clone());
         match app.commands.log().commit(commit).await {
-            Ok(position) => return Ok((run_id, position)),
+            Ok(position) => return Ok(started(run_id, position)),
             Err(AppendError::Conflict) => {}
             Err(error) => return Err(LogError::from(error).into()),
         }
         if let Earlier::Fresh(position) = earlier(app, &run.org, &run_id, receipt).await? {
-            return Ok((run_id, position));
+            return Ok(started(run_id, position));
         }
     }
     Err(LogError::Busy.into())
@@ -279,13 +253,13 @@ async fn repeated(
     app: &App,
     org: &OrgId,
     receipt: &Receipt,
-) -> Result<Option<(RunId, Position)>, Refusal> {
+) -> Result<Option<Done<Started>>, Refusal> {
     for generation in 0..=u64::MAX {
         let run_id = derived_run_id(app, receipt, generation);
         match earlier(app, org, &run_id, receipt).await? {
             Earlier::None => break,
             Earlier::Stale => {}
-            Earlier::Fresh(position) => return Ok(Some((run_id, position))),
+            Earlier::Fresh(position) => return Ok(Some(started(run_id, position))),
         }
     }
     Ok(None)

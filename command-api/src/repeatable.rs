@@ -1,0 +1,104 @@
+//! Requests that are carried out once, however often they are sent.
+
+use access::{Caller, Person};
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use event_log::{Keyring, SYSTEM_ORG};
+use schemas::Receipt;
+use service::HttpError;
+
+use crate::{App, Origin};
+
+const HEADER: &str = "idempotency-key";
+const MAX_LENGTH: usize = 255;
+
+/// A request that may come with an `Idempotency-Key`. With its body, which makes its receipt, it
+/// is the [`Origin`] of a command.
+pub(crate) struct Repeatable {
+    /// Where it comes from, without a receipt.
+    pub(crate) origin: Origin,
+    keyring: Keyring,
+    key: Option<KeyAndPath>,
+}
+
+/// The key, and the path that it was sent to.
+struct KeyAndPath {
+    key: String,
+    path: String,
+}
+
+impl FromRequestParts<App> for Repeatable {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, HttpError> {
+        let Ok(origin) = Origin::from_request_parts(parts, app).await;
+        Ok(Self {
+            origin,
+            keyring: app.commands.log().keyring().clone(),
+            key: KeyAndPath::of(parts)?,
+        })
+    }
+}
+
+impl KeyAndPath {
+    fn of(parts: &Parts) -> Result<Option<Self>, HttpError> {
+        let Some(value) = parts.headers.get(HEADER) else {
+            return Ok(None);
+        };
+        let key = value.to_str().ok().map(str::trim);
+        let key = key.filter(|key| (1..=MAX_LENGTH).contains(&key.len()));
+        let key = key.ok_or_else(|| {
+            let rule = format!("Idempotency-Key must be 1 to {MAX_LENGTH} plain characters");
+            HttpError::bad_request(rule)
+        })?;
+        Ok(Some(Self {
+            key: key.to_owned(),
+            path: parts.uri.path().to_owned(),
+        }))
+    }
+}
+
+impl Repeatable {
+    /// Sent with this API key. Each has its own name space, so that programs which count from 1 do
+    /// not meet.
+    pub(crate) fn by_key(self, caller: &Caller, body: &[u8]) -> Origin {
+        self.by(&namespace(caller), body)
+    }
+
+    /// Sent by this person.
+    pub(crate) fn by_person(self, person: &Person, body: &[u8]) -> Origin {
+        // No organization's id begins so: it is the one of what belongs to nobody.
+        self.by(&format!("{SYSTEM_ORG}/{}", person.account_id), body)
+    }
+
+    /// Sent without a key or token. All those share one name space.
+    pub(crate) fn by_anybody(self, body: &[u8]) -> Origin {
+        self.by(SYSTEM_ORG, body)
+    }
+
+    fn by(self, namespace: &str, body: &[u8]) -> Origin {
+        let receipt = |KeyAndPath { key, path }: KeyAndPath| {
+            self.keyring.receipt(namespace, &key, &path, body)
+        };
+        Origin {
+            receipt: self.key.map(receipt),
+            ..self.origin
+        }
+    }
+
+    /// The receipt of one line of a request that has many.
+    pub(crate) fn line_receipt(
+        &self,
+        caller: &Caller,
+        number: u64,
+        line: &[u8],
+    ) -> Option<Receipt> {
+        let KeyAndPath { key, path } = self.key.as_ref()?;
+        let key = format!("{key}\n{number}");
+        Some(self.keyring.receipt(&namespace(caller), &key, path, line))
+    }
+}
+
+fn namespace(caller: &Caller) -> String {
+    format!("{}/{}", caller.org, caller.key_id)
+}
