@@ -1,9 +1,9 @@
 //! Trigger events become durable runs; every event is pushed to sockets and webhook receivers.
 //!
 //! Five parts that know nothing of each other follow the log: [`runs`] and their
-//! [`runs::triggers`], [`webhooks`], [`places`] and [`ws`]. They only share the [`leases`] by which several processes divide the work, what is
-//! known of [`people`], and the client for [`targets`] that users name. Whatever one of them does
-//! that others must know, it appends.
+//! [`runs::triggers`], [`webhooks`], [`places`] and [`ws`]. They only share the [`leases`] by
+//! which several processes divide the work, what is known of [`people`], and the client for
+//! [`targets`] that users name. Whatever one of them does that others must know, it appends.
 
 pub mod leases;
 pub mod people;
@@ -14,7 +14,6 @@ pub mod targets;
 pub mod webhooks;
 pub mod ws;
 
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -26,16 +25,12 @@ use service::Clock;
 use service::health::Readiness;
 use tokio_util::sync::CancellationToken;
 
-use leases::Leases;
-use people::Roll;
 use runs::triggers;
 use targets::Targets;
 use ws::{Live, Tails};
 
 pub use settings::RunnerSettings;
 
-/// Into how many parts webhook endpoints are cut; the same in every process, for ever.
-const WEBHOOK_PARTITIONS: u16 = 32;
 /// The pause before a part that failed begins again.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -110,31 +105,12 @@ impl Runner {
     /// webhooks begin again after any fault.
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), Error> {
         let stop = shutdown.child_token();
-        let runs = keep_up(
-            "runs",
-            self.runs(stop.clone()),
-            Arc::default(),
-            stop.clone(),
-        );
-        let triggers = keep_up(
-            "triggers",
-            self.triggers(stop.clone()),
-            Arc::default(),
-            stop.clone(),
-        );
         let delivering = self.announce_webhooks();
-        let webhooks = keep_up(
-            "webhooks",
-            self.webhooks(stop.clone()),
-            delivering,
-            stop.clone(),
-        );
-        let places = keep_up(
-            "places",
-            self.places(stop.clone()),
-            Arc::default(),
-            stop.clone(),
-        );
+        let deliver = |dependencies, stop| shown(&delivering, webhooks::run(dependencies, stop));
+        let runs = keep_up("runs", runs::run, self.runs(), &stop);
+        let triggers = keep_up("triggers", triggers::run, self.triggers(), &stop);
+        let webhooks = keep_up("webhooks", deliver, self.webhooks(), &stop);
+        let places = keep_up("places", places::run, self.places(), &stop);
         let sockets = async {
             let ended = self.live.run(self.tails, stop.clone()).await;
             stop.cancel();
@@ -150,41 +126,48 @@ impl Runner {
         Ok(ended?)
     }
 
-    fn runs(&self, shutdown: CancellationToken) -> impl Fn() -> Part<event_log::Error> + use<> {
-        let dependencies = runs::Dependencies {
-            log: self.dependencies.log.clone(),
-            clock: Arc::clone(&self.dependencies.clock),
+    fn runs(&self) -> runs::Dependencies {
+        let all = self.dependencies.clone();
+        runs::Dependencies {
+            log: all.log,
+            clock: all.clock,
             roll: self.live.roll(),
             targets: self.targets.clone(),
-            readiness: self.dependencies.readiness.clone(),
-            settings: self.dependencies.settings.runs.clone(),
-        };
-        move || Box::pin(runs::run(dependencies.clone(), shutdown.clone()))
-    }
-
-    fn triggers(&self, shutdown: CancellationToken) -> impl Fn() -> Part<triggers::Error> + use<> {
-        let (dependencies, roll) = (self.dependencies.clone(), self.live.roll());
-        move || {
-            let (dependencies, roll) = (dependencies.clone(), roll.clone());
-            Box::pin(set_off(dependencies, roll, shutdown.clone()))
+            readiness: all.readiness,
+            settings: all.settings.runs,
         }
     }
 
-    fn webhooks(&self, shutdown: CancellationToken) -> impl Fn() -> Part<webhooks::Error> + use<> {
-        let (dependencies, targets) = (self.dependencies.clone(), self.targets.clone());
-        let roll = self.live.roll();
-        move || {
-            let (dependencies, targets) = (dependencies.clone(), targets.clone());
-            let roll = roll.clone();
-            Box::pin(deliver(dependencies, targets, roll, shutdown.clone()))
+    fn triggers(&self) -> triggers::Dependencies {
+        let all = self.dependencies.clone();
+        triggers::Dependencies {
+            log: all.log,
+            roll: self.live.roll(),
+            clock: all.clock,
+            settings: all.settings.runs,
         }
     }
 
-    fn places(&self, shutdown: CancellationToken) -> impl Fn() -> Part<places::Error> + use<> {
-        let (dependencies, roll) = (self.dependencies.clone(), self.live.roll());
-        move || {
-            let (dependencies, roll) = (dependencies.clone(), roll.clone());
-            Box::pin(watch_places(dependencies, roll, shutdown.clone()))
+    fn webhooks(&self) -> webhooks::Dependencies {
+        let all = self.dependencies.clone();
+        webhooks::Dependencies {
+            log: all.log,
+            roll: self.live.roll(),
+            targets: self.targets.clone(),
+            clock: all.clock,
+            lease: all.settings.runs.lease,
+            settings: all.settings.webhooks,
+        }
+    }
+
+    fn places(&self) -> places::Dependencies {
+        let all = self.dependencies.clone();
+        places::Dependencies {
+            log: all.log,
+            roll: self.live.roll(),
+            clock: all.clock,
+            lease: all.settings.runs.lease,
+            settings: all.settings.places,
         }
     }
 
@@ -203,95 +186,26 @@ impl Runner {
     }
 }
 
-async fn deliver(
-    dependencies: Dependencies,
-    targets: Targets,
-    roll: Roll,
-    shutdown: CancellationToken,
-) -> Result<(), webhooks::Error> {
-    let Dependencies {
-        log,
-        clock,
-        settings,
-        ..
-    } = dependencies;
-    let ttl = settings.runs.lease;
-    let leases = Leases::start(&log, webhooks::LEASES, WEBHOOK_PARTITIONS, ttl).await?;
-    let dependencies = webhooks::Dependencies {
-        log,
-        roll,
-        targets,
-        leases,
-        clock,
-        settings: settings.webhooks,
-    };
-    Box::pin(webhooks::run(dependencies, shutdown)).await
+/// Shows by `at_work` how long a part is.
+async fn shown<T>(at_work: &AtomicBool, part: impl Future<Output = T>) -> T {
+    at_work.store(true, Ordering::Relaxed);
+    let ended = part.await;
+    at_work.store(false, Ordering::Relaxed);
+    ended
 }
-
-async fn set_off(
-    dependencies: Dependencies,
-    roll: Roll,
-    shutdown: CancellationToken,
-) -> Result<(), triggers::Error> {
-    let Dependencies {
-        log,
-        clock,
-        settings,
-        ..
-    } = dependencies;
-    let ttl = settings.runs.lease;
-    let leases = Leases::start(&log, triggers::LEASES, triggers::PARTITIONS, ttl).await?;
-    let dependencies = triggers::Dependencies {
-        log,
-        roll,
-        leases,
-        clock,
-        settings: settings.runs,
-    };
-    Box::pin(triggers::run(dependencies, shutdown)).await
-}
-
-async fn watch_places(
-    dependencies: Dependencies,
-    roll: Roll,
-    shutdown: CancellationToken,
-) -> Result<(), places::Error> {
-    let Dependencies {
-        log,
-        clock,
-        settings,
-        ..
-    } = dependencies;
-    let ttl = settings.runs.lease;
-    let leases = Leases::start(&log, places::LEASES, places::PARTITIONS, ttl).await?;
-    let dependencies = places::Dependencies {
-        log,
-        roll,
-        leases,
-        clock,
-        settings: settings.places,
-    };
-    places::run(dependencies, shutdown).await
-}
-
-/// One part at work.
-type Part<E> = futures::future::BoxFuture<'static, Result<(), E>>;
 
 /// Begins a part again whenever it fails, until `shutdown`.
-async fn keep_up<F, E>(
+async fn keep_up<D: Clone, F, E>(
     name: &'static str,
-    part: impl Fn() -> F,
-    up: Arc<AtomicBool>,
-    shutdown: CancellationToken,
+    run: impl Fn(D, CancellationToken) -> F,
+    dependencies: D,
+    shutdown: &CancellationToken,
 ) where
     F: Future<Output = Result<(), E>>,
     E: std::fmt::Display,
 {
     loop {
-        up.store(true, Ordering::Relaxed);
-        let ended = part().await;
-        up.store(false, Ordering::Relaxed);
-        match ended {
+        match Box::pin(run(dependencies.clone(), shutdown.clone())).await {
             Ok(()) => return,
             Err(error) => tracing::error!(part = name, %error, "A part failed and begins again"),
         }

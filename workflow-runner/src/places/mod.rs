@@ -32,10 +32,8 @@ use watcher::Watcher;
 
 pub use settings::PlaceSettings;
 
-/// The name under which processes share persons, for [`Leases::start`].
-pub const LEASES: &str = "places";
 /// Into how many parts persons are cut; the same in every process, for ever.
-pub const PARTITIONS: u16 = 32;
+const PARTITIONS: u16 = 32;
 
 /// Positions taken at a time.
 const BATCH: usize = 1_000;
@@ -54,8 +52,8 @@ pub struct Dependencies {
     pub log: EventLog,
     /// Who is in which circle.
     pub roll: Roll,
-    /// Which partitions of persons are ours.
-    pub leases: Leases,
+    /// How long without a sign of life its owner keeps a partition.
+    pub lease: Duration,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// How to watch.
@@ -81,10 +79,11 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
     let Dependencies {
         log,
         roll,
-        leases,
         clock,
+        lease,
         settings,
     } = dependencies;
+    let leases = Leases::start(&log, "places", PARTITIONS, lease).await?;
     let checkpoints = Checkpoints::open(&log).await?;
     let considered = insist(|| checkpoints.read_all(PARTITIONS)).await;
     let considered = considered.into_iter().min().unwrap_or_default();

@@ -49,6 +49,7 @@ mod walk;
 mod work;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use event_log::{EventLog, Item, ReadError, Tail, TailError};
 use schemas::{AggregateType, Log};
@@ -70,8 +71,8 @@ use tasks::Tasks;
 
 pub use settings::WebhookSettings;
 
-/// The name under which processes share endpoints, for [`Leases::start`].
-pub const LEASES: &str = "webhooks";
+/// Into how many parts endpoints are cut; the same in every process, for ever.
+const PARTITIONS: u16 = 32;
 
 const BATCH: usize = 1_000;
 
@@ -84,8 +85,8 @@ pub struct Dependencies {
     pub roll: Roll,
     /// Calls the receivers.
     pub targets: Targets,
-    /// Which partitions of endpoints are ours.
-    pub leases: Leases,
+    /// How long without a sign of life its owner keeps a partition.
+    pub lease: Duration,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// How to deliver.
@@ -111,12 +112,21 @@ const AHEAD: usize = 4;
 
 /// Delivers webhooks until `shutdown`, and gives the leases up at the end.
 pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Result<(), Error> {
-    let (log, leases) = (dependencies.log.clone(), dependencies.leases.clone());
+    let log = dependencies.log.clone();
+    let leases = Leases::start(&log, "webhooks", PARTITIONS, dependencies.lease).await?;
     let events = {
         let cursor = log.end(Log::Events).await?.sequence();
         let (directory, _) = read_directory(&log).await?;
         let source = Source::Events(log.tail(Log::Events, cursor, &[]).await?);
-        dispatcher(&dependencies, Feed::Events, directory, source, cursor).await?
+        dispatcher(
+            &dependencies,
+            &leases,
+            Feed::Events,
+            directory,
+            source,
+            cursor,
+        )
+        .await?
     };
     let cursor = log.end(Log::Locations).await?.sequence();
     let tail = log.tail(Log::Locations, cursor, &[]).await?;
@@ -128,7 +138,15 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
             positions,
             waiting: None,
         };
-        dispatcher(&dependencies, Feed::Locations, directory, source, cursor).await?
+        dispatcher(
+            &dependencies,
+            &leases,
+            Feed::Locations,
+            directory,
+            source,
+            cursor,
+        )
+        .await?
     };
     let Dependencies { roll, clock, .. } = dependencies;
     let stop = shutdown.child_token();
@@ -160,6 +178,7 @@ async fn until_either_ends(
 
 async fn dispatcher(
     dependencies: &Dependencies,
+    leases: &Leases,
     feed: Feed,
     directory: Directory,
     source: Source,
@@ -169,14 +188,14 @@ async fn dispatcher(
         log,
         roll,
         targets,
-        leases,
         clock,
         settings,
+        ..
     } = dependencies.clone();
     let (tasks, reports) = Tasks::new();
     Ok(Dispatcher {
         owned: leases.owned(),
-        leases,
+        leases: leases.clone(),
         checkpoints: Checkpoints::open(&log, feed).await?,
         directory,
         source,

@@ -7,7 +7,6 @@ use futures::TryStreamExt as _;
 use schemas::{Event, Log};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use workflow_runner::leases::Leases;
 use workflow_runner::people::Roll;
 use workflow_runner::places::{self, Dependencies, PlaceSettings};
 
@@ -27,12 +26,11 @@ struct Process {
 impl Process {
     async fn start(world: &World) -> Self {
         let (roll, tail) = Roll::start(&world.log).await.unwrap();
-        let leases = Leases::start(&world.log, places::LEASES, places::PARTITIONS, LEASE);
         let dependencies = Dependencies {
             log: world.log.clone(),
             roll: roll.clone(),
-            leases: leases.await.unwrap(),
             clock: world.clock.clone(),
+            lease: LEASE,
             settings: PlaceSettings::default(),
         };
         let stop = world.shutdown.child_token();

@@ -7,7 +7,6 @@ use service::SystemClock;
 use service::health::Readiness;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use workflow_runner::leases::Leases;
 use workflow_runner::people::Roll;
 use workflow_runner::runs::{self, Dependencies, RunSettings, triggers};
 use workflow_runner::targets::{TargetSettings, Targets};
@@ -89,12 +88,9 @@ impl Runner {
 
 /// Judges events as one process does.
 async fn set_off(log: &EventLog, roll: &Roll, settings: &RunSettings, stop: CancellationToken) {
-    let name = triggers::LEASES;
-    let leases = Leases::start(log, name, triggers::PARTITIONS, settings.lease);
     let dependencies = triggers::Dependencies {
         log: log.clone(),
         roll: roll.clone(),
-        leases: leases.await.unwrap(),
         clock: Arc::new(SystemClock),
         settings: settings.clone(),
     };

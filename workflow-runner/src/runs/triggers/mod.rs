@@ -40,8 +40,6 @@ use judge::{Index, Judge};
 pub(super) use late::{Late, LookBack};
 use watcher::Watcher;
 
-/// The name under which processes share organizations, for [`Leases::start`].
-pub const LEASES: &str = "triggers";
 /// Into how many parts organizations are cut; the same in every process, for ever.
 pub const PARTITIONS: u16 = 32;
 
@@ -54,8 +52,6 @@ pub struct Dependencies {
     pub log: EventLog,
     /// Whom what persons do may be shown to.
     pub roll: Roll,
-    /// Which partitions of organizations are ours.
-    pub leases: Leases,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// How runs are carried out.
@@ -82,17 +78,21 @@ pub enum Error {
 /// Sets runs off and ends waits until `shutdown`, together with every other process that does.
 /// Gives the leases up at the end.
 pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Result<(), Error> {
-    let leases = dependencies.leases.clone();
-    let ended = Box::pin(watch(dependencies, shutdown)).await;
+    let Dependencies { log, settings, .. } = &dependencies;
+    let leases = Leases::start(log, "triggers", PARTITIONS, settings.lease).await?;
+    let ended = Box::pin(watch(dependencies, leases.clone(), shutdown)).await;
     leases.stop().await;
     ended
 }
 
-async fn watch(dependencies: Dependencies, shutdown: CancellationToken) -> Result<(), Error> {
+async fn watch(
+    dependencies: Dependencies,
+    leases: Leases,
+    shutdown: CancellationToken,
+) -> Result<(), Error> {
     let Dependencies {
         log,
         roll,
-        leases,
         clock,
         settings,
     } = dependencies;

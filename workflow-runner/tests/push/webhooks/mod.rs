@@ -22,7 +22,6 @@ use schemas::{AggregateType, Event, Log, StreamId};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use workflow_runner::leases::Leases;
 use workflow_runner::people::Roll;
 use workflow_runner::targets::{TargetSettings, Targets};
 use workflow_runner::webhooks::{self, Dependencies, WebhookSettings};
@@ -54,15 +53,13 @@ impl Runner {
     }
 
     async fn reaching(world: &World, settings: WebhookSettings, allow_private: bool) -> Self {
-        let ttl = Duration::from_secs(2);
-        let leases = Leases::start(&world.log, webhooks::LEASES, 8, ttl);
         let (roll, tail) = Roll::start(&world.log).await.unwrap();
         let dependencies = Dependencies {
             log: world.log.clone(),
             roll: roll.clone(),
             targets: Targets::new(TargetSettings { allow_private }).unwrap(),
-            leases: leases.await.unwrap(),
             clock: world.clock.clone(),
+            lease: Duration::from_secs(2),
             settings,
         };
         let shutdown = CancellationToken::new();
