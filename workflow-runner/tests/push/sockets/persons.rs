@@ -5,11 +5,26 @@ use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::{Server, Socket};
-use crate::people::Person;
+use crate::people::{Circle, Person};
 
 impl Server {
     async fn person(&self, name: &str) -> Person {
         self.world.person(&self.access, name).await
+    }
+
+    /// A server and two persons who share a circle: Anna and Ben.
+    async fn with_circle() -> (Self, Circle, Person, Person) {
+        let server = Self::start().await;
+        let (anna, ben) = (server.person("Anna").await, server.person("Ben").await);
+        let circle = server.world.circle(&[&anna, &ben]).await;
+        (server, circle, anna, ben)
+    }
+
+    /// The person's socket, which follows positions.
+    async fn watching(&self, person: &Person) -> Socket {
+        let mut socket = self.socket_of(person).await;
+        socket.locations().await;
+        socket
     }
 
     async fn socket_of(&self, person: &Person) -> Socket {
@@ -49,11 +64,9 @@ impl Socket {
 
 #[tokio::test]
 async fn members_of_a_circle_see_each_other_and_nobody_else_does() {
-    let server = Server::start().await;
+    let (server, _, anna, ben) = Server::with_circle().await;
     let world = &server.world;
-    let (anna, ben) = (server.person("Anna").await, server.person("Ben").await);
     let carl = server.person("Carl").await;
-    world.circle(&[&anna, &ben]).await;
     world.fix(&anna, 1.0, "home").await;
     let mut bens = server.socket_of(&ben).await;
     let mut carls = server.socket_of(&carl).await;
@@ -79,12 +92,9 @@ async fn members_of_a_circle_see_each_other_and_nobody_else_does() {
 
 #[tokio::test]
 async fn whoever_leaves_is_seen_no_more_at_once() {
-    let server = Server::start().await;
+    let (server, circle, anna, ben) = Server::with_circle().await;
     let world = &server.world;
-    let (anna, ben) = (server.person("Anna").await, server.person("Ben").await);
-    let circle = world.circle(&[&anna, &ben]).await;
-    let mut bens = server.socket_of(&ben).await;
-    bens.locations().await;
+    let mut bens = server.watching(&ben).await;
     for _ in 0..25 {
         world.fix(&anna, 1.0, "seen").await;
         let (_, of, data) = bens.event().await;
@@ -99,13 +109,10 @@ async fn whoever_leaves_is_seen_no_more_at_once() {
 
 #[tokio::test]
 async fn whoever_hides_is_seen_no_more_at_once() {
-    let server = Server::start().await;
+    let (server, _, anna, ben) = Server::with_circle().await;
     let world = &server.world;
-    let (anna, ben) = (server.person("Anna").await, server.person("Ben").await);
-    world.circle(&[&anna, &ben]).await;
     world.fix(&anna, 1.0, "before").await;
-    let mut bens = server.socket_of(&ben).await;
-    bens.locations().await;
+    let mut bens = server.watching(&ben).await;
     for _ in 0..25 {
         world.pause(&anna, Utc::now() + TimeDelta::hours(1)).await;
         world.fix(&anna, 2.0, "hidden").await;
@@ -124,12 +131,9 @@ async fn whoever_hides_is_seen_no_more_at_once() {
 
 #[tokio::test]
 async fn a_token_that_was_signed_out_shows_nothing_and_ends_the_socket() {
-    let server = Server::start().await;
+    let (server, _, anna, ben) = Server::with_circle().await;
     let world = &server.world;
-    let (anna, ben) = (server.person("Anna").await, server.person("Ben").await);
-    world.circle(&[&anna, &ben]).await;
-    let mut bens = server.socket_of(&ben).await;
-    bens.locations().await;
+    let mut bens = server.watching(&ben).await;
     world.sign_out(&ben).await;
     world.fix(&anna, 1.0, "not for Ben").await;
     loop {
@@ -146,10 +150,8 @@ async fn a_token_that_was_signed_out_shows_nothing_and_ends_the_socket() {
 
 #[tokio::test]
 async fn whoever_was_forgotten_is_shown_nowhere() {
-    let server = Server::start().await;
+    let (server, _, anna, ben) = Server::with_circle().await;
     let world = &server.world;
-    let (anna, ben) = (server.person("Anna").await, server.person("Ben").await);
-    world.circle(&[&anna, &ben]).await;
     let mut annas = server.socket_of(&anna).await;
     let (before, _) = annas.locations().await;
     world.fix(&anna, 1.0, "home").await;
@@ -166,11 +168,9 @@ async fn whoever_was_forgotten_is_shown_nowhere() {
 
 #[tokio::test]
 async fn resuming_loses_and_doubles_nothing() {
-    let server = Server::start().await;
+    let (server, _, anna, ben) = Server::with_circle().await;
     let world = &server.world;
-    let (anna, ben) = (server.person("Anna").await, server.person("Ben").await);
     let stranger = server.person("Carl").await;
-    world.circle(&[&anna, &ben]).await;
     let (start, _) = server.socket_of(&ben).await.locations().await;
     let walking = async {
         for step in 0..60_u32 {
@@ -202,8 +202,7 @@ async fn a_late_fix_is_told_and_does_not_move_the_latest_back() {
     let server = Server::start().await;
     let world = &server.world;
     let anna = server.person("Anna").await;
-    let mut annas = server.socket_of(&anna).await;
-    annas.locations().await;
+    let mut annas = server.watching(&anna).await;
     let now = Utc::now();
     world.fix_at(&anna, now, 2.0, "now").await;
     world
@@ -234,12 +233,9 @@ async fn what_was_there_before_the_start_is_in_the_snapshot() {
 
 #[tokio::test]
 async fn a_slow_reader_gets_the_newest_of_each_person() {
-    let server = Server::start().await;
+    let (server, _, anna, ben) = Server::with_circle().await;
     let world = &server.world;
-    let (anna, ben) = (server.person("Anna").await, server.person("Ben").await);
-    world.circle(&[&anna, &ben]).await;
-    let mut bens = server.socket_of(&ben).await;
-    bens.locations().await;
+    let mut bens = server.watching(&ben).await;
     bens.send(json!({"type": "subscribe", "id": "s", "channel": "sos"}))
         .await;
     assert_eq!(bens.frame().await["type"], "subscribed");
@@ -291,10 +287,8 @@ async fn a_call_for_help_reaches_all_who_were_alerted() {
 
 #[tokio::test]
 async fn crossings_are_for_the_circle_that_watches() {
-    let server = Server::start().await;
+    let (server, circle, anna, ben) = Server::with_circle().await;
     let world = &server.world;
-    let (anna, ben) = (server.person("Anna").await, server.person("Ben").await);
-    let circle = world.circle(&[&anna, &ben]).await;
     let mut bens = server.socket_of(&ben).await;
     let start = bens.subscribe("p", "places").await;
     world.cross(&circle, &anna).await;
