@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use event_log::{EventLog, Item, ReadError, Tail, TailError};
+use event_log::{EventLog, ReadError, Tail, TailError};
 use schemas::{AggregateType, Log};
 use service::{Clock, RequestContext};
 use sqlx::PgPool;
@@ -206,25 +206,11 @@ impl Access {
     }
 
     async fn take_up(&self, tail: &mut Tail) -> Result<(), TailError> {
-        for item in tail.next(BATCH).await?.items {
-            match item {
-                Item::Event(recorded) => {
-                    self.0.keys.apply(&recorded, &self.0.limiter);
-                    self.0.staff.apply(&recorded);
-                    if recorded.stream.aggregate == AggregateType::Account {
-                        let now = self.0.clock.now();
-                        self.0.persons.apply(&recorded, now);
-                    }
-                }
-                Item::Undecodable {
-                    sequence, reason, ..
-                } => {
-                    tracing::error!(
-                        sequence,
-                        reason,
-                        "An event of a key or an account cannot be read"
-                    );
-                }
+        for recorded in tail.next(BATCH).await?.readable("keys and accounts") {
+            self.0.keys.apply(recorded, &self.0.limiter);
+            self.0.staff.apply(recorded);
+            if recorded.stream.aggregate == AggregateType::Account {
+                self.0.persons.apply(recorded, self.0.clock.now());
             }
         }
         Ok(())

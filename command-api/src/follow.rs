@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use event_log::{Batch, EventLog, Item, ReadError, Tail};
+use event_log::{EventLog, ReadError, Tail};
 use schemas::{AggregateType, Log, Recorded};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -49,7 +49,7 @@ async fn keep_following(
         match tail.next(BATCH).await {
             Ok(batch) => {
                 let last = batch.last_sequence;
-                take_in(readable(batch, what));
+                take_in(batch.into_readable(what).collect());
                 reaching.send_replace(last);
             }
             Err(error) => {
@@ -58,17 +58,4 @@ async fn keep_following(
             }
         }
     }
-}
-
-fn readable(batch: Batch, what: &str) -> Vec<Recorded> {
-    let readable = |item| match item {
-        Item::Event(event) => Some(event),
-        Item::Undecodable {
-            sequence, reason, ..
-        } => {
-            tracing::error!(sequence, reason, what, "An event cannot be read");
-            None
-        }
-    };
-    batch.items.into_iter().filter_map(readable).collect()
 }

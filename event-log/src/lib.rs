@@ -36,7 +36,7 @@ pub use keyring::{Keyring, KeyringError};
 pub use log::EventLog;
 pub use page::Page;
 pub use position::{Position, PositionError};
+pub use schemas::SYSTEM_ORG;
 pub use settings::LogSettings;
-pub use subject::SYSTEM_ORG;
 pub use tail::{Batch, Item, Tail};
 pub use vault::{Owner, Vault, VaultError};

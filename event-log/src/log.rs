@@ -7,11 +7,11 @@ use async_nats::Client;
 use async_nats::connection::State;
 use async_nats::jetstream::{self, kv};
 use futures::{StreamExt as _, stream};
-use schemas::{AggregateType, Log, OrgId, StreamId};
+use schemas::{AggregateType, Log, OrgId, SYSTEM_ORG, StreamId};
 
 use crate::append::Appender;
 use crate::streams::Streams;
-use crate::subject::{SYSTEM_ORG, Subjects, kind_of};
+use crate::subject::{Subjects, kind_of};
 use crate::{
     AppendError, Commit, Durability, Error, Keyring, LogSettings, Position, PositionError, Vault,
     connection, durability,

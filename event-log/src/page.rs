@@ -3,7 +3,7 @@
 //! meanwhile.
 
 use async_nats::jetstream::stream::RawMessageErrorKind;
-use schemas::{AggregateType, Log, OrgId};
+use schemas::{AggregateType, Log, OrgId, Recorded};
 use serde_json::json;
 
 use crate::read::decode;
@@ -21,6 +21,13 @@ pub struct Page {
     pub through: u64,
     /// Whether nothing more of theirs stood in the log behind them.
     pub complete: bool,
+}
+
+impl Page {
+    /// The events among its items that can be read.
+    pub fn events(&self) -> impl Iterator<Item = &Recorded> {
+        self.items.iter().filter_map(Item::event)
+    }
 }
 
 impl EventLog {

@@ -5,9 +5,6 @@ use schemas::{AggregateType, Log, OrgId, StreamId};
 
 use crate::Keyring;
 
-/// The organization of aggregates that belong to none, such as accounts and claims.
-pub const SYSTEM_ORG: &str = "_";
-
 /// Marks a token that is a keyed hash.
 const HASHED: &str = "~";
 

@@ -87,6 +87,52 @@ pub enum Item {
     },
 }
 
+impl Item {
+    /// The event, where it can be read.
+    pub fn event(&self) -> Option<&Recorded> {
+        match self {
+            Self::Event(recorded) => Some(recorded),
+            Self::Undecodable { .. } => None,
+        }
+    }
+
+    /// The same, telling in a log line to what an event is lost that cannot be read.
+    fn readable(&self, what: &str) -> Option<&Recorded> {
+        if let Self::Undecodable {
+            sequence, reason, ..
+        } = self
+        {
+            tracing::error!(sequence, reason, what, "An event cannot be read");
+        }
+        self.event()
+    }
+}
+
+impl Batch {
+    /// The events among its items that can be read.
+    pub fn events(&self) -> impl Iterator<Item = &Recorded> {
+        self.items.iter().filter_map(Item::event)
+    }
+
+    /// Its events. Those that cannot be read are lost to `what`, as log lines tell.
+    pub fn readable(&self, what: &str) -> impl Iterator<Item = &Recorded> {
+        self.items
+            .iter()
+            .filter_map(move |item| item.readable(what))
+    }
+
+    /// The same, owned.
+    pub fn into_readable(self, what: &str) -> impl Iterator<Item = Recorded> {
+        self.items.into_iter().filter_map(move |item| {
+            item.readable(what)?;
+            match item {
+                Item::Event(recorded) => Some(recorded),
+                Item::Undecodable { .. } => None,
+            }
+        })
+    }
+}
+
 /// One message, with what the server says around it.
 struct Delivered {
     message: Message,

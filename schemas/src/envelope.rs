@@ -5,7 +5,7 @@ use std::fmt;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::{Event, EventId, OrgId};
+use crate::{AccountId, Event, EventId, OrgId};
 
 /// The streams of the log. They differ in volume and in how long they live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -82,6 +82,9 @@ aggregate_types! {
     Delivery = "delivery" in Deliveries,
 }
 
+/// The organization of aggregates that belong to none, such as accounts and claims.
+pub const SYSTEM_ORG: &str = "_";
+
 /// An aggregate's own stream of events: the unit of consistency.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId {
@@ -101,6 +104,24 @@ impl StreamId {
             aggregate,
             id: id.into(),
         }
+    }
+
+    /// A person's account.
+    pub fn of_account(id: AccountId) -> Self {
+        Self::new(
+            &OrgId::from(SYSTEM_ORG),
+            AggregateType::Account,
+            id.to_string(),
+        )
+    }
+
+    /// A person's positions.
+    pub fn of_track(id: AccountId) -> Self {
+        Self::new(
+            &OrgId::from(SYSTEM_ORG),
+            AggregateType::Track,
+            id.to_string(),
+        )
     }
 }
 

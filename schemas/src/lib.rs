@@ -27,7 +27,7 @@ pub mod workflow;
 
 pub use catalog::{CATALOG, CatalogEntry, Custom, DecodeError, Event, Visibility};
 pub use envelope::{
-    AggregateType, Context, Log, NewEvent, Receipt, Recorded, StreamId, Traceparent,
+    AggregateType, Context, Log, NewEvent, Receipt, Recorded, SYSTEM_ORG, StreamId, Traceparent,
 };
 pub use ids::{
     AccountId, CircleId, DeliveryId, EventId, KeyId, OrgId, PlaceId, RecordId, RunId, SosId,

@@ -14,9 +14,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{TimeDelta, Utc};
 use event_log::{Commit, EventLog, Expected, Keyring, LogSettings, Write};
 use schemas::account::{Forgotten, PasswordChanged, SignedOut, Tier, TierSet};
-use schemas::{
-    AccountId, AggregateType, Context, Event, EventId, NewEvent, OrgId, Sealed, StreamId, TokenId,
-};
+use schemas::{AccountId, Context, Event, EventId, NewEvent, Sealed, StreamId, TokenId};
 use service::clock::ManualClock;
 use service::{RequestContext, edge};
 use sqlx::postgres::PgPoolOptions;
@@ -72,8 +70,7 @@ impl World {
     }
 
     async fn append(&self, account: AccountId, event: Event) {
-        let org = OrgId::from(event_log::SYSTEM_ORG);
-        let stream = StreamId::new(&org, AggregateType::Account, account.to_string());
+        let stream = StreamId::of_account(account);
         let last = self.log.last(&stream).await.unwrap();
         let write = Write {
             stream,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use event_log::{Commit, EventLog, Expected, Keyring, LogSettings, Owner, SYSTEM_ORG, Write};
+use event_log::{Commit, EventLog, Expected, Keyring, LogSettings, Owner, Write};
 use schemas::record::{Contact, Lead, Order, OrderClient, OrderProduct, OrderStatus};
 use schemas::{
     AccountId, AggregateType, Context, Event, EventId, Log, NewEvent, OrgId, RecordId, RunId,
@@ -265,15 +265,11 @@ impl Fill {
                 sealed: seal(text).await,
             }));
         }
-        let stream = |aggregate| {
-            let org = OrgId::from(SYSTEM_ORG);
-            StreamId::new(&org, aggregate, account_id.to_string())
-        };
-        for (aggregate, events) in [
-            (AggregateType::Account, vec![registered]),
-            (AggregateType::Track, positions),
+        for (stream, events) in [
+            (StreamId::of_account(account_id), vec![registered]),
+            (StreamId::of_track(account_id), positions),
         ] {
-            let commit = commit(stream(aggregate), Expected::Empty, events, self.began);
+            let commit = commit(stream, Expected::Empty, events, self.began);
             self.log.commit(commit).await.expect("a commit");
         }
     }

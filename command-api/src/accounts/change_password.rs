@@ -7,14 +7,14 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use domain::account::{Account, PasswordChange, may_be_password};
 use event_log::{Owner, Position};
-use schemas::Event;
 use schemas::account::PasswordChanged;
+use schemas::{Event, StreamId};
 use service::HttpError;
 
 use super::address::ClientAddress;
 use super::logout::is_repeat;
 use super::session::{NOT_KEPT, Session};
-use super::stored::{account_stream, load, unseal};
+use super::stored::{load, unseal};
 use super::until_ended;
 use crate::answer::position_header;
 use crate::body::JsonBody;
@@ -132,7 +132,7 @@ async fn set(
         .seal(&Owner::Account(shown.id), &hash)
         .await
         .map_err(LogError::from)?;
-    let (stream, holder) = (account_stream(shown.id), shown.id.to_string());
+    let (stream, holder) = (StreamId::of_account(shown.id), shown.id.to_string());
     let changed = commands.execute_once(origin, &stream, Past::Whole, &holder, |events, _| {
         let account = Account::fold(events).filter(Account::is_open);
         let account = account.ok_or(Refusal::Gone)?;

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use domain::account::{Account, Email};
-use event_log::{AppendError, Expected, Owner, SYSTEM_ORG};
-use schemas::{AccountId, AggregateType, Event, OrgId, StreamId, account};
+use event_log::{AppendError, Expected, Owner};
+use schemas::{AccountId, Event, StreamId, account};
 
-use super::stored::{Claim, account_stream, phone_given_back};
+use super::stored::{Claim, phone_given_back};
 use super::tier::NoAccount;
 use crate::commands::ATTEMPTS;
 use crate::{CommandError, Commands, LogError, Origin};
@@ -59,7 +59,7 @@ pub async fn forget(
 /// Writes down that the account is forgotten, and gives back its number while that can be read.
 async fn say(commands: &Commands, origin: &Origin, id: AccountId) -> Result<(), ForgetError> {
     for _ in 0..ATTEMPTS {
-        let events = commands.log().load(&account_stream(id)).await?;
+        let events = commands.log().load(&StreamId::of_account(id)).await?;
         let account = Account::fold(&events).ok_or(CommandError::Refused(NoAccount))?;
         if !account.is_open() {
             return Ok(());
@@ -68,7 +68,7 @@ async fn say(commands: &Commands, origin: &Origin, id: AccountId) -> Result<(), 
             account_id: id,
         })];
         let expected = Expected::At(account.last_sequence);
-        let stream = account_stream(id);
+        let stream = StreamId::of_account(id);
         let mut writes = vec![commands.write(origin, commands.now(), stream, expected, forgotten)];
         writes.extend(phone_given_back(commands, origin, &account).await?);
         if commands.commit(writes).await?.is_some() {
@@ -81,7 +81,5 @@ async fn say(commands: &Commands, origin: &Origin, id: AccountId) -> Result<(), 
 async fn destroy(commands: &Commands, id: AccountId) -> Result<u64, LogError> {
     let log = commands.log();
     log.vault().forget(&Owner::Account(id)).await?;
-    let org = OrgId::from(SYSTEM_ORG);
-    let track = StreamId::new(&org, AggregateType::Track, id.to_string());
-    Ok(log.erase(&track).await?)
+    Ok(log.erase(&StreamId::of_track(id)).await?)
 }

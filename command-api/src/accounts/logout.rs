@@ -5,11 +5,10 @@ use std::convert::Infallible;
 use access::{EndingToken, Person};
 use axum::extract::State;
 use axum::response::Response;
-use schemas::Event;
 use schemas::account::SignedOut;
+use schemas::{Event, StreamId};
 use service::HttpError;
 
-use super::stored::account_stream;
 use super::until_ended;
 use crate::commands::{Decision, Earlier, Past};
 use crate::repeatable::Repeatable;
@@ -36,7 +35,7 @@ pub(crate) async fn end(
 ) -> Result<Done<()>, CommandError<Infallible>> {
     let commands = &app.commands;
     let (stream, holder) = (
-        account_stream(person.account_id),
+        StreamId::of_account(person.account_id),
         person.account_id.to_string(),
     );
     let signing_out = commands.execute_once(origin, &stream, Past::Last, &holder, |_, _| {

@@ -40,7 +40,6 @@ pub(crate) use address::ClientAddress;
 pub(crate) use login::session_for;
 pub(crate) use logout::end as end_token;
 pub(crate) use session::NOT_KEPT;
-pub(crate) use stored::account_stream;
 
 use codes::Codes;
 use sender::Sender;

@@ -1,10 +1,10 @@
 //! Accounts as they stand in the log.
 
 use domain::account::{Account, Email, Phone};
-use event_log::{Expected, Owner, SYSTEM_ORG, VaultError, Write};
+use event_log::{Expected, Owner, VaultError, Write};
 use schemas::account::{PhoneNamed, Registered};
 use schemas::claim::{Claimed, Released};
-use schemas::{AccountId, AggregateType, Event, OrgId, Recorded, Sealed, StreamId};
+use schemas::{AccountId, Event, Recorded, Sealed, StreamId};
 
 use crate::commands::behind;
 use crate::{Commands, LogError, Origin};
@@ -15,12 +15,6 @@ const EMAIL: &str = "email";
 const PHONE: &str = "phone";
 /// The kind of claim that many may make: each is an account that was opened with the number.
 const NAMED_PHONE: &str = "named phone";
-
-/// An account's stream.
-pub(crate) fn account_stream(id: AccountId) -> StreamId {
-    let org = OrgId::from(SYSTEM_ORG);
-    StreamId::new(&org, AggregateType::Account, id.to_string())
-}
 
 /// A random positive number below 2^53, which every JSON reader keeps exactly.
 pub(crate) fn new_account_id(commands: &Commands) -> AccountId {
@@ -102,7 +96,7 @@ pub(crate) async fn namings(commands: &Commands, phone: &Phone) -> Result<Vec<Re
 
 /// An account that can be signed in to.
 pub(crate) async fn load(commands: &Commands, id: AccountId) -> Result<Option<Account>, LogError> {
-    let events = commands.log().load(&account_stream(id)).await?;
+    let events = commands.log().load(&StreamId::of_account(id)).await?;
     Ok(Account::fold(&events).filter(Account::is_open))
 }
 
@@ -154,7 +148,7 @@ impl Opening<'_> {
         origin: &Origin,
         email: &Claim,
     ) -> Result<Vec<Write>, LogError> {
-        let stream = account_stream(self.id);
+        let stream = StreamId::of_account(self.id);
         let events = self.events(commands).await?;
         let mut writes = vec![
             commands.write(origin, commands.now(), stream, Expected::Empty, events),

@@ -2,9 +2,9 @@
 
 use domain::account::{Account, Email};
 use schemas::account::{Tier, TierSet};
-use schemas::{AccountId, Event};
+use schemas::{AccountId, Event, StreamId};
 
-use super::stored::{Claim, account_stream};
+use super::stored::Claim;
 use crate::commands::{Decision, Past};
 use crate::{CommandError, Commands, Done, Origin};
 
@@ -33,7 +33,7 @@ pub async fn set_tier(
 ) -> Result<Done<AccountId>, CommandError<NoAccount>> {
     let claim = Claim::of_email(commands, email).await?;
     let id = claim.holder().ok_or(CommandError::Refused(NoAccount))?;
-    let stream = account_stream(id);
+    let stream = StreamId::of_account(id);
     let setting = commands.execute(origin, &stream, Past::Whole, |events, _| {
         let account = Account::fold(events).filter(Account::is_open);
         let account = account.ok_or(NoAccount)?;

@@ -10,15 +10,15 @@ use axum::response::{IntoResponse, Response};
 use chrono::TimeDelta;
 use domain::account::{Account, Phone, Verification};
 use event_log::{AppendError, Expected, Owner, Position, Write};
-use schemas::Event;
 use schemas::account::PhoneVerified;
+use schemas::{Event, StreamId};
 use service::HttpError;
 
 use super::address::ClientAddress;
 use super::codes::Trial;
 use super::register::account_of;
 use super::session::{NOT_KEPT, Session};
-use super::stored::{self, Claim, account_stream, load};
+use super::stored::{self, Claim, load};
 use crate::answer::position_header;
 use crate::body::JsonBody;
 use crate::commands::{ATTEMPTS, Earlier, Repeated};
@@ -216,7 +216,7 @@ async fn taking(
         account_id: account.id,
         phone: sealed,
     });
-    let stream = account_stream(account.id);
+    let stream = StreamId::of_account(account.id);
     let expected = Expected::At(account.last_sequence);
     let mut writes = vec![commands.write(origin, commands.now(), stream, expected, vec![verified])];
     writes.extend(stored::phone_given_back(commands, origin, account).await?);

@@ -8,9 +8,9 @@ use axum::extract::State;
 use axum::response::Response;
 use domain::FieldError;
 use domain::circles::{self, PauseRequest, Pauses};
+use schemas::StreamId;
 use service::HttpError;
 
-use crate::accounts::account_stream;
 use crate::body::{AnyBody, JsonBody};
 use crate::commands::{Decision, Past};
 use crate::repeatable::Repeatable;
@@ -25,7 +25,7 @@ pub(super) async fn pause_sharing(
     let request = body.read(|body| PauseRequest::parse(body, app.commands.now()))?;
     let origin = repeatable.by_person(&caller, &body);
     let account = caller.account_id;
-    let stream = account_stream(account);
+    let stream = StreamId::of_account(account);
     let commands = &app.commands;
     let paused = commands.execute_once(&origin, &stream, Past::Whole, "", |past, now| {
         let event = circles::pause(account, &Pauses::fold(past), request, now)?;
@@ -44,7 +44,7 @@ pub(super) async fn resume_sharing(
 ) -> Result<Response, HttpError> {
     let origin = repeatable.by_person(&caller, &body);
     let account = caller.account_id;
-    let stream = account_stream(account);
+    let stream = StreamId::of_account(account);
     let commands = &app.commands;
     let resumed = commands.execute_once(&origin, &stream, Past::Whole, "", |past, now| {
         let event = circles::resume(account, &Pauses::fold(past), now);

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
 use domain::location::CLOCKS_APART;
-use event_log::{EventLog, ReadError, SYSTEM_ORG};
-use schemas::{AccountId, AggregateType, Event, OrgId, Receipt, Recorded, StreamId};
+use event_log::{EventLog, ReadError};
+use schemas::{AccountId, Event, Receipt, Recorded, StreamId};
 
 /// Fixes of one person kept at most.
 const MOST_FIXES: usize = 2_048;
@@ -47,11 +47,6 @@ impl Tracks {
     }
 }
 
-pub(super) fn stream(account: AccountId) -> StreamId {
-    let org = OrgId::from(SYSTEM_ORG);
-    StreamId::new(&org, AggregateType::Track, account.to_string())
-}
-
 /// What is known of a person's track.
 pub(super) struct Known {
     /// The sequence of its last event.
@@ -77,7 +72,7 @@ impl Known {
         account: AccountId,
         since: DateTime<Utc>,
     ) -> Result<Self, ReadError> {
-        let stream = stream(account);
+        let stream = StreamId::of_track(account);
         let last = log.last(&stream).await?;
         let events = match &last {
             // Looking through the log by time costs more than looking at one event.

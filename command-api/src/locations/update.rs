@@ -8,13 +8,13 @@ use chrono::{DateTime, Utc};
 use domain::location::{Fix, Request, Timed, settle_times, taken_since};
 use event_log::{AppendError, Expected, Owner, Position, Write};
 use schemas::location::Updated;
-use schemas::{AccountId, Event, EventId, Log, NewEvent, Receipt};
+use schemas::{AccountId, Event, EventId, Log, NewEvent, Receipt, StreamId};
 use serde::Serialize;
 use serde_json::Value;
 use service::{HttpError, RequestContext};
 use uuid::Uuid;
 
-use super::tracks::{Known, stream};
+use super::tracks::Known;
 use crate::body::{AnyBody, not_json};
 use crate::commands::ATTEMPTS;
 use crate::repeatable::Repeatable;
@@ -127,7 +127,7 @@ async fn take(
             return Ok((accepted, position));
         }
         let write = Write {
-            stream: stream(account),
+            stream: StreamId::of_track(account),
             expected: Expected::after(known.last),
             events,
         };

@@ -8,10 +8,10 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use chrono::TimeDelta;
 use domain::sos::{self, Request};
-use event_log::{EventLog, Expected, Owner, SYSTEM_ORG};
+use event_log::{EventLog, Expected, Owner};
 use futures::future::join_all;
 use schemas::sos::Triggered;
-use schemas::{AccountId, AggregateType, Event, OrgId, SosId, StreamId};
+use schemas::{AccountId, Event, OrgId, SosId, StreamId};
 use serde::Serialize;
 use service::HttpError;
 
@@ -131,9 +131,7 @@ async fn alerted(log: &EventLog, audience: &[AccountId]) -> Vec<Alerted> {
 }
 
 async fn name(log: &EventLog, account: AccountId) -> Option<String> {
-    let org = OrgId::from(SYSTEM_ORG);
-    let stream = StreamId::new(&org, AggregateType::Account, account.to_string());
-    let first = log.first(&stream).await.ok()??;
+    let first = log.first(&StreamId::of_account(account)).await.ok()??;
     let Event::AccountRegistered(registered) = first.event else {
         return None;
     };

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use domain::circles::Viewer;
 use domain::webhook::any_matches;
-use event_log::{EventLog, Item, Page, ReadError};
+use event_log::{EventLog, ReadError};
 use schemas::delivery::Outcome;
 use schemas::{AggregateType, Event, Log, OrgId, Recorded, StreamId, Visibility, WebhookId};
 
@@ -46,7 +46,7 @@ pub(super) async fn count_events(
             Log::Locations => log.page_of_kind(AggregateType::Track, after, PAGE).await?,
             other => log.page(other, org, None, after, PAGE).await?,
         };
-        count += events(&page).filter(|recorded| counts(recorded)).count() as u64;
+        count += page.events().filter(|recorded| counts(recorded)).count() as u64;
         if page.complete {
             break;
         }
@@ -72,7 +72,7 @@ pub(super) async fn count_failed(
             }
             _ => false,
         };
-        let failed: Vec<&Recorded> = events(&page).filter(failed).collect();
+        let failed: Vec<&Recorded> = page.events().filter(failed).collect();
         let streams: Vec<StreamId> = failed.iter().map(|found| found.stream.clone()).collect();
         let lasts = log.last_of_each(&streams).await?;
         // What was queued or tried again since counts where it failed last, if it did.
@@ -91,11 +91,4 @@ pub(super) async fn count_failed(
         after = page.through;
     }
     Ok(count)
-}
-
-fn events(page: &Page) -> impl Iterator<Item = &Recorded> {
-    page.items.iter().filter_map(|item| match item {
-        Item::Event(recorded) => Some(recorded),
-        Item::Undecodable { .. } => None,
-    })
 }

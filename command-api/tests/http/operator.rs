@@ -45,8 +45,7 @@ async fn an_owner_gets_an_account_once() {
     let owner = owner_of(&house, &first.org_id).await;
     assert_eq!(owner, owner_of(&house, &second.org_id).await);
 
-    let system = OrgId::from(event_log::SYSTEM_ORG);
-    let account = StreamId::new(&system, AggregateType::Account, owner.to_string());
+    let account = StreamId::of_account(owner);
     let events = house.commands.log().load(&account).await.unwrap();
     let Event::AccountRegistered(registered) = &events[0].event else {
         panic!("{events:?}");

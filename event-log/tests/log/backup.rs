@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use event_log::backup::{self, BackupError, Progress};
 use event_log::{EventLog, Expected, Keyring, LogSettings, Owner, PositionError, VaultError};
 use local_servers::TemporaryHome;
-use schemas::{AccountId, AggregateType, Event, Log, OrgId, Recorded, StreamId, account};
+use schemas::{AccountId, Event, Log, OrgId, Recorded, StreamId, account};
 use uuid::Uuid;
 
 use crate::support::{
@@ -175,8 +175,7 @@ async fn owners_read_what_was_sealed_before_and_the_forgotten_stay_forgotten() {
         sealed.push(log.vault().seal(owner, "a secret").await.unwrap());
     }
     // The backup falls between the event and the key's destruction.
-    let system = OrgId::from(event_log::SYSTEM_ORG);
-    let account = StreamId::new(&system, AggregateType::Account, forgotten.to_string());
+    let account = StreamId::of_account(forgotten);
     let mut commit = write(&account, Expected::Empty, 1);
     commit.events = vec![new_event(Event::AccountForgotten(account::Forgotten {
         account_id: forgotten,

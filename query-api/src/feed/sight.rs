@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::Utc;
 use domain::circles::{Circles, Viewer};
-use event_log::{EventLog, Item, ReadError, SYSTEM_ORG, Tail};
+use event_log::{EventLog, ReadError, Tail};
 use futures::future::try_join_all;
 use schemas::{AccountId, AggregateType, Event, Log, OrgId, Recorded, StreamId};
 
@@ -77,7 +77,11 @@ impl Sight {
     ) -> Result<Tail, ReadError> {
         let by_name = 1..=BY_NAME;
         if end.is_some() && by_name.contains(&self.members.len()) {
-            let tracks: Vec<_> = self.members.keys().map(|member| track(*member)).collect();
+            let tracks: Vec<_> = self
+                .members
+                .keys()
+                .map(|member| StreamId::of_track(*member))
+                .collect();
             return log.tail_aggregates(Log::Locations, &tracks, after).await;
         }
         log.tail(Log::Locations, after, &[AggregateType::Track])
@@ -89,7 +93,7 @@ impl Sight {
             let (kind, after) = (Some(AggregateType::Circle), self.circles_through);
             let page = log.page(Log::Events, &self.org, kind, after, PAGE).await?;
             let mut joined = Vec::new();
-            for recorded in page.items.iter().filter_map(event) {
+            for recorded in page.events() {
                 self.circles.apply(recorded);
                 if let Event::CircleMemberJoined(member) = &recorded.event
                     && self.members.insert(member.user_id, 0).is_none()
@@ -130,7 +134,7 @@ impl Sight {
         loop {
             let (kind, after) = (AggregateType::Account, self.accounts_through);
             let page = log.page_of_kind(kind, after, PAGE).await?;
-            for recorded in page.items.iter().filter_map(event) {
+            for recorded in page.events() {
                 self.take_in_account(recorded);
             }
             self.accounts_through = page.through;
@@ -153,20 +157,6 @@ impl Sight {
     }
 }
 
-fn event(item: &Item) -> Option<&Recorded> {
-    match item {
-        Item::Event(recorded) => Some(recorded),
-        Item::Undecodable { .. } => None,
-    }
-}
-
 async fn load(log: EventLog, account: AccountId) -> Result<Vec<Recorded>, ReadError> {
-    let org = OrgId::from(SYSTEM_ORG);
-    let account = StreamId::new(&org, AggregateType::Account, account.to_string());
-    log.load(&account).await
-}
-
-fn track(id: AccountId) -> StreamId {
-    let org = OrgId::from(SYSTEM_ORG);
-    StreamId::new(&org, AggregateType::Track, id.to_string())
+    log.load(&StreamId::of_account(account)).await
 }

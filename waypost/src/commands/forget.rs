@@ -5,8 +5,7 @@ use std::time::Duration;
 use command_api::{Commands, Origin, accounts, records};
 use domain::account::Email;
 use domain::record::Kind;
-use event_log::SYSTEM_ORG;
-use schemas::{AggregateType, OrgId, RecordId, StreamId};
+use schemas::{OrgId, RecordId, StreamId};
 use serde_json::{Value, json};
 use service::database;
 use service::settings::{CommonSettings, DatabaseSettings};
@@ -66,9 +65,7 @@ async fn person(commands: &Commands, pool: &PgPool, email: &str) -> Result<Value
     let id = id.ok_or("there is no account with this e-mail address")?;
     let rows = projector::rows_about(pool, id).await?;
     let forgotten = accounts::forget(commands, &origin, &email).await?;
-    let system = OrgId::from(SYSTEM_ORG);
-    for kind in [AggregateType::Account, AggregateType::Track] {
-        let stream = StreamId::new(&system, kind, id.to_string());
+    for stream in [StreamId::of_account(id), StreamId::of_track(id)] {
         projector::drop_dead_letters(pool, &stream).await?;
     }
     until_gone(async || projector::rows_about(pool, id).await).await?;

@@ -10,7 +10,7 @@ mod newest;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use event_log::{Batch, EventLog, Item, Owner, ReadError, Tail, TailError, VaultError};
+use event_log::{Batch, EventLog, Owner, ReadError, Tail, TailError, VaultError};
 use schemas::{AccountId, AggregateType, Log, Recorded};
 use serde_json::Value;
 use tokio::sync::{Mutex, watch};
@@ -196,15 +196,8 @@ impl Roll {
 }
 
 fn take_in(book: &mut Book, batch: &Batch) {
-    for item in &batch.items {
-        match item {
-            Item::Event(recorded) => book.apply(recorded),
-            Item::Undecodable {
-                sequence, reason, ..
-            } => {
-                tracing::error!(sequence, reason, "What is known of persons lacks an event");
-            }
-        }
+    for recorded in batch.readable("persons") {
+        book.apply(recorded);
     }
 }
 

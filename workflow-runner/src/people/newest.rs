@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::location::{CLOCKS_APART, taken_since};
-use event_log::{EventLog, ReadError, SYSTEM_ORG};
+use event_log::{EventLog, ReadError};
 use schemas::location::Updated;
-use schemas::{AccountId, AggregateType, Event, OrgId, Recorded, StreamId};
+use schemas::{AccountId, Event, Recorded, StreamId};
 
 /// How far it is looked back further, at first, for a fix that others may see.
 const FURTHER_BACK: TimeDelta = TimeDelta::minutes(30);
@@ -51,7 +51,7 @@ pub(super) async fn newest(
     account: AccountId,
     hidden: impl Fn(DateTime<Utc>) -> bool,
 ) -> Result<Option<Newest>, ReadError> {
-    let stream = track(account);
+    let stream = StreamId::of_track(account);
     let Some(last) = log.last(&stream).await? else {
         return Ok(None);
     };
@@ -92,17 +92,14 @@ pub(crate) async fn overtaken_by(
     updated: &Updated,
 ) -> Result<Option<DateTime<Utc>>, ReadError> {
     let since = taken_since(updated.recorded_at.min(recorded.time));
-    let events = log.load_since(&track(updated.user_id), since).await?;
+    let events = log
+        .load_since(&StreamId::of_track(updated.user_id), since)
+        .await?;
     let before = events
         .iter()
         .filter(|event| event.sequence < recorded.sequence);
     let newest = before.filter_map(fix).map(|fix| fix.recorded_at).max();
     Ok(newest.filter(|newest| *newest >= updated.recorded_at))
-}
-
-fn track(account: AccountId) -> StreamId {
-    let org = OrgId::from(SYSTEM_ORG);
-    StreamId::new(&org, AggregateType::Track, account.to_string())
 }
 
 fn fix(recorded: &Recorded) -> Option<&Updated> {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use event_log::{Batch, EventLog, Item, ReadError, Tail, TailError};
+use event_log::{Batch, EventLog, ReadError, Tail, TailError};
 use futures::future::join_all;
 use schemas::location::Updated;
 use schemas::{AccountId, Event, Log, Recorded};
@@ -151,27 +151,17 @@ impl Watching {
         self.learn_past(&batch).await;
         let leases = &self.leases;
         let partition_of = |account: AccountId| leases.partition_of(&account.to_string());
-        for item in batch.items {
-            match item {
-                Item::Event(recorded) => self.recent.take(recorded, partition_of),
-                Item::Undecodable {
-                    sequence, reason, ..
-                } => {
-                    tracing::error!(sequence, reason, "A position cannot be read");
-                }
-            }
+        for recorded in batch.into_readable("places") {
+            self.recent.take(recorded, partition_of);
         }
     }
 
     /// Finds out what those sent before who are met for the first time.
     async fn learn_past(&mut self, batch: &Batch) {
         let mut met = HashSet::new();
-        let events = batch.items.iter().filter_map(|item| match item {
-            Item::Event(recorded) => match &recorded.event {
-                Event::LocationUpdated(updated) => Some((recorded, updated)),
-                _ => None,
-            },
-            Item::Undecodable { .. } => None,
+        let events = batch.events().filter_map(|recorded| match &recorded.event {
+            Event::LocationUpdated(updated) => Some((recorded, updated)),
+            _ => None,
         });
         let first: Vec<(&Recorded, &Updated)> = events
             .filter(|(_, updated)| {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use event_log::{Batch, Item, Tail, TailError};
+use event_log::{Batch, Tail, TailError};
 use schemas::{Event, Recorded};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
@@ -176,16 +176,12 @@ impl Dispatcher {
                 return sleep(TAIL_AGAIN).await;
             }
         };
-        for item in batch.items {
-            match item {
-                Item::Event(recorded) => self.fold(recorded),
-                Item::Undecodable {
-                    sequence, reason, ..
-                } => tracing::error!(sequence, reason, "An event of a run cannot be read"),
-            }
+        let last = batch.last_sequence;
+        for recorded in batch.into_readable("runs") {
+            self.fold(recorded);
         }
         for partition in self.partitions.values_mut() {
-            partition.folded_to = partition.folded_to.max(batch.last_sequence);
+            partition.folded_to = partition.folded_to.max(last);
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use event_log::{Batch, Item, TailError};
+use event_log::{Batch, TailError};
 use schemas::{OrgId, Recorded, Visibility};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -163,26 +163,17 @@ impl Dispatcher {
 
     /// Gives events to the lanes that want them.
     fn take_batch(&mut self, batch: &Batch) {
-        for item in &batch.items {
-            match item {
-                Item::Event(recorded) => {
-                    if let Some(change) = self.directory.apply(recorded) {
-                        let since = match self.courier.feed {
-                            Feed::Events => recorded.sequence,
-                            Feed::Locations => self.cursor,
-                        };
-                        self.change_endpoint(change, since);
-                    }
-                    let public = recorded.event.visibility() == Visibility::Public;
-                    if public && self.courier.feed == Feed::Events {
-                        self.offer(recorded, &recorded.stream.org);
-                    }
-                }
-                Item::Undecodable {
-                    sequence, reason, ..
-                } => {
-                    tracing::error!(sequence, reason, "Webhooks do not get an unreadable event");
-                }
+        for recorded in batch.readable("webhooks") {
+            if let Some(change) = self.directory.apply(recorded) {
+                let since = match self.courier.feed {
+                    Feed::Events => recorded.sequence,
+                    Feed::Locations => self.cursor,
+                };
+                self.change_endpoint(change, since);
+            }
+            let public = recorded.event.visibility() == Visibility::Public;
+            if public && self.courier.feed == Feed::Events {
+                self.offer(recorded, &recorded.stream.org);
             }
         }
     }

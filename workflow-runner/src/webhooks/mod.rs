@@ -51,7 +51,7 @@ mod work;
 use std::sync::Arc;
 use std::time::Duration;
 
-use event_log::{EventLog, Item, ReadError, Tail, TailError};
+use event_log::{EventLog, ReadError, Tail, TailError};
 use schemas::{AggregateType, Log};
 use service::Clock;
 use tokio::sync::mpsc;
@@ -221,15 +221,8 @@ async fn read_directory(log: &EventLog) -> Result<(Directory, Tail), Error> {
     let mut directory = Directory::default();
     let mut tail = log.tail(Log::Events, 0, &[AggregateType::Webhook]).await?;
     while !tail.caught_up() {
-        for item in tail.next(BATCH).await?.items {
-            match item {
-                Item::Event(recorded) => _ = directory.apply(&recorded),
-                Item::Undecodable {
-                    sequence, reason, ..
-                } => {
-                    tracing::error!(sequence, reason, "An event of a webhook cannot be read");
-                }
-            }
+        for recorded in tail.next(BATCH).await?.readable("webhooks") {
+            directory.apply(recorded);
         }
     }
     Ok((directory, tail))

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use event_log::{EventLog, Item, ReadError};
+use event_log::{EventLog, ReadError};
 use schemas::{AggregateType, Recorded, StreamId, Visibility};
 
 use super::attempt;
@@ -57,7 +57,8 @@ pub(super) async fn read(
         reader.roll.settle().await;
         refill.through = page.through;
         refill.complete = page.complete;
-        let wanted: Vec<&Recorded> = wanted(reader, endpoint, &page.items).collect();
+        let is_wanted = |recorded: &&Recorded| is_wanted(reader, endpoint, recorded);
+        let wanted: Vec<&Recorded> = page.events().filter(is_wanted).collect();
         let standings = standings(log, endpoint, gap, &wanted).await?;
         for (recorded, standing) in wanted.into_iter().zip(standings) {
             match standing {
@@ -78,22 +79,11 @@ pub(super) async fn read(
     Ok((refill, parcels))
 }
 
-fn wanted<'i>(
-    reader: &Reader,
-    endpoint: &Endpoint,
-    items: &'i [Item],
-) -> impl Iterator<Item = &'i Recorded> {
-    items.iter().filter_map(move |item| match item {
-        Item::Event(recorded) => {
-            let public = recorded.event.visibility() == Visibility::Public;
-            let when = reader.feed.when(recorded);
-            let wanted = public && endpoint.wants(when, &recorded.event.name());
-            let (roll, now) = (&reader.roll, reader.now);
-            let may = wanted && feed::is_for(recorded, &endpoint.org, roll, now);
-            may.then_some(recorded)
-        }
-        Item::Undecodable { .. } => None,
-    })
+fn is_wanted(reader: &Reader, endpoint: &Endpoint, recorded: &Recorded) -> bool {
+    let public = recorded.event.visibility() == Visibility::Public;
+    let when = reader.feed.when(recorded);
+    let wanted = public && endpoint.wants(when, &recorded.event.name());
+    wanted && feed::is_for(recorded, &endpoint.org, &reader.roll, reader.now)
 }
 
 /// Where the events' deliveries stand; what nobody else can have tried is not asked for.

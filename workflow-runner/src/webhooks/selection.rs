@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::webhook::any_matches;
-use event_log::{Item, Page, ReadError};
+use event_log::ReadError;
 use schemas::delivery::{Message, Outcome};
 use schemas::webhook::{Replay, ReplayFeed};
 use schemas::{AggregateType, DeliveryId, Event, EventId, Log, Recorded, StreamId, Visibility};
@@ -105,7 +105,7 @@ impl Walker {
                 && any_matches(types, &recorded.event.name())
                 && feed::is_for(recorded, org, &courier.roll, now)
         };
-        let wanted: Vec<&Recorded> = events(&page).filter(wanted).collect();
+        let wanted: Vec<&Recorded> = page.events().filter(wanted).collect();
         let candidate = |recorded: &&Recorded| {
             let event_type = recorded.event.name().into_owned();
             self.candidate(recorded.id, recorded.sequence, event_type)
@@ -161,7 +161,7 @@ impl Walker {
                 failed_at: Some(recorded.sequence),
             })
         };
-        let mut candidates: Vec<Candidate> = events(&page).filter_map(failed).collect();
+        let mut candidates: Vec<Candidate> = page.events().filter_map(failed).collect();
         self.look_up(&mut candidates).await?;
         Ok(Found {
             candidates,
@@ -208,11 +208,4 @@ fn feed_of(feed: ReplayFeed) -> Feed {
         ReplayFeed::Events => Feed::Events,
         ReplayFeed::Locations => Feed::Locations,
     }
-}
-
-fn events(page: &Page) -> impl Iterator<Item = &Recorded> {
-    page.items.iter().filter_map(|item| match item {
-        Item::Event(recorded) => Some(recorded),
-        Item::Undecodable { .. } => None,
-    })
 }

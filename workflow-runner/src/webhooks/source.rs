@@ -1,7 +1,7 @@
 //! Where a dispatcher's events come from.
 
 use chrono::{DateTime, Utc};
-use event_log::{Batch, Item, Tail, TailError};
+use event_log::{Batch, Tail, TailError};
 use schemas::{Event, OrgId, Recorded};
 use service::Clock;
 use tokio::sync::mpsc;
@@ -98,20 +98,7 @@ pub(super) async fn bring(
 
 fn addressed(batch: Batch, roll: &Roll, now: DateTime<Utc>) -> Vec<(Recorded, Vec<OrgId>)> {
     let mut positions = Vec::new();
-    for item in batch.items {
-        let recorded = match item {
-            Item::Event(recorded) => recorded,
-            Item::Undecodable {
-                sequence, reason, ..
-            } => {
-                tracing::error!(
-                    sequence,
-                    reason,
-                    "Webhooks do not get an unreadable position"
-                );
-                continue;
-            }
-        };
+    for recorded in batch.into_readable("webhooks") {
         let Event::LocationUpdated(fix) = &recorded.event else {
             continue;
         };

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use event_log::{AppendError, Commit, Expected, Item, ReadError, Write};
+use event_log::{AppendError, Commit, Expected, ReadError, Write};
 use schemas::delivery::{Outcome, Queued};
 use schemas::webhook::Replay;
 use schemas::{AggregateType, Context, Event, EventId, Log, NewEvent, Recorded, WebhookId};
@@ -171,11 +171,7 @@ impl Walker {
         loop {
             let only = Some(AggregateType::Webhook);
             let page = log.page(Log::Events, org, only, after, PAGE).await?;
-            let request = |item: &Item| match item {
-                Item::Event(recorded) => Request::of(recorded, id),
-                Item::Undecodable { .. } => None,
-            };
-            if let Some(request) = page.items.iter().find_map(request) {
+            if let Some(request) = page.events().find_map(|event| Request::of(event, id)) {
                 return Ok(Some(request));
             }
             if page.complete {

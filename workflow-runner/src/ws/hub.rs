@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use event_log::{Batch, EventLog, Item};
+use event_log::{Batch, EventLog};
 use schemas::{Event, KeyId, Log, OrgId, Recorded, Visibility};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -65,16 +65,7 @@ impl Hub {
         let max_bytes = (ALL_RINGS_BYTES / state.feeds.len().max(1))
             .clamp(*RING_BYTES.start(), *RING_BYTES.end());
         let mut touched: Vec<&Arc<Feed>> = Vec::new();
-        for item in &batch.items {
-            let recorded = match item {
-                Item::Event(recorded) => recorded,
-                Item::Undecodable {
-                    sequence, reason, ..
-                } => {
-                    tracing::error!(sequence, reason, "Sockets do not see an unreadable event");
-                    continue;
-                }
-            };
+        for recorded in batch.readable("sockets") {
             if matches!(recorded.event, Event::AccountForgotten(_)) {
                 state.forget(recorded.sequence);
             }
@@ -100,10 +91,7 @@ impl Hub {
     /// The data of the batch's events that tell of persons.
     async fn reveal(&self, batch: &Batch) -> HashMap<u64, Value> {
         let mut revealed = HashMap::new();
-        for item in &batch.items {
-            let Item::Event(recorded) = item else {
-                continue;
-            };
+        for recorded in batch.events() {
             if recorded.event.personal().is_some() {
                 revealed.insert(recorded.sequence, self.roll.reveal(recorded).await);
             }

@@ -133,12 +133,8 @@ impl Lookout {
     /// in the log is known, where that was seen to.
     pub(super) async fn publish(&self, log: Log, batch: &Batch, settled: Option<Instant>) {
         let facts: Vec<(&Recorded, Sight)> = batch
-            .items
-            .iter()
-            .filter_map(|item| match item {
-                Item::Event(recorded) => Some((recorded, Sight::of(recorded)?)),
-                Item::Undecodable { .. } => None,
-            })
+            .events()
+            .filter_map(|recorded| Some((recorded, Sight::of(recorded)?)))
             .collect();
         let mut encoded = Encoded::new();
         loop {

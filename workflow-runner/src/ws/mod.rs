@@ -43,7 +43,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use access::Access;
-use event_log::{Batch, EventLog, Item, Tail, TailError};
+use event_log::{Batch, EventLog, Tail, TailError};
 use schemas::{AccountId, Log};
 use service::Clock;
 use tokio::sync::Semaphore;
@@ -178,10 +178,8 @@ impl Live {
     /// Has the sockets end whose tokens these events ended.
     fn end_tokens(&self, batch: &Batch) {
         let mut accounts: Vec<AccountId> = Vec::new();
-        for item in &batch.items {
-            if let Item::Event(recorded) = item {
-                accounts.extend(auth::ends_tokens_of(&recorded.event));
-            }
+        for recorded in batch.events() {
+            accounts.extend(auth::ends_tokens_of(&recorded.event));
         }
         if accounts.is_empty() {
             return;

@@ -26,7 +26,7 @@ mod workflows;
 
 use std::sync::{Arc, RwLock};
 
-use event_log::{EventLog, Item, ReadError, TailError};
+use event_log::{EventLog, ReadError, TailError};
 use schemas::{AggregateType, Log};
 use service::Clock;
 use tokio_util::sync::CancellationToken;
@@ -115,13 +115,8 @@ async fn read_workflows(log: &EventLog) -> Result<Index, Error> {
     let kinds = [AggregateType::Workflow];
     let mut tail = log.tail(Log::Events, 0, &kinds).await?;
     while !tail.caught_up() {
-        for item in tail.next(BATCH).await?.items {
-            match item {
-                Item::Event(recorded) => _ = index.workflows.apply(&recorded),
-                Item::Undecodable {
-                    sequence, reason, ..
-                } => tracing::error!(sequence, reason, "An event of a workflow cannot be read"),
-            }
+        for recorded in tail.next(BATCH).await?.readable("triggers") {
+            index.workflows.apply(recorded);
         }
     }
     Ok(index)

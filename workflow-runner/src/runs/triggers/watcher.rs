@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError};
 
-use event_log::{Batch, Item, Tail};
+use event_log::{Batch, Tail};
 use indexmap::IndexMap;
 use schemas::{Log, OrgId, Recorded};
 use tokio::sync::watch;
@@ -181,15 +181,8 @@ impl Watcher {
     }
 
     fn take_in(&mut self, batch: Batch) {
-        let mut events = Vec::with_capacity(batch.items.len());
-        for item in batch.items {
-            match item {
-                Item::Event(recorded) => events.push(recorded),
-                Item::Undecodable {
-                    sequence, reason, ..
-                } => tracing::error!(sequence, reason, "An unreadable event sets nothing off"),
-            }
-        }
+        let last = batch.last_sequence;
+        let events: Vec<Recorded> = batch.into_readable("triggers").collect();
         self.learn(&events);
         let mut offered: IndexMap<OrgId, (u16, Vec<Recorded>)> = IndexMap::new();
         for recorded in events {
@@ -206,7 +199,7 @@ impl Watcher {
             self.lanes.offer(&org, partition, events);
         }
         for folded_to in self.partitions.values_mut() {
-            *folded_to = batch.last_sequence.max(*folded_to);
+            *folded_to = last.max(*folded_to);
         }
     }
 
