@@ -1,13 +1,16 @@
 //! What all commands on a run have in common.
 
+use std::fmt::Display;
+
 use axum::http::StatusCode;
 use axum::response::Response;
-use event_log::Position;
-use schemas::{AggregateType, Event, OrgId, Recorded, RunId, StreamId};
+use domain::run::Run;
+use schemas::{AggregateType, Event, OrgId, RunId, StreamId};
 use serde::Serialize;
+use service::HttpError;
 
 use crate::commands::{Decision, Past};
-use crate::{CommandError, Commands, Done, Origin, answer};
+use crate::{CommandError, Commands, Done, Origin, Refusal, answer};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -15,24 +18,45 @@ struct ChangedRun {
     run_id: RunId,
 }
 
-/// Writes what is decided from a run's past, once for each receipt.
-pub(super) async fn change<R>(
+/// Why a run stays as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unchanged<E> {
+    /// There is none.
+    #[error("there is no such run")]
+    NoRun,
+    /// It stands in the way itself.
+    #[error(transparent)]
+    State(E),
+}
+
+impl<E: Display> Refusal for Unchanged<E> {
+    fn into_http(self) -> HttpError {
+        match self {
+            Self::NoRun => HttpError::not_found("there is no such run"),
+            Self::State(state) => HttpError::conflict(state.to_string()),
+        }
+    }
+}
+
+/// Writes what is decided on a run, once for each receipt.
+pub(super) async fn change<E>(
     commands: &Commands,
     origin: &Origin,
     org: &OrgId,
     run_id: &RunId,
-    decide: impl Fn(&[Recorded]) -> Result<Option<Event>, R>,
-) -> Result<Done<()>, CommandError<R>> {
+    decide: impl Fn(&Run) -> Result<Option<Event>, E>,
+) -> Result<Done<()>, CommandError<Unchanged<E>>> {
     let stream = StreamId::new(org, AggregateType::Run, run_id.as_str());
     let holder = run_id.as_str();
     let changed = commands.execute_once(origin, &stream, Past::Whole, holder, |past, _| {
-        Ok(Decision::new((), decide(past)?))
+        let run = Run::fold(past).map_err(|_| Unchanged::NoRun)?;
+        let event = decide(&run).map_err(Unchanged::State)?;
+        Ok(Decision::new((), event))
     });
     Ok(changed.await?.answered(drop))
 }
 
 /// 202: the runner does the rest.
-pub(super) fn accepted(run_id: RunId, position: Position) -> Response {
-    let answer = ChangedRun { run_id };
-    answer::json(StatusCode::ACCEPTED, Done { answer, position })
+pub(super) fn accepted(run_id: RunId, done: Done<()>) -> Response {
+    answer::json(StatusCode::ACCEPTED, done.map(|()| ChangedRun { run_id }))
 }

@@ -7,8 +7,9 @@ mod retry;
 use axum::Router;
 use axum::routing::post;
 
-pub use cancel::{NotCancelled, cancel};
-pub use retry::{NotRetried, retry};
+pub use cancel::cancel;
+pub use change::Unchanged;
+pub use retry::retry;
 
 use crate::App;
 

@@ -7,30 +7,10 @@ use domain::run::{NotRetryable, Run};
 use schemas::{OrgId, RunId};
 use service::HttpError;
 
-use super::change::{accepted, change};
+use super::change::{Unchanged, accepted, change};
 use crate::body::AnyBody;
 use crate::repeatable::Repeatable;
-use crate::{App, CommandError, Commands, Done, Origin, Refusal};
-
-/// Why a run is not retried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotRetried {
-    /// There is none.
-    #[error("there is no such run")]
-    NoRun,
-    /// It is under way or has ended well.
-    #[error(transparent)]
-    State(#[from] NotRetryable),
-}
-
-impl Refusal for NotRetried {
-    fn into_http(self) -> HttpError {
-        match self {
-            Self::NoRun => HttpError::not_found(self.to_string()),
-            Self::State(_) => HttpError::conflict(self.to_string()),
-        }
-    }
-}
+use crate::{App, CommandError, Commands, Done, Origin};
 
 /// Lets a run go on from the steps that failed.
 pub async fn retry(
@@ -38,12 +18,9 @@ pub async fn retry(
     origin: &Origin,
     org: &OrgId,
     run_id: &RunId,
-) -> Result<Done<()>, CommandError<NotRetried>> {
-    change(commands, origin, org, run_id, |past| {
-        let run = Run::fold(past).map_err(|_| NotRetried::NoRun)?;
-        Ok(Some(domain::run::retry(&run)?))
-    })
-    .await
+) -> Result<Done<()>, CommandError<Unchanged<NotRetryable>>> {
+    let retry = |run: &Run| domain::run::retry(run).map(Some);
+    change(commands, origin, org, run_id, retry).await
 }
 
 pub(super) async fn retry_run(
@@ -55,5 +32,5 @@ pub(super) async fn retry_run(
 ) -> Result<Response, HttpError> {
     let origin = repeatable.by_key(&caller, &body);
     let done = retry(&app.commands, &origin, &caller.org, &run_id).await?;
-    Ok(accepted(run_id, done.position))
+    Ok(accepted(run_id, done))
 }
