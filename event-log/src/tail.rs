@@ -68,6 +68,18 @@ pub struct Batch {
     pub caught_up: bool,
     /// The sequence of the last of them.
     pub last_sequence: u64,
+    /// About how many bytes they had on the way.
+    pub bytes: usize,
+}
+
+impl Batch {
+    /// Adds what follows this batch in the log.
+    pub fn append(&mut self, mut next: Self) {
+        self.items.append(&mut next.items);
+        self.caught_up = next.caught_up;
+        self.last_sequence = next.last_sequence;
+        self.bytes += next.bytes;
+    }
 }
 
 /// What stands at a place in the log.
@@ -247,6 +259,11 @@ impl Tail {
         self.pending == 0
     }
 
+    /// How many events waited behind the last one taken, when the server sent that.
+    pub fn pending(&self) -> u64 {
+        self.pending
+    }
+
     /// Waits for messages and moves them to `ready`. There is no other wait between the server's
     /// message and its place in `ready`, so a cancelled wait loses none.
     async fn receive(&mut self, max: usize) -> Result<(), String> {
@@ -269,7 +286,7 @@ impl Tail {
     /// Takes what is ready up to a gap, which [`Tail::pass_gap`] judges first.
     fn take(&mut self, max: usize) -> Option<Batch> {
         let mut items = Vec::with_capacity(self.ready.len().min(max));
-        let mut taken = 0;
+        let (mut taken, mut bytes) = (0, 0);
         while taken < max && !self.gap_ahead() {
             let Some(delivered) = self.ready.pop_front() else {
                 break;
@@ -278,6 +295,7 @@ impl Tail {
             self.last = delivered.sequence;
             self.pending = delivered.pending;
             if self.is_wanted(&delivered) {
+                bytes += delivered.message.length;
                 items.push(item(&delivered));
             }
         }
@@ -286,6 +304,7 @@ impl Tail {
             items,
             caught_up,
             last_sequence,
+            bytes,
         })
     }
 

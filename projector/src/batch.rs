@@ -5,13 +5,17 @@ use std::mem;
 
 use event_log::{EventLog, Item, VaultError};
 use schemas::{AggregateType, Log, Recorded};
-use sqlx::{Connection as _, PgConnection};
+use sqlx::{Connection as _, Executor as _, PgConnection};
 
 use crate::checkpoint::{Checkpoint, Step, are_current};
 use crate::dead_letters::{self, Aside, Fate, Parked};
 use crate::projection::{ApplyError, Projection};
 use crate::reader::sequence;
 use crate::skips;
+
+/// From so many events on a batch has its statements planned anew: beside its rows that costs
+/// nothing, and tables that grow by such batches soon have another plan than when they were empty.
+const PLANNED_ANEW: usize = 1_000;
 
 /// A projection with what it has put aside.
 pub(crate) struct Member {
@@ -113,6 +117,12 @@ impl Member {
 }
 
 impl Group {
+    /// Whether any of some items is for one of its projections.
+    pub(crate) fn wants(&self, items: &[Item]) -> bool {
+        let mut members = self.members.iter();
+        members.any(|member| member.wanted(items).next().is_some())
+    }
+
     /// Writes the items that follow the group's position up to `to`, all or none.
     pub(crate) async fn write(
         &mut self,
@@ -121,6 +131,10 @@ impl Group {
         items: &[Item],
         to: u64,
     ) -> Result<(), WriteError> {
+        if items.len() >= PLANNED_ANEW {
+            // Of indexes that fit, the planner takes any while the table is as good as empty.
+            session.execute("DISCARD PLANS").await?;
+        }
         let plain = self.members.iter().all(|member| member.is_plain(items));
         let written = plain && self.write_plainly(session, items, to).await?;
         if !written {

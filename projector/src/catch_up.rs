@@ -68,7 +68,7 @@ pub(crate) async fn reach(
     target: u64,
 ) -> Result<(), FeedError> {
     let (log, batch) = (&feed.event_log, feed.batch);
-    let mut replay = Replay::open(log, feed.log, group, target, batch, &[]).await?;
+    let mut replay = Replay::open(log, feed.log, group.position, target, batch, &[]).await?;
     while let Some((items, to)) = replay.next().await? {
         feed.write(group, session, &items, to).await?;
     }

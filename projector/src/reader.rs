@@ -1,24 +1,28 @@
 //! Reads ahead: the next batch is fetched and decoded while the one before is written.
 
-use event_log::{Batch, EventLog, Item, ReadError, TailError};
+use std::time::Duration;
+
+use event_log::{Batch, EventLog, Item, ReadError, Tail, TailError};
 use schemas::{AggregateType, Log};
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
 /// Events decoded at a time: small enough that the first are soon with the writer.
 const CHUNK: usize = 1_000;
-/// Chunks that wait for the writer at most.
-const AHEAD: usize = 8;
+/// A batch of large events ends here, whatever their number.
+const BATCH_BYTES: usize = 16 * 1024 * 1024;
+/// And one of few events that are wanted after so many times the wanted number, so that whoever
+/// reads on learns how far the log was read.
+const SPARSE: u64 = 10;
+/// So long a batch waits to become full, where what was to follow is erased or late.
+const LINGER: Duration = Duration::from_millis(100);
 
 /// A reader of one log, behind whom a task reads ahead.
 pub(crate) struct Reader {
-    chunk: usize,
-    max: usize,
-    chunks: mpsc::Receiver<Result<Batch, TailError>>,
+    batches: mpsc::Receiver<Result<Batch, TailError>>,
     /// Whether nothing stood in the log to be read when this was opened.
     pub(crate) began_at_end: bool,
-    /// A fault that came behind events which were still good.
-    fault: Option<TailError>,
     _task: AbortOnDropHandle<()>,
 }
 
@@ -32,51 +36,91 @@ impl Reader {
         max: usize,
         only: &[AggregateType],
     ) -> Result<Self, ReadError> {
-        let chunk = max.clamp(1, CHUNK);
-        let mut tail = log.tail_through(feed, after, only).await?;
+        let tail = log.tail_through(feed, after, only).await?;
         let began_at_end = tail.caught_up();
-        let (sender, chunks) = mpsc::channel(AHEAD);
-        let task = tokio::spawn(async move {
-            loop {
-                let chunk = tail.next(chunk).await;
-                let ended = chunk.is_err();
-                if sender.send(chunk).await.is_err() || ended {
-                    return;
-                }
-            }
-        });
+        let (sender, batches) = mpsc::channel(1);
+        let ahead = Ahead {
+            tail,
+            max: max.max(1),
+            read: None,
+            sent: after,
+            lingered: false,
+        };
         Ok(Self {
-            chunk,
-            max,
-            chunks,
+            batches,
             began_at_end,
-            fault: None,
-            _task: AbortOnDropHandle::new(task),
+            _task: AbortOnDropHandle::new(tokio::spawn(ahead.run(sender))),
         })
     }
 
     /// Waits for an event, then gives what is there: one event goes on alone at once, and under
     /// load the batches grow by themselves. Cancelling loses nothing.
     pub(crate) async fn next(&mut self) -> Result<Batch, ReaderError> {
-        if let Some(fault) = self.fault.take() {
-            return Err(fault.into());
-        }
-        let mut batch = self.chunks.recv().await.ok_or(ReaderError::Ended)??;
-        while batch.items.len() + self.chunk <= self.max {
-            match self.chunks.try_recv() {
-                Ok(Ok(chunk)) => {
-                    batch.items.extend(chunk.items);
-                    batch.last_sequence = chunk.last_sequence;
-                    batch.caught_up = chunk.caught_up;
+        let next = self.batches.recv().await.ok_or(ReaderError::Ended)?;
+        Ok(next?)
+    }
+}
+
+/// What was read and not taken by the writer yet. It grows until the writer has time.
+struct Ahead {
+    tail: Tail,
+    max: usize,
+    read: Option<Batch>,
+    /// The last sequence that went to the writer.
+    sent: u64,
+    /// Whether it has waited long enough for more.
+    lingered: bool,
+}
+
+impl Ahead {
+    async fn run(mut self, sender: mpsc::Sender<Result<Batch, TailError>>) {
+        loop {
+            let (room, is_due) = (self.room(), self.is_due());
+            tokio::select! {
+                permit = sender.reserve(), if is_due => {
+                    let (Ok(permit), Some(batch)) = (permit, self.read.take()) else {
+                        return;
+                    };
+                    self.sent = batch.last_sequence;
+                    self.lingered = false;
+                    permit.send(Ok(batch));
                 }
-                Ok(Err(fault)) => {
-                    self.fault = Some(fault);
-                    break;
-                }
-                Err(_) => break,
+                next = self.tail.next(room.min(CHUNK)), if room > 0 => match next {
+                    Ok(next) => match &mut self.read {
+                        Some(batch) => batch.append(next),
+                        None => self.read = Some(next),
+                    },
+                    Err(fault) => {
+                        // What was read before it is still good.
+                        if let Some(batch) = self.read.take() {
+                            sender.send(Ok(batch)).await.ok();
+                        }
+                        sender.send(Err(fault)).await.ok();
+                        return;
+                    }
+                },
+                () = sleep(LINGER), if self.read.is_some() && !is_due => self.lingered = true,
             }
         }
-        Ok(batch)
+    }
+
+    /// How many more events the batch can take.
+    fn room(&self) -> usize {
+        let Some(batch) = &self.read else {
+            return self.max;
+        };
+        let sparse = self.max as u64 * SPARSE;
+        if batch.bytes >= BATCH_BYTES || batch.last_sequence - self.sent >= sparse {
+            return 0;
+        }
+        self.max - batch.items.len()
+    }
+
+    /// Whether the writer may have the batch. Nobody is served by many small ones while thousands
+    /// of events wait.
+    fn is_due(&self) -> bool {
+        let is_behind = self.tail.pending() >= self.max as u64;
+        self.read.is_some() && (!is_behind || self.lingered || self.room() == 0)
     }
 }
 

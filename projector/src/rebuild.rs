@@ -4,6 +4,8 @@
 use std::time::Duration;
 
 use event_log::{EventLog, Position};
+use futures::future::try_join_all;
+use schemas::Log;
 use serde::Serialize;
 use sqlx::error::DatabaseError;
 use sqlx::{Connection as _, PgConnection, PgPool};
@@ -12,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::checkpoint::{CHANNEL, Checkpoint, log_name};
 use crate::copy::layout::{Layout, run};
-use crate::copy::{Copy, Fold, Progress, Tell};
+use crate::copy::{Copy, Fold, Progress, Tell, advance_together};
 use crate::error::RepairError;
-use crate::projection::{Role, bigint};
+use crate::projection::{LOGS, Role, bigint};
 
 /// This close to the end of the log, the rest is folded while the active projector waits.
 const CLOSE: u64 = 1_000;
@@ -52,47 +54,83 @@ enum Retry {
     Late,
 }
 
-/// Rebuilds a projection while it is in use. Stopped by `stop`, or killed, it leaves the rows
-/// that are read as they are, and goes on where it was when it is started again.
+/// Rebuilds projections while they are in use; those of one log in one reading of it. Stopped by
+/// `stop`, or killed, it leaves the rows that are read as they are, and goes on where it was when
+/// it is started again.
 ///
 /// # Errors
-/// Where the log or the database does not answer, somebody else rebuilds the same projection, or
-/// it was stopped.
+/// Where the log or the database does not answer, somebody else rebuilds one of the projections,
+/// or it was stopped.
 pub async fn rebuild(
     log: &EventLog,
     pool: &PgPool,
-    name: &str,
+    names: &[&str],
     tell: Tell<'_>,
     stop: &CancellationToken,
-) -> Result<Rebuilt, RepairError> {
+) -> Result<Vec<Rebuilt>, RepairError> {
     let work = Box::pin(async {
-        let mut copy = Copy::open(log, pool, name, Role::Successor).await?;
-        catch_up(log, &mut copy, tell).await?;
-        tell(Progress {
-            doing: "building indexes",
-            done: copy.fold.group.position,
-            of: copy.fold.group.position,
-        });
-        copy.layout.finish(&mut copy.session).await?;
-        take_over(log, &mut copy, tell).await
+        let mut copies = Vec::with_capacity(names.len());
+        for name in names {
+            copies.push(Copy::open(log, pool, name, Role::Successor).await?);
+        }
+        let mut rebuilt = Vec::with_capacity(names.len());
+        for feed in LOGS {
+            let of_feed = copies.extract_if(.., |copy| copy.fold.log == feed);
+            let mut of_feed: Vec<_> = of_feed.collect();
+            fill(log, feed, &mut of_feed, tell).await?;
+            for mut copy in of_feed {
+                rebuilt.push(take_over(log, &mut copy, tell).await?);
+            }
+        }
+        Ok(rebuilt)
     });
     let worked = stop.run_until_cancelled(work).await;
     worked.unwrap_or(Err(RepairError::Stopped))
 }
 
+/// Folds the log into copies and builds their indexes.
+async fn fill(
+    log: &EventLog,
+    feed: Log,
+    copies: &mut [Copy],
+    tell: Tell<'_>,
+) -> Result<(), RepairError> {
+    let folds = copies.iter_mut();
+    let mut folds: Vec<_> = folds
+        .map(|copy| (&mut copy.fold, &mut copy.session))
+        .collect();
+    catch_up(log, feed, &mut folds, tell).await?;
+    let end = copies.iter().map(|copy| copy.fold.group.position).max();
+    let end = end.unwrap_or_default();
+    tell(Progress {
+        doing: "building indexes",
+        done: end,
+        of: end,
+    });
+    let finishing = copies.iter_mut();
+    try_join_all(finishing.map(|copy| copy.layout.finish(&mut copy.session))).await?;
+    Ok(())
+}
+
 /// Folds the log up to its end, which moves on meanwhile: as far as it can be without holding
 /// anybody up, so that hardly a row is as young as the takeover itself. What was being read when
 /// that began would not see such rows.
-async fn catch_up(log: &EventLog, copy: &mut Copy, tell: Tell<'_>) -> Result<(), RepairError> {
+async fn catch_up(
+    log: &EventLog,
+    feed: Log,
+    copies: &mut [(&mut Fold, &mut PgConnection)],
+    tell: Tell<'_>,
+) -> Result<(), RepairError> {
     let mut close = 0;
     loop {
-        let end = log.end(copy.fold.log).await?.sequence();
-        let behind = end.saturating_sub(copy.fold.group.position);
+        let end = log.end(feed).await?.sequence();
+        let positions = copies.iter().map(|(fold, _)| fold.group.position);
+        let behind = end.saturating_sub(positions.min().unwrap_or(end));
         close += u32::from(behind < CLOSE);
         if behind == 0 || close > CLOSE_ROUNDS {
             return Ok(());
         }
-        copy.fold.advance(&mut copy.session, end, tell).await?;
+        advance_together(copies, end, tell).await?;
     }
 }
 
@@ -104,7 +142,8 @@ async fn take_over(
 ) -> Result<Rebuilt, RepairError> {
     let mut patience = LOCK;
     loop {
-        catch_up(log, copy, tell).await?;
+        let Copy { fold, session, .. } = &mut *copy;
+        catch_up(log, fold.log, &mut [(fold, session)], tell).await?;
         match attempt(log, copy, patience).await? {
             Ok(sequence) => {
                 return Ok(Rebuilt {

@@ -3,11 +3,10 @@
 use event_log::{EventLog, Item};
 use schemas::{AggregateType, Log};
 
-use crate::batch::Group;
 use crate::error::FeedError;
 use crate::reader::{Reader, sequence};
 
-/// The way from a group's position to a place in the log.
+/// The way from one place in the log to another.
 pub(crate) struct Replay {
     reader: Reader,
     position: u64,
@@ -15,17 +14,16 @@ pub(crate) struct Replay {
 }
 
 impl Replay {
-    /// From behind `group`'s position to `to`, where the log has been already. Where `only` names
-    /// kinds of aggregate, nothing else is given.
+    /// From behind `position` to `to`, where the log has been already. Where `only` names kinds of
+    /// aggregate, nothing else is given.
     pub(crate) async fn open(
         log: &EventLog,
         feed: Log,
-        group: &Group,
+        position: u64,
         to: u64,
         max: usize,
         only: &[AggregateType],
     ) -> Result<Self, FeedError> {
-        let position = group.position;
         let reader = Reader::open(log, feed, position, max, only).await?;
         Ok(Self {
             reader,

@@ -207,6 +207,57 @@ async fn a_forgotten_record_does_not_come_back_by_a_copy_that_was_begun_before()
     org.admin.get(one).await.error(404);
 }
 
+#[tokio::test]
+async fn a_rebuild_that_was_killed_goes_on_where_it_was() {
+    let system = System::start(SHAPE, &[]).await;
+    let org = system.organization().await;
+    let line = |n: usize| format!("{}\n", json!({"id": format!("c-{n}"), "city": "Hamburg"}));
+    let records: String = (0..12_000).map(line).collect();
+    let import = ["import", "--org", &org.id, "contacts", "-"];
+    system.waypost_reading(&import, records.as_bytes()).await;
+    caught_up(&system).await;
+    let mut database = system.database().await;
+    let spoil = "UPDATE contacts SET city = 'wrong'";
+    database.execute(spoil).await.unwrap();
+    let rebuild = ["projection", "rebuild", "contacts"];
+    let rows = "SELECT count(*) FROM rebuild_contacts.contacts";
+    let begun = eventually("a part of it is built", async || {
+        let rows = sqlx::query_scalar::<_, i64>(rows).fetch_one(&mut database);
+        rows.await.ok().filter(|rows| *rows > 0)
+    });
+    tokio::select! {
+        // Dropped, it is killed.
+        ended = system.waypost_output(&rebuild, b"") => panic!("it was too fast: {ended:?}"),
+        _ = begun => {}
+    }
+    let (served, copied, counted): (i64, i64, i64) = sqlx::query_as(
+        "SELECT (SELECT count(*) FROM contacts WHERE city = 'wrong'),
+                (SELECT count(*) FROM rebuild_contacts.contacts),
+                (SELECT count FROM rebuild_contacts.totals)",
+    )
+    .fetch_one(&mut database)
+    .await
+    .unwrap();
+    assert_eq!(served, 12_000, "what is read is untouched");
+    assert!(copied == counted && copied < 12_000, "{copied}, {counted}");
+
+    // Whoever began anew would not keep this.
+    let mark = "UPDATE rebuild_contacts.contacts SET city = 'kept' WHERE id = 'c-0'";
+    database.execute(mark).await.unwrap();
+    eventually("the killed one's lock is free", async || {
+        let output = system.waypost_output(&rebuild, b"").await;
+        output.status.success().then_some(())
+    })
+    .await;
+    let cities: Vec<(String, i64)> =
+        sqlx::query_as("SELECT city, count(*) FROM contacts GROUP BY city ORDER BY city")
+            .fetch_all(&mut database)
+            .await
+            .unwrap();
+    let expected = [("Hamburg".to_owned(), 11_999), ("kept".to_owned(), 1)];
+    assert_eq!(cities, expected);
+}
+
 /// Throws away all that is read, so that the projector begins anew.
 async fn empty(system: &System) {
     let mut database = system.database().await;

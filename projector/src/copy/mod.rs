@@ -3,7 +3,8 @@
 pub(crate) mod idle;
 pub(crate) mod layout;
 
-use event_log::EventLog;
+use event_log::{EventLog, Item};
+use futures::future::try_join_all;
 use schemas::Log;
 use sqlx::{PgConnection, PgPool};
 
@@ -13,6 +14,7 @@ use crate::checkpoint;
 use crate::connect::Connector;
 use crate::error::RepairError;
 use crate::projection::{self, Projection, Role};
+use crate::reader::sequence;
 use crate::replay::Replay;
 use crate::retry::retry;
 use crate::settings::ProjectorSettings;
@@ -109,23 +111,23 @@ impl Fold {
         to: u64,
         tell: Tell<'_>,
     ) -> Result<(), RepairError> {
-        let (log, batch) = (&self.event_log, self.batch);
-        let members = self.group.members.iter();
-        let kinds: Vec<_> = members
-            .flat_map(|member| member.projection.aggregates())
-            .copied()
-            .collect();
-        let mut replay = Replay::open(log, self.log, &self.group, to, batch, &kinds).await?;
-        while let Some((items, reached)) = replay.next().await? {
-            // Where there is nothing for it, the position may as well move later.
-            if reached == to || !items.is_empty() {
-                self.group.write(rows, log, &items, reached).await?;
-            }
-            tell(Progress {
-                doing: "reading the log",
-                done: reached,
-                of: to,
-            });
+        advance_together(&mut [(self, rows)], to, tell).await
+    }
+
+    /// Writes what of a batch is new to the copy and for it.
+    async fn write(
+        &mut self,
+        rows: &mut PgConnection,
+        items: &[Item],
+        reached: u64,
+        is_last: bool,
+    ) -> Result<(), RepairError> {
+        let group = &mut self.group;
+        let new = items.partition_point(|item| sequence(item) <= group.position);
+        let new = &items[new..];
+        // Where there is nothing for it, the position may as well move later.
+        if reached > group.position && (is_last || group.wants(new)) {
+            group.write(rows, &self.event_log, new, reached).await?;
         }
         Ok(())
     }
@@ -163,6 +165,36 @@ impl Fold {
         self.group = load(rows, log, projection).await?;
         Ok(())
     }
+}
+
+/// Folds one log up to `to` into several copies, each in its own session: what costs most, reading
+/// it, is done once for all of them, and the server writes them side by side.
+pub(crate) async fn advance_together(
+    copies: &mut [(&mut Fold, &mut PgConnection)],
+    to: u64,
+    tell: Tell<'_>,
+) -> Result<(), RepairError> {
+    let folds = copies.iter().map(|(fold, _)| &**fold);
+    let Some(last) = folds.min_by_key(|fold| fold.group.position) else {
+        return Ok(());
+    };
+    let (log, feed, batch) = (last.event_log.clone(), last.log, last.batch);
+    let members = copies.iter().flat_map(|(fold, _)| &fold.group.members);
+    let kinds = members.flat_map(|member| member.projection.aggregates());
+    let kinds: Vec<_> = kinds.copied().collect();
+    let mut replay = Replay::open(&log, feed, last.group.position, to, batch, &kinds).await?;
+    while let Some((items, reached)) = replay.next().await? {
+        let writes = copies
+            .iter_mut()
+            .map(|(fold, rows)| fold.write(rows, &items, reached, reached == to));
+        try_join_all(writes).await?;
+        tell(Progress {
+            doing: "reading the log",
+            done: reached,
+            of: to,
+        });
+    }
+    Ok(())
 }
 
 fn named(

@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Datelike as _, NaiveDate, Utc};
+use event_log::{Commit, Expected, Write};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use schemas::record::{Deleted, Order, OrderClient, OrderProduct, OrderStatus};
 use schemas::{AggregateType, Event, Log, OrgId, StreamId};
 use uuid::Uuid;
 
-use crate::support::{World, start};
+use crate::support::{World, eventually, new_event, start};
 
 const STATUSES: [(OrderStatus, &str); 4] = [
     (OrderStatus::PaymentPending, "PAYMENT_PENDING"),
@@ -217,4 +218,36 @@ fn orders_and_what_is_counted_of_them_are_a_fold_of_the_log() {
     });
     runtime.block_on(world.end());
     outcome.unwrap();
+}
+
+#[tokio::test]
+async fn orders_are_found_by_their_key_as_soon_as_there_are_many() {
+    let world = World::new().await;
+    let commits = (0..15_000).map(|nth| {
+        let id = format!("o{nth}");
+        Commit::from(Write {
+            stream: world.stream(AggregateType::Order, &id),
+            expected: Expected::Empty,
+            events: vec![new_event(event(&id, Some((0, 0, 0))))],
+        })
+    });
+    let written = world.log.commit_each(commits.collect()).await;
+    let ends = written.into_iter().map(|end| end.unwrap().sequence());
+    let end = ends.max().unwrap();
+    let projector = world.start();
+    world.caught_up(Log::Events, end).await;
+    projector.stop().await;
+    // Each order is looked for before it is counted. An index by time has the key's columns too,
+    // and would be read from end to end for each; in an empty table any will do.
+    let searched = "SELECT coalesce(sum(idx_scan), 0)::bigint FROM pg_stat_user_indexes
+                    WHERE relname = 'orders' AND indexrelname = 'orders_pkey'";
+    eventually("the server has counted", async || {
+        world.count(searched).await >= 15_000
+    })
+    .await;
+    let searched = "SELECT coalesce(sum(idx_scan), 0)::bigint FROM pg_stat_user_indexes
+                    WHERE relname = 'orders' AND indexrelname <> 'orders_pkey'";
+    let searched = world.count(searched).await;
+    assert!(searched <= 5_000, "{searched}");
+    world.end().await;
 }

@@ -213,8 +213,8 @@ async fn a_skip_lasts_and_rebuilding_and_checking_respect_it() {
             .await
             .unwrap();
         assert_eq!(verified.differences, 0, "{:?}", verified.told);
-        let rebuilt = rebuild(&world.log, &world.pool, "contacts", &|_| (), &stop).await;
-        assert_eq!(rebuilt.unwrap().position.sequence(), end);
+        let rebuilt = rebuild(&world.log, &world.pool, &["contacts"], &|_| (), &stop).await;
+        assert_eq!(rebuilt.unwrap()[0].position.sequence(), end);
     }
     assert_eq!(world.count(named).await, 1);
     projector.stop().await;
@@ -233,7 +233,7 @@ async fn a_rebuild_puts_aside_what_cannot_be_applied_as_the_projector_does() {
     world.caught_up(Log::Events, end).await;
     let before = dead_letters(&world.pool).await.unwrap();
     let stop = tokio_util::sync::CancellationToken::new();
-    let rebuilt = rebuild(&world.log, &world.pool, "contacts", &|_| (), &stop).await;
+    let rebuilt = rebuild(&world.log, &world.pool, &["contacts"], &|_| (), &stop).await;
     rebuilt.unwrap();
     let after = dead_letters(&world.pool).await.unwrap();
     let ids = |letters: &[projector::DeadLetter]| {

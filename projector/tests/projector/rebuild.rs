@@ -13,9 +13,8 @@ use crate::support::{World, eventually, readiness, start};
 
 async fn rebuilt(world: &World, name: &str) -> Rebuilt {
     let stop = CancellationToken::new();
-    rebuild(&world.log, &world.pool, name, &|_| (), &stop)
-        .await
-        .unwrap()
+    let rebuilt = rebuild(&world.log, &world.pool, &[name], &|_| (), &stop).await;
+    rebuilt.unwrap().remove(0)
 }
 
 async fn assert_equal(world: &World, name: &str) {
@@ -87,6 +86,41 @@ async fn every_projection_is_rebuilt_while_the_projector_goes_on() {
     world.end().await;
 }
 
+#[tokio::test]
+async fn several_projections_are_rebuilt_in_one_reading_by_full_batches() {
+    let names = ["contacts", "leads", "runs"];
+    let world = World::new().await;
+    let projector = world.start();
+    let mut mixer = Mixer::new(&world);
+    mixer.mix(2).await;
+    with_contacts(&world, 12_000).await;
+    mixer.mix(2).await;
+    mixer.applied().await;
+    for table in names {
+        let emptied = format!("DELETE FROM {table}");
+        let emptied = sqlx::query(AssertSqlSafe(emptied)).execute(&world.pool);
+        assert!(emptied.await.unwrap().rows_affected() > 0, "{table}");
+    }
+    let read = Mutex::new(Vec::new());
+    let tell = |progress: Progress| {
+        if progress.doing == "reading the log" {
+            read.lock().unwrap().push(progress.done);
+        }
+    };
+    let stop = CancellationToken::new();
+    let rebuilt = rebuild(&world.log, &world.pool, &names, &tell, &stop);
+    let rebuilt = rebuilt.await.unwrap();
+    assert!(rebuilt.iter().map(|one| one.name.as_str()).eq(names));
+    for name in names {
+        assert_equal(&world, name).await;
+    }
+    let read = read.into_inner().unwrap();
+    assert!(read.is_sorted(), "the log was read again: {read:?}");
+    assert!(read[0] >= 5_000, "a batch was small: {read:?}");
+    projector.stop().await;
+    world.end().await;
+}
+
 /// A log that takes some batches to be read.
 async fn with_contacts(world: &World, count: u32) {
     let end = world
@@ -110,7 +144,7 @@ async fn a_rebuild_that_was_stopped_leaves_everything_and_goes_on_later() {
             stop.cancel();
         }
     };
-    let stopped = rebuild(&world.log, &world.pool, "contacts", &tell, &stop).await;
+    let stopped = rebuild(&world.log, &world.pool, &["contacts"], &tell, &stop).await;
     assert!(matches!(stopped, Err(RepairError::Stopped)), "{stopped:?}");
     let wrong = "SELECT count(*) FROM contacts WHERE city = 'wrong'";
     assert_eq!(
@@ -129,7 +163,7 @@ async fn a_rebuild_that_was_stopped_leaves_everything_and_goes_on_later() {
     // The session of the one that was stopped may still be about to end.
     let stop = CancellationToken::new();
     eventually("the lock is free", async || {
-        let again = rebuild(&world.log, &world.pool, "contacts", &tell, &stop).await;
+        let again = rebuild(&world.log, &world.pool, &["contacts"], &tell, &stop).await;
         !matches!(again, Err(RepairError::UnderWay(_)))
     })
     .await;
@@ -162,10 +196,10 @@ async fn one_rebuild_of_a_projection_at_a_time() {
         }
     };
     let stop = CancellationToken::new();
-    let first = rebuild(&world.log, &world.pool, "contacts", &tell, &stop);
+    let first = rebuild(&world.log, &world.pool, &["contacts"], &tell, &stop);
     let second = async {
         waiting.notified().await;
-        let second = rebuild(&world.log, &world.pool, "contacts", &|_| (), &stop).await;
+        let second = rebuild(&world.log, &world.pool, &["contacts"], &|_| (), &stop).await;
         assert!(
             matches!(second, Err(RepairError::UnderWay(_))),
             "{second:?}"

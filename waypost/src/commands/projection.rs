@@ -25,12 +25,17 @@ pub(crate) enum Projection {
     /// status is not 0.
     #[command(after_help = "Example:\n  waypost projection verify contacts")]
     Verify(One),
-    /// Build a projection's rows anew from the first event, while the system runs.
+    /// Build the rows of projections anew from the first event, while the system runs.
     ///
     /// Reads see the old rows until the new ones take their place, all at once. Ctrl-C leaves
-    /// everything as it is; started again, it goes on where it stopped. Prints `{name, position}`.
-    #[command(after_help = "Example:\n  waypost projection rebuild contacts")]
-    Rebuild(One),
+    /// everything as it is; started again, it goes on where it stopped. Several are built in one
+    /// reading of the log, and take over one after another. Prints `{name, position}`, of several
+    /// `{"rebuilt": [{name, position}]}`.
+    #[command(
+        after_help = "Examples:\n  waypost projection rebuild contacts\n  waypost projection \
+                      rebuild contacts orders runs"
+    )]
+    Rebuild(Named),
     /// Print events that could not be applied, and those that are left out:
     /// `{"deadLetters": […], "skipped": […]}`; or do something about one.
     #[command(
@@ -54,6 +59,16 @@ pub(crate) struct Access {
 pub(crate) struct One {
     /// The projection, as `waypost projection list` names it.
     name: String,
+    #[command(flatten)]
+    access: Access,
+}
+
+/// Projections, and how they are reached.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Named {
+    /// The projections, as `waypost projection list` names them.
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
     #[command(flatten)]
     access: Access,
 }
@@ -88,7 +103,7 @@ impl Projection {
                 print(&json!({ "projections": projector::list(&log, &pool).await? }))
             }
             Self::Verify(one) => verify(one, common).await,
-            Self::Rebuild(one) => rebuild(one, common).await,
+            Self::Rebuild(named) => rebuild(named, common).await,
             Self::DeadLetters(letters) => letters.run(common).await,
         }
     }
@@ -117,14 +132,18 @@ impl Letters {
     }
 }
 
-async fn rebuild(one: One, common: &CommonSettings) -> Result<(), Failure> {
+async fn rebuild(named: Named, common: &CommonSettings) -> Result<(), Failure> {
     let stop = until_signalled()?;
-    let (log, pool) = one.access.open(common).await?;
+    let (log, pool) = named.access.open(common).await?;
+    let names: Vec<_> = named.names.iter().map(String::as_str).collect();
     let bar = Bar::new();
     let tell = |progress: Progress| bar.at(progress.doing, progress.done, progress.of);
-    let rebuilt = projector::rebuild(&log, &pool, &one.name, &tell, &stop).await;
+    let rebuilt = projector::rebuild(&log, &pool, &names, &tell, &stop).await;
     bar.end();
-    print(&rebuilt?)
+    match &rebuilt?[..] {
+        [one] => print(one),
+        several => print(&json!({ "rebuilt": several })),
+    }
 }
 
 async fn verify(one: One, common: &CommonSettings) -> Result<(), Failure> {
