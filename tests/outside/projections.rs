@@ -211,10 +211,14 @@ async fn a_forgotten_record_does_not_come_back_by_a_copy_that_was_begun_before()
 async fn a_rebuild_that_was_killed_goes_on_where_it_was() {
     let system = System::start(SHAPE, &[]).await;
     let org = system.organization().await;
-    let line = |n: usize| format!("{}\n", json!({"id": format!("c-{n}"), "city": "Hamburg"}));
-    let records: String = (0..12_000).map(line).collect();
+    let record = |n: usize| {
+        let (id, email) = (format!("c-{n}"), format!("c-{n}@example.org"));
+        format!("{}\n", json!({"id": id, "email": email, "city": "Hamburg"}))
+    };
+    let records: String = (0..12_000).map(record).collect();
     let import = ["import", "--org", &org.id, "contacts", "-"];
-    system.waypost_reading(&import, records.as_bytes()).await;
+    let imported = system.waypost_reading(&import, records.as_bytes()).await;
+    assert_eq!(imported["imported"], 12_000, "{imported}");
     caught_up(&system).await;
     let mut database = system.database().await;
     let spoil = "UPDATE contacts SET city = 'wrong'";
