@@ -223,17 +223,21 @@ fn orders_and_what_is_counted_of_them_are_a_fold_of_the_log() {
 #[tokio::test]
 async fn orders_are_found_by_their_key_as_soon_as_there_are_many() {
     let world = World::new().await;
-    let commits = (0..15_000).map(|nth| {
+    let commit = |nth: usize| {
         let id = format!("o{nth}");
         Commit::from(Write {
             stream: world.stream(AggregateType::Order, &id),
             expected: Expected::Empty,
             events: vec![new_event(event(&id, Some((0, 0, 0))))],
         })
-    });
-    let written = world.log.commit_each(commits.collect()).await;
-    let ends = written.into_iter().map(|end| end.unwrap().sequence());
-    let end = ends.max().unwrap();
+    };
+    let mut end = 0;
+    for first in (0..15_000).step_by(1_000) {
+        let commits = (first..first + 1_000).map(commit);
+        let written = world.log.commit_each(commits.collect()).await;
+        let ends = written.into_iter().map(|end| end.unwrap().sequence());
+        end = ends.max().unwrap();
+    }
     let projector = world.start();
     world.caught_up(Log::Events, end).await;
     projector.stop().await;
