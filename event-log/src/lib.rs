@@ -10,6 +10,7 @@
 
 mod append;
 pub mod backup;
+mod batch;
 mod connection;
 mod deleted;
 mod durability;
@@ -30,6 +31,7 @@ mod tail;
 mod vault;
 
 pub use append::{AppendError, Commit, Expected, Write};
+pub use batch::{Batch, Item};
 pub use durability::Durability;
 pub use error::{Error, ReadError, TailError};
 pub use keyring::{Keyring, KeyringError};
@@ -38,5 +40,5 @@ pub use page::Page;
 pub use position::{Position, PositionError};
 pub use schemas::SYSTEM_ORG;
 pub use settings::LogSettings;
-pub use tail::{Batch, Item, Tail};
+pub use tail::Tail;
 pub use vault::{Owner, Vault, VaultError};

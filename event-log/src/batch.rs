@@ -1,0 +1,87 @@
+//! What is read of the log at a time.
+
+use schemas::Recorded;
+
+/// Events in order.
+#[derive(Debug)]
+pub struct Batch {
+    /// At least one, unless the tail leaves events out.
+    pub items: Vec<Item>,
+    /// Whether nothing more stood in the log when the last of them was sent.
+    pub caught_up: bool,
+    /// The sequence of the last of them.
+    pub last_sequence: u64,
+    /// About how many bytes they had on the way.
+    pub bytes: usize,
+}
+
+impl Batch {
+    /// Adds what follows this batch in the log.
+    pub fn append(&mut self, mut next: Self) {
+        self.items.append(&mut next.items);
+        self.caught_up = next.caught_up;
+        self.last_sequence = next.last_sequence;
+        self.bytes += next.bytes;
+    }
+
+    /// The events among its items that can be read.
+    pub fn events(&self) -> impl Iterator<Item = &Recorded> {
+        self.items.iter().filter_map(Item::event)
+    }
+
+    /// Its events. Those that cannot be read are lost to `what`, as log lines tell.
+    pub fn readable(&self, what: &str) -> impl Iterator<Item = &Recorded> {
+        self.items
+            .iter()
+            .filter_map(move |item| item.readable(what))
+    }
+
+    /// The same, owned.
+    pub fn into_readable(self, what: &str) -> impl Iterator<Item = Recorded> {
+        self.items.into_iter().filter_map(move |item| {
+            item.readable(what)?;
+            match item {
+                Item::Event(recorded) => Some(recorded),
+                Item::Undecodable { .. } => None,
+            }
+        })
+    }
+}
+
+/// What stands at a place in the log.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly every item is an event")]
+pub enum Item {
+    /// An event.
+    Event(Recorded),
+    /// Something that this program cannot read.
+    Undecodable {
+        /// Where it stands.
+        sequence: u64,
+        /// Its subject.
+        subject: String,
+        /// Why it cannot be read.
+        reason: String,
+    },
+}
+
+impl Item {
+    /// The event, where it can be read.
+    pub fn event(&self) -> Option<&Recorded> {
+        match self {
+            Self::Event(recorded) => Some(recorded),
+            Self::Undecodable { .. } => None,
+        }
+    }
+
+    /// The same, telling in a log line to what an event is lost that cannot be read.
+    fn readable(&self, what: &str) -> Option<&Recorded> {
+        if let Self::Undecodable {
+            sequence, reason, ..
+        } = self
+        {
+            tracing::error!(sequence, reason, what, "An event cannot be read");
+        }
+        self.event()
+    }
+}
