@@ -122,7 +122,10 @@ async fn an_endpoint_gets_the_events_that_it_asked_for() {
 
     let ended = |r: &Received| r.path == "/all" && r.json()["type"] == "run.succeeded";
     receiver.wait_for(1, ended).await;
+    // Each endpoint has a queue of its own.
     receiver.wait_for(6, |r| r.path == "/runs").await;
+    receiver.wait_for(1, |r| r.path == "/contacts").await;
+    receiver.wait_for(1, |r| r.path == "/hello").await;
     let types = |path: &str| {
         let all = receiver.received();
         let of_path = all.iter().filter(|r| r.path == path);
