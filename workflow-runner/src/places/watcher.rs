@@ -74,8 +74,7 @@ impl Watcher {
         let Event::LocationUpdated(updated) = &recorded.event else {
             return;
         };
-        let now = self.clock.now();
-        let watched = self.roll.read(|book| watched(book.circles(), updated, now));
+        let watched = self.watched(updated);
         if watched.is_empty() {
             return;
         }
@@ -88,6 +87,11 @@ impl Watcher {
                 self.cross(recorded, &fix, watched, &place).await;
             }
         }
+    }
+
+    fn watched(&self, updated: &Updated) -> Vec<Watched> {
+        let now = self.clock.now();
+        self.roll.read(|book| watched(book.circles(), updated, now))
     }
 
     async fn fix(&self, updated: &Updated) -> Option<Fix> {
@@ -157,12 +161,28 @@ impl Watcher {
                 Err(AppendError::Unavailable(_)) => {
                     lock(&self.presences).remove(&watched.stream);
                     sleep(AGAIN).await;
+                    if !self.still_watches(cause, watched).await {
+                        return;
+                    }
                 }
                 Err(error) => {
                     let stream = &watched.stream;
                     return tracing::error!(%stream, %error, "A crossing cannot be told");
                 }
             }
+        }
+    }
+
+    /// Whether a crossing that could not be told for a while is still to be told: its person may
+    /// have left or hidden meanwhile.
+    async fn still_watches(&self, cause: &Recorded, watched: &Watched) -> bool {
+        self.roll.settle().await;
+        match &cause.event {
+            Event::LocationUpdated(updated) => {
+                let mut now = self.watched(updated).into_iter();
+                now.any(|now| now.stream == watched.stream)
+            }
+            _ => false,
         }
     }
 
