@@ -7,12 +7,12 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use domain::circles::{Circle, Circles};
 use domain::presence::{self, Crossing, Fix, Place, Told};
-use event_log::{AppendError, EventLog, Expected, Owner, ReadError, SYSTEM_ORG, Write};
+use event_log::{AppendError, EventLog, Expected, Owner, ReadError, Write};
 use schemas::circle::CircleOwner;
 use schemas::location::Updated;
 use schemas::{
     AccountId, AggregateType, CircleId, Context, Event, EventId, NewEvent, OrgId, PlaceId,
-    Recorded, Sealed, StreamId,
+    Recorded, SYSTEM_ORG, Sealed, StreamId,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -38,6 +38,9 @@ pub(super) struct Watcher {
 
 /// What was told of a person at a place, and where it stands.
 type Presence = Option<(Told, u64)>;
+
+/// The log takes nothing at the moment.
+struct Away;
 
 /// A place where a person's crossings are to be told.
 struct Watched {
@@ -69,29 +72,34 @@ impl Watcher {
         }
     }
 
-    /// Considers a position; everything that stands in the log must be known.
+    /// Considers a position; everything that stands in the log must be known. While the log takes
+    /// nothing it is considered anew: its person may have left or hidden meanwhile.
     pub(super) async fn consider(&self, recorded: &Recorded) {
+        while let Err(Away) = self.attempt(recorded).await {
+            sleep(AGAIN).await;
+            self.roll.settle().await;
+        }
+    }
+
+    async fn attempt(&self, recorded: &Recorded) -> Result<(), Away> {
         let Event::LocationUpdated(updated) = &recorded.event else {
-            return;
+            return Ok(());
         };
-        let watched = self.watched(updated);
+        let now = self.clock.now();
+        let watched = self.roll.read(|book| watched(book.circles(), updated, now));
         if watched.is_empty() {
-            return;
+            return Ok(());
         }
         let Some(fix) = self.fix(updated).await else {
-            return;
+            return Ok(());
         };
         self.have_at_hand(&watched).await;
         for watched in &watched {
             if let Some(place) = self.place(watched).await {
-                self.cross(recorded, &fix, watched, &place).await;
+                self.cross(recorded, &fix, watched, &place).await?;
             }
         }
-    }
-
-    fn watched(&self, updated: &Updated) -> Vec<Watched> {
-        let now = self.clock.now();
-        self.roll.read(|book| watched(book.circles(), updated, now))
+        Ok(())
     }
 
     async fn fix(&self, updated: &Updated) -> Option<Fix> {
@@ -125,19 +133,25 @@ impl Watcher {
     }
 
     /// Tells a crossing if the fix shows one.
-    async fn cross(&self, cause: &Recorded, fix: &Fix, watched: &Watched, place: &Place) {
+    async fn cross(
+        &self,
+        cause: &Recorded,
+        fix: &Fix,
+        watched: &Watched,
+        place: &Place,
+    ) -> Result<(), Away> {
         loop {
             let Some(presence) = self.presence(&watched.stream).await else {
-                return;
+                return Ok(());
             };
             let told = presence.map(|(told, _)| told);
             let told = told.filter(|told| told.recorded_at >= watched.since);
             let Some(crossing) = presence::decide(told, place, fix, self.margin_m) else {
-                return;
+                return Ok(());
             };
             let expected = Expected::after(presence.map(|(_, sequence)| sequence));
             let event = self.event(cause, fix, watched, place, crossing).await;
-            let Some(event) = event else { return };
+            let Some(event) = event else { return Ok(()) };
             let write = Write {
                 stream: watched.stream.clone(),
                 expected,
@@ -152,7 +166,7 @@ impl Watcher {
                     };
                     let presence = Some((told, position.sequence()));
                     lock(&self.presences).insert(watched.stream.clone(), presence);
-                    return;
+                    return Ok(());
                 }
                 // Another process told it, or its answer was lost: what stands there counts.
                 Err(AppendError::Conflict) => {
@@ -160,29 +174,14 @@ impl Watcher {
                 }
                 Err(AppendError::Unavailable(_)) => {
                     lock(&self.presences).remove(&watched.stream);
-                    sleep(AGAIN).await;
-                    if !self.still_watches(cause, watched).await {
-                        return;
-                    }
+                    return Err(Away);
                 }
                 Err(error) => {
                     let stream = &watched.stream;
-                    return tracing::error!(%stream, %error, "A crossing cannot be told");
+                    tracing::error!(%stream, %error, "A crossing cannot be told");
+                    return Ok(());
                 }
             }
-        }
-    }
-
-    /// Whether a crossing that could not be told for a while is still to be told: its person may
-    /// have left or hidden meanwhile.
-    async fn still_watches(&self, cause: &Recorded, watched: &Watched) -> bool {
-        self.roll.settle().await;
-        match &cause.event {
-            Event::LocationUpdated(updated) => {
-                let mut now = self.watched(updated).into_iter();
-                now.any(|now| now.stream == watched.stream)
-            }
-            _ => false,
         }
     }
 
