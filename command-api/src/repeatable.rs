@@ -3,8 +3,8 @@
 use access::{Caller, Person};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use event_log::{Keyring, SYSTEM_ORG};
-use schemas::Receipt;
+use event_log::Keyring;
+use schemas::{Receipt, SYSTEM_ORG};
 use service::HttpError;
 
 use crate::{App, Origin};

@@ -38,7 +38,6 @@ pub use keyring::{Keyring, KeyringError};
 pub use log::EventLog;
 pub use page::Page;
 pub use position::{Position, PositionError};
-pub use schemas::SYSTEM_ORG;
 pub use settings::LogSettings;
 pub use tail::Tail;
 pub use vault::{Owner, Vault, VaultError};

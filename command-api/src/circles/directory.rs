@@ -4,9 +4,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use domain::circles::Circles;
-use event_log::{EventLog, Position, ReadError, SYSTEM_ORG};
+use event_log::{EventLog, Position, ReadError};
 use schemas::circle::CircleOwner;
-use schemas::{AggregateType, CircleId, OrgId, Recorded};
+use schemas::{AggregateType, CircleId, OrgId, Recorded, SYSTEM_ORG};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 

@@ -10,8 +10,7 @@ mod places;
 use axum::Router;
 use axum::routing::{delete, post};
 use domain::circles::NotMember;
-use event_log::SYSTEM_ORG;
-use schemas::{AggregateType, CircleId, OrgId, StreamId};
+use schemas::{AggregateType, CircleId, OrgId, SYSTEM_ORG, StreamId};
 use service::HttpError;
 
 pub use directory::Directory;

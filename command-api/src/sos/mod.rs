@@ -5,8 +5,7 @@ mod trigger;
 
 use axum::Router;
 use axum::routing::post;
-use event_log::SYSTEM_ORG;
-use schemas::{AggregateType, OrgId, SosId, StreamId};
+use schemas::{AggregateType, OrgId, SYSTEM_ORG, SosId, StreamId};
 
 use crate::App;
 

@@ -5,14 +5,16 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::circles::{Circles, Viewer, create};
-use event_log::{EventLog, Expected, Item, Keyring, Owner, SYSTEM_ORG, Write};
+use event_log::{EventLog, Expected, Item, Keyring, Owner, Write};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 use schemas::account::{Forgotten, Registered, SharingPaused, SharingResumed};
 use schemas::circle::{CircleOwner, MemberJoined, MemberLeft, PlaceAdded};
 use schemas::location::Updated;
-use schemas::{AccountId, AggregateType, CircleId, Event, Log, OrgId, PlaceId, Sealed, StreamId};
+use schemas::{
+    AccountId, AggregateType, CircleId, Event, Log, OrgId, PlaceId, SYSTEM_ORG, Sealed, StreamId,
+};
 use serde_json::json;
 
 use crate::support::{World, eventually, log_settings, new_event, now};

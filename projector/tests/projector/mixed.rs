@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use event_log::{EventLog, Expected, Owner, SYSTEM_ORG, Write};
-use schemas::{AccountId, AggregateType, Event, Log, OrgId, Sealed, StreamId};
+use event_log::{EventLog, Expected, Owner, Write};
+use schemas::{AccountId, AggregateType, Event, Log, OrgId, SYSTEM_ORG, Sealed, StreamId};
 use serde_json::{Value, json};
 
 use crate::support::{World, new_event, now};

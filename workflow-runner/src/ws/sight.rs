@@ -2,9 +2,8 @@
 
 use chrono::{DateTime, Utc};
 use domain::circles::{Circle, Circles, Viewer};
-use event_log::SYSTEM_ORG;
 use schemas::location::Updated;
-use schemas::{AccountId, CircleId, Event, OrgId, Recorded};
+use schemas::{AccountId, CircleId, Event, OrgId, Recorded, SYSTEM_ORG};
 
 use super::channel::Channel;
 

@@ -2,9 +2,9 @@
 
 use access::Access;
 use chrono::{DateTime, TimeDelta, Utc};
-use event_log::{Owner, Position, SYSTEM_ORG};
+use event_log::{Owner, Position};
 use schemas::circle::{CircleOwner, Created, MemberJoined, MemberLeft, PlaceAdded};
-use schemas::{AccountId, AggregateType, CircleId, Event, OrgId, StreamId, TokenId};
+use schemas::{AccountId, AggregateType, CircleId, Event, OrgId, SYSTEM_ORG, StreamId, TokenId};
 use schemas::{account, location, presence, sos};
 use serde_json::json;
 use uuid::Uuid;
