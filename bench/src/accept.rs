@@ -21,28 +21,13 @@ type Requests = Arc<Vec<Vec<u8>>>;
 /// Measures accepting against publishing bare, against a plain handler, and without guards.
 pub(crate) async fn measure(system: &System, time: Duration, rounds: usize, report: &mut Report) {
     let keys = prepare(system).await;
-    let path = format!("/api/v1/workflows/{WORKFLOW}/trigger");
-    let of = |keys: &[String]| -> Requests {
-        Arc::new(
-            keys.iter()
-                .map(|key| load::post(&path, key, BODY))
-                .collect(),
-        )
-    };
-    let (many, hot) = (of(&keys), of(&keys[..1]));
+    let (many, hot) = (requests(&keys), requests(&keys[..1]));
     let ours = system.addr();
     accepted(ours, 64, Duration::from_secs(1), &many).await;
 
     lone(ours, &many, time, report).await;
-    for (connections, aim) in [(64, "1.0, at least 0.7"), (256, "2.0, at least 1.4")] {
-        let mut pairs = Vec::new();
-        for _ in 0..rounds {
-            let bare = ceiling::publishes(system.servers.nats_url(), connections, time).await;
-            pairs.push((accepted(ours, connections, time, &many).await, bare));
-        }
-        let what = format!("triggers, {connections} connections, over bare acknowledged publishes");
-        report.rate(&what, &pairs, aim);
-    }
+    let what = "over bare acknowledged publishes";
+    over_bare(system, &many, what, time, rounds, report).await;
 
     let unguarded = system.spawn_self("--unguarded").await;
     for connections in [64, 256] {
@@ -84,6 +69,41 @@ pub(crate) async fn measure(system: &System, time: Duration, rounds: usize, repo
     )
     .await;
     drop(handler);
+}
+
+/// Measures accepting against publishing bare on three NATS servers that keep three copies.
+pub(crate) async fn measure_replicated(
+    system: &System,
+    time: Duration,
+    rounds: usize,
+    report: &mut Report,
+) {
+    let many = requests(&prepare(system).await);
+    accepted(system.addr(), 64, Duration::from_secs(1), &many).await;
+    let what = "three copies, over bare acknowledged publishes of three copies";
+    over_bare(system, &many, what, time, rounds, report).await;
+}
+
+async fn over_bare(
+    system: &System,
+    requests: &Requests,
+    what: &str,
+    time: Duration,
+    rounds: usize,
+    report: &mut Report,
+) {
+    for (connections, aim) in [(64, "1.0, at least 0.7"), (256, "2.0, at least 1.4")] {
+        let mut pairs = Vec::new();
+        for _ in 0..rounds {
+            let bare = ceiling::publishes(system, connections, time).await;
+            pairs.push((
+                accepted(system.addr(), connections, time, requests).await,
+                bare,
+            ));
+        }
+        let what = format!("triggers, {connections} connections, {what}");
+        report.rate(&what, &pairs, aim);
+    }
 }
 
 async fn against(
@@ -130,6 +150,13 @@ async fn lone(addr: SocketAddr, requests: &Requests, time: Duration, report: &mu
         outcome.percentile(99),
         "",
     );
+}
+
+/// A trigger by each key.
+fn requests(keys: &[String]) -> Requests {
+    let path = format!("/api/v1/workflows/{WORKFLOW}/trigger");
+    let requests = keys.iter().map(|key| load::post(&path, key, BODY));
+    Arc::new(requests.collect())
 }
 
 /// A workflow to trigger and the keys that trigger it.

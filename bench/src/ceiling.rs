@@ -7,11 +7,14 @@ use async_nats::jetstream::{self, stream};
 use async_nats::{ConnectOptions, ServerAddr};
 use futures::StreamExt as _;
 
+use crate::system::System;
+
 /// The bytes of a small event.
 const PAYLOAD: usize = 200;
 
 async fn connect(nats_url: &str) -> jetstream::Context {
-    let server: ServerAddr = nats_url.parse().expect("an address");
+    let first = nats_url.split(',').next().unwrap_or_default();
+    let server: ServerAddr = first.parse().expect("an address");
     let user = server.username().unwrap_or_default().to_owned();
     let password = server.password().unwrap_or_default().to_owned();
     let client = ConnectOptions::with_user_and_password(user, password)
@@ -40,10 +43,11 @@ pub(crate) async fn consumed(nats_url: &str, stream: &str) -> f64 {
 }
 
 /// Acknowledged publishes per second to a stream of its own on the same server.
-pub(crate) async fn publishes(nats_url: &str, connections: usize, time: Duration) -> f64 {
-    let context = connect(nats_url).await;
+pub(crate) async fn publishes(system: &System, connections: usize, time: Duration) -> f64 {
+    let context = connect(system.servers.nats_url()).await;
     let config = stream::Config {
         name: "BARE".to_owned(),
+        num_replicas: system.replicas(),
         subjects: vec!["bare.>".to_owned()],
         ..stream::Config::default()
     };

@@ -69,6 +69,8 @@ struct Options {
 enum Part {
     /// Triggers accepted per second.
     Accept,
+    /// Triggers accepted per second by three NATS servers.
+    Replicated,
     /// From a write's answer to a read that shows it, and reads at a write's position.
     Readable,
     /// From a trigger's acceptance to its webhook's arrival.
@@ -105,6 +107,10 @@ async fn main() {
     if wanted(Part::Accept) {
         let system = System::start(&["command-api"]).await;
         accept::measure(&system, time, options.rounds, &mut report).await;
+    }
+    if wanted(Part::Replicated) {
+        let system = System::start_on(3, &["command-api"]).await;
+        accept::measure_replicated(&system, time, options.rounds, &mut report).await;
     }
     if wanted(Part::Readable) {
         let system = System::start(&["waypost"]).await;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use local_servers::{Servers, TemporaryHome, Urls};
+use local_servers::{LocalNats, NatsOptions, Servers, TemporaryHome, Urls};
 use serde_json::Value;
 use tokio::net::TcpStream;
 
@@ -14,6 +14,8 @@ use crate::load::Connection;
 /// Private servers, and Waypost's programs on them.
 pub(crate) struct System {
     programs: Vec<Process>,
+    /// Held for as long as they are used.
+    nats: Vec<LocalNats>,
     pub(crate) servers: Servers,
     home: TemporaryHome,
 }
@@ -41,12 +43,28 @@ impl Drop for Process {
 impl System {
     /// Starts servers and the named programs, the one that is measured first.
     pub(crate) async fn start(programs: &[&str]) -> Self {
+        Self::start_on(1, programs).await
+    }
+
+    /// The same on one NATS server, or on three that keep three copies.
+    pub(crate) async fn start_on(replicas: usize, programs: &[&str]) -> Self {
         let home = TemporaryHome::new().expect("a folder");
-        let servers = Servers::start(home.path(), Urls::default())
-            .await
-            .expect("servers");
+        let nats = match replicas {
+            1 => LocalNats::start(home.path(), NatsOptions::default())
+                .await
+                .map(|nats| vec![nats]),
+            several => LocalNats::start_cluster(home.path(), several).await,
+        };
+        let nats = nats.expect("NATS");
+        let urls: Vec<_> = nats.iter().map(LocalNats::url).collect();
+        let given = Urls {
+            nats: Some(urls.join(",")),
+            ..Urls::default()
+        };
+        let servers = Servers::start(home.path(), given).await.expect("servers");
         let mut system = Self {
             programs: Vec::new(),
+            nats,
             servers,
             home,
         };
@@ -113,12 +131,23 @@ impl System {
         }
     }
 
+    /// The NATS server, to be hurt.
+    pub(crate) fn nats(&mut self) -> &mut LocalNats {
+        self.nats.first_mut().expect("a NATS server")
+    }
+
+    /// How many copies of each event there are.
+    pub(crate) fn replicas(&self) -> usize {
+        self.nats.len()
+    }
+
     /// A program of ours on these servers, not started yet.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(folder().join(program));
         command
             .env("WAYPOST_HOME", self.home.path())
             .env("NATS_URL", self.servers.nats_url())
+            .env("WAYPOST_LOG_REPLICAS", self.replicas().to_string())
             .env("DATABASE_URL", self.servers.database_url())
             .env("WAYPOST_ALLOW_PRIVATE_TARGETS", "1")
             .env("WAYPOST_DEMO", "0")

@@ -62,23 +62,23 @@ impl Repeatable {
     /// Sent with this API key. Each has its own name space, so that programs which count from 1 do
     /// not meet.
     pub(crate) fn by_key(self, caller: &Caller, body: &[u8]) -> Origin {
-        self.by(&namespace(caller), body)
+        self.by(|| namespace(caller), body)
     }
 
     /// Sent by this person.
     pub(crate) fn by_person(self, person: &Person, body: &[u8]) -> Origin {
         // No organization's id begins so: it is the one of what belongs to nobody.
-        self.by(&format!("{SYSTEM_ORG}/{}", person.account_id), body)
+        self.by(|| format!("{SYSTEM_ORG}/{}", person.account_id), body)
     }
 
     /// Sent without a key or token. All those share one name space.
     pub(crate) fn by_anybody(self, body: &[u8]) -> Origin {
-        self.by(SYSTEM_ORG, body)
+        self.by(|| SYSTEM_ORG.to_owned(), body)
     }
 
-    fn by(self, namespace: &str, body: &[u8]) -> Origin {
+    fn by(self, namespace: impl FnOnce() -> String, body: &[u8]) -> Origin {
         let receipt = |KeyAndPath { key, path }: KeyAndPath| {
-            self.keyring.receipt(namespace, &key, &path, body)
+            self.keyring.receipt(&namespace(), &key, &path, body)
         };
         Origin {
             receipt: self.key.map(receipt),

@@ -1,11 +1,15 @@
 //! The private NATS server, for real.
 #![allow(clippy::unwrap_used, reason = "a test may fail by panic")]
 
+use std::fs;
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use async_nats::HeaderMap;
 use async_nats::jetstream::{self, stream};
 use local_servers::{Error, LocalNats, NatsOptions, SyncInterval, TemporaryHome, Urls};
+use tokio::time::timeout;
 
 async fn start(home: &Path) -> LocalNats {
     LocalNats::start(home, NatsOptions::default())
@@ -208,4 +212,77 @@ async fn three_servers_keep_a_stream_together_while_one_is_away() {
     while known().await.is_none_or(|messages| messages < 2) {
         tokio::task::yield_now().await;
     }
+}
+
+/// Sends a batch of two messages and says whether it was stored.
+async fn send_batch(nats: &LocalNats, name: &str) -> bool {
+    let client = connect(nats).await;
+    let mut headers = HeaderMap::new();
+    headers.insert("Nats-Batch-Id", name);
+    headers.insert("Nats-Batch-Sequence", "1");
+    let first = client.publish_with_headers("evt.one", headers.clone(), "1".into());
+    first.await.unwrap();
+    headers.insert("Nats-Batch-Sequence", "2");
+    headers.insert("Nats-Batch-Commit", "1");
+    let last = client.request_with_headers("evt.two", headers, "2".into());
+    let answer = last.await.unwrap();
+    !String::from_utf8_lossy(&answer.payload).contains("error")
+}
+
+async fn takes_batches(nats: &LocalNats) {
+    let config = stream::Config {
+        name: "EVENTS".to_owned(),
+        subjects: vec!["evt.>".to_owned()],
+        allow_atomic_publish: true,
+        ..Default::default()
+    };
+    let jetstream = jetstream(nats).await;
+    jetstream.get_or_create_stream(config).await.unwrap();
+}
+
+fn staged_in(home: &Path) -> Option<PathBuf> {
+    let streams = home.join("nats/data/jetstream/WAYPOST/streams");
+    fs::read_link(streams.join("EVENTS/batches")).ok()
+}
+
+#[tokio::test]
+async fn batches_are_staged_in_memory_after_each_start() {
+    let home = TemporaryHome::new().unwrap();
+    let mut nats = start(home.path()).await;
+    takes_batches(&nats).await;
+    let memory = staged_in(home.path()).unwrap();
+    assert!(memory.starts_with("/dev/shm"), "{}", memory.display());
+    assert!(send_batch(&nats, "a").await);
+
+    nats.restart().await.unwrap();
+    assert_eq!(staged_in(home.path()).as_ref(), Some(&memory));
+    assert!(send_batch(&nats, "b").await);
+
+    nats.kill();
+    nats.restart().await.unwrap();
+    assert_eq!(staged_in(home.path()).as_ref(), Some(&memory));
+    assert!(send_batch(&nats, "c").await);
+
+    drop(nats);
+    assert!(!memory.exists(), "nothing stays in memory");
+}
+
+#[tokio::test]
+async fn a_lost_folder_in_memory_is_made_again() {
+    let home = TemporaryHome::new().unwrap();
+    let mut nats = start(home.path()).await;
+    takes_batches(&nats).await;
+    let memory = staged_in(home.path()).unwrap();
+    fs::remove_dir_all(memory.parent().unwrap()).unwrap();
+    assert!(
+        !send_batch(&nats, "a").await,
+        "the server has nowhere to stage"
+    );
+    let end = Instant::now() + Duration::from_secs(20);
+    while !memory.is_dir() {
+        assert!(Instant::now() < end, "it was not made again");
+        let watched = timeout(Duration::from_secs(2), nats.exited());
+        assert!(watched.await.is_err(), "the server goes on");
+    }
+    assert!(send_batch(&nats, "b").await);
 }

@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::decision::{Decision, Policy};
+use super::prepaid::{Pace, Prepaid};
 use super::use_of::{Late, Standing, Use, Window};
 
 /// A counter. There is one in a process for each caller and policy.
@@ -16,16 +18,41 @@ pub struct Counter {
     known: Mutex<Known>,
 }
 
-#[derive(Default)]
 struct Known {
     usage: Use,
+    pace: Pace,
+    /// When the database last decided, and how.
+    seen: Option<(Instant, Standing)>,
+    prepaid: Option<Prepaid>,
+    /// What was paid for ahead, has not been used and is not given back yet.
+    unspent: Vec<Late>,
     refused: Option<Refused>,
     /// Whether the counter is on the list of those that have something to write.
     listed: bool,
+    /// Whether it is on the list of those whose prepaid checks have to be settled.
+    settling: bool,
+}
+
+/// What the database decided about checks of a counter that were asked for together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Verdict {
+    /// How many were admitted.
+    pub(super) admitted: u64,
+    /// How the counter stands after that.
+    pub(super) standing: Standing,
+}
+
+/// What has to be written to the database about one second of a counter.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Owed {
+    /// It was counted alone.
+    Used(Late),
+    /// It was paid for ahead and not used.
+    Unspent(Late),
 }
 
 /// A refusal by the database. Until its time has come the answer to the same request stays the
-/// same: other requests can only add to the use.
+/// same, but for what other processes give back: so after a moment it is asked for again.
 struct Refused {
     quota: u64,
     cost: u64,
@@ -35,6 +62,9 @@ struct Refused {
     asked: Instant,
     answered: Instant,
 }
+
+/// How long a refusal is answered without asking again.
+const REFUSED_FOR: Duration = Duration::from_secs(1);
 
 impl fmt::Debug for Counter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,7 +81,16 @@ impl Counter {
                 span: u64::from(span),
                 fixed,
             },
-            known: Mutex::default(),
+            known: Mutex::new(Known {
+                usage: Use::default(),
+                pace: Pace::new(Instant::now()),
+                seen: None,
+                prepaid: None,
+                unspent: Vec::new(),
+                refused: None,
+                listed: false,
+                settling: false,
+            }),
         }
     }
 
@@ -63,44 +102,79 @@ impl Counter {
         self.window
     }
 
-    /// Refuses without asking anyone, while an earlier refusal still holds.
-    pub(super) fn refuse_at_once(&self, now: Instant, quota: u64, cost: u64) -> Option<Decision> {
+    /// Decides without asking anyone: admits what has been paid for, and refuses while an earlier
+    /// refusal still holds.
+    pub(super) fn decide_at_once(&self, now: Instant, quota: u64, cost: u64) -> Option<Decision> {
         let mut known = self.known();
-        let refused = known.refused.as_ref()?;
-        let decided = refused.standing.decided;
-        // The database's time now lies between these two.
-        let earliest = decided + now.duration_since(refused.answered).as_secs_f64();
-        let latest = decided + now.duration_since(refused.asked).as_secs_f64();
-        #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 fit 52 bits")]
-        let holds = latest < refused.retry_at as f64;
-        if !holds {
-            known.refused = None;
-            return None;
-        }
-        let same = refused.quota == quota && refused.cost == cost;
-        same.then(|| {
-            let standing = Standing {
-                decided: earliest,
-                ..refused.standing
-            };
-            self.decision(quota, &standing)
-        })
+        known.pace.count(now);
+        let standing = known.spend(now, quota, cost);
+        let standing = standing.or_else(|| known.refuse(now, quota, cost))?;
+        Some(self.decision(quota, &standing))
     }
 
-    /// Takes note of what the database decided, asked at `asked`.
-    pub(super) fn see(&self, standing: Standing, quota: u64, cost: u64, asked: Instant) {
-        let mut known = self.known();
+    /// Admits a check that had to wait, if it has been paid for meanwhile.
+    pub(super) fn spend(&self, now: Instant, quota: u64, cost: u64) -> Option<Decision> {
+        let standing = self.known().spend(now, quota, cost)?;
+        Some(self.decision(quota, &standing))
+    }
+
+    /// How many checks to pay for ahead, along with one that asks.
+    pub(super) fn ahead(&self, now: Instant, quota: u64, cost: u64) -> u64 {
+        let known = &mut *self.known();
+        match known.seen {
+            Some((at, seen)) if cost == 1 => known.pace.ahead(now, &seen, now - at, quota),
+            _ => 0,
+        }
+    }
+
+    /// Takes note of what the database decided about `waiting` checks and some paid for ahead,
+    /// asked at `asked`. Says whether the counter has to be put on the list of those whose prepaid
+    /// checks have to be settled.
+    pub(super) fn see(
+        &self,
+        verdict: &Verdict,
+        waiting: u64,
+        (quota, cost): (u64, u64),
+        asked: Instant,
+    ) -> bool {
+        let (standing, answered) = (verdict.standing, Instant::now());
+        let known = &mut *self.known();
         known.usage.see(standing);
-        if let Some(retry_at) = standing.retry_at {
+        known.seen = Some((answered, standing));
+        if let Some(retry_at) = standing.retry_at.filter(|_| verdict.admitted < waiting) {
             known.refused = Some(Refused {
                 quota,
                 cost,
                 standing,
                 retry_at,
                 asked,
-                answered: Instant::now(),
+                answered,
             });
         }
+        let ahead = verdict.admitted.saturating_sub(waiting);
+        if ahead > 0 {
+            known.put_back();
+            let standing = Standing {
+                retry_at: None,
+                ..standing
+            };
+            known.prepaid = Some(Prepaid::new(ahead, quota, standing, asked, answered));
+        }
+        let to_list = ahead > 0 && !known.settling;
+        known.settling |= to_list;
+        to_list
+    }
+
+    /// Ends what was paid for ahead once its second is over by the `database`'s time; without one,
+    /// at once. Says whether that is done.
+    pub(super) fn settle(&self, database: Option<f64>) -> bool {
+        let known = &mut *self.known();
+        let is_over = |prepaid: &Prepaid| database.is_none_or(|now| prepaid.is_over(now));
+        if known.prepaid.as_ref().is_some_and(is_over) {
+            known.put_back();
+        }
+        known.settling = known.prepaid.is_some();
+        !known.settling
     }
 
     /// Decides without the database. Says too whether the counter has to be put on the list of
@@ -114,22 +188,30 @@ impl Counter {
         (self.decision(quota, &standing), to_list)
     }
 
-    /// What waits to be written, taken off the list but still counting until it is written.
-    pub(super) fn take_up(&self) -> Vec<Late> {
-        let mut known = self.known();
+    /// What waits to be written, taken off the list. What was used counts on until it is written.
+    /// What was not spent is told once only: given back twice, it would let too much through;
+    /// given back never, it only counts until its window ends.
+    pub(super) fn take_up(&self) -> Vec<Owed> {
+        let known = &mut *self.known();
         known.listed = false;
-        known.usage.late().to_vec()
+        let used = known.usage.late().iter().copied().map(Owed::Used);
+        let unspent = known.unspent.drain(..).map(Owed::Unspent);
+        used.chain(unspent).collect()
     }
 
     /// Takes note of what has been written.
-    pub(super) fn wrote(&self, written: Late, now: f64) {
-        self.known().usage.wrote(written, now);
+    pub(super) fn wrote(&self, written: Owed, now: f64) {
+        if let Owed::Used(late) = written {
+            self.known().usage.wrote(late, now);
+        }
     }
 
-    /// Whether the counter has to be put on the list again after a failure to write.
-    pub(super) fn list_again(&self) -> bool {
-        let mut known = self.known();
-        let to_list = !known.listed && !known.usage.late().is_empty();
+    /// Whether the counter owes something and is not on the list of those that do; then it has to
+    /// be put there.
+    pub(super) fn to_list(&self) -> bool {
+        let known = &mut *self.known();
+        let owes = !known.usage.late().is_empty() || !known.unspent.is_empty();
+        let to_list = !known.listed && owes;
         known.listed |= to_list;
         to_list
     }
@@ -149,6 +231,38 @@ impl Counter {
 
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn spend(&mut self, now: Instant, quota: u64, cost: u64) -> Option<Standing> {
+        let prepaid = self.prepaid.as_mut().filter(|_| cost == 1)?;
+        prepaid.spend(now, quota)
+    }
+
+    fn refuse(&mut self, now: Instant, quota: u64, cost: u64) -> Option<Standing> {
+        let refused = self.refused.as_ref()?;
+        let decided = refused.standing.decided;
+        // The database's time now lies between these two.
+        let earliest = decided + now.duration_since(refused.answered).as_secs_f64();
+        let latest = decided + now.duration_since(refused.asked).as_secs_f64();
+        #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 fit 52 bits")]
+        let holds =
+            latest < refused.retry_at as f64 && now.duration_since(refused.asked) < REFUSED_FOR;
+        if !holds {
+            self.refused = None;
+            return None;
+        }
+        let same = refused.quota == quota && refused.cost == cost;
+        same.then_some(Standing {
+            decided: earliest,
+            ..refused.standing
+        })
+    }
+
+    fn put_back(&mut self) {
+        self.unspent
+            .extend(self.prepaid.take().and_then(Prepaid::unspent));
     }
 }
 

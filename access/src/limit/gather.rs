@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::counter::Counter;
 use super::decision::Decision;
@@ -24,6 +25,7 @@ pub(super) struct Waiting {
 /// Checks that are decided in one statement: what they cost and their window are the same.
 #[derive(Debug)]
 pub(super) struct Flush {
+    pub(super) asked: Instant,
     pub(super) window: Window,
     pub(super) cost: u64,
     /// Each counter stands here once.
@@ -36,6 +38,8 @@ pub(super) struct Group {
     pub(super) counter: Arc<Counter>,
     pub(super) quota: u64,
     pub(super) answers: Vec<oneshot::Sender<Decision>>,
+    /// Checks that have not come yet and are paid for along with these.
+    pub(super) ahead: u64,
 }
 
 /// What has been done about a counter while gathering.
@@ -47,9 +51,11 @@ enum Met {
 }
 
 /// Takes what goes together with the first check; the rest stays in `waiting` for later flushes.
-pub(super) fn gather(waiting: &mut Vec<Waiting>) -> Option<Flush> {
+/// What has been paid for meanwhile is answered.
+pub(super) fn gather(waiting: &mut Vec<Waiting>, now: Instant) -> Option<Flush> {
     let first = waiting.first()?;
     let mut flush = Flush {
+        asked: now,
         window: first.counter.window(),
         cost: first.cost,
         groups: Vec::new(),
@@ -72,6 +78,11 @@ impl Flush {
         if check.cost != self.cost || check.counter.window() != self.window {
             return Err(check);
         }
+        if let Some(decision) = check.counter.spend(self.asked, check.quota, check.cost) {
+            // Whoever went away meanwhile is counted all the same: it asked.
+            let _ = check.answer.send(decision);
+            return Ok(());
+        }
         match met.get(check.counter.name()) {
             Some(Met::Taken(index)) if self.groups[*index].quota == check.quota => {
                 self.groups[*index].answers.push(check.answer);
@@ -81,6 +92,7 @@ impl Flush {
                 let name = check.counter.name().clone();
                 met.insert(name, Met::Taken(self.groups.len()));
                 self.groups.push(Group {
+                    ahead: check.counter.ahead(self.asked, check.quota, check.cost),
                     counter: check.counter,
                     quota: check.quota,
                     answers: vec![check.answer],
@@ -117,7 +129,7 @@ mod tests {
             let mut left = waiting(&checks);
             let mut flushed: Vec<(String, u64)> = Vec::new();
             while !left.is_empty() {
-                let flush = gather(&mut left).unwrap();
+                let flush = gather(&mut left, Instant::now()).unwrap();
                 let groups = &flush.groups;
                 let mut names: Vec<_> = groups.iter().map(|group| group.counter.name()).collect();
                 names.sort_unstable();
@@ -147,8 +159,11 @@ mod tests {
             left.append(&mut one);
         }
         for expected in [MAX_GROUPS, 1] {
-            assert_eq!(gather(&mut left).unwrap().groups.len(), expected);
+            assert_eq!(
+                gather(&mut left, Instant::now()).unwrap().groups.len(),
+                expected
+            );
         }
-        assert!(gather(&mut left).is_none());
+        assert!(gather(&mut left, Instant::now()).is_none());
     }
 }

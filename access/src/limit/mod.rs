@@ -9,6 +9,7 @@ mod decision;
 mod gather;
 mod outage;
 mod postgres;
+mod prepaid;
 mod use_of;
 mod worker;
 
@@ -74,8 +75,8 @@ impl Limiter {
     /// never fits: whoever offers one says so before asking.
     pub async fn check(&self, counter: &Arc<Counter>, quota: u32, cost: u32) -> Decision {
         let (quota, cost) = (u64::from(quota), u64::from(cost.max(1)));
-        if let Some(refusal) = counter.refuse_at_once(Instant::now(), quota, cost) {
-            return refusal;
+        if let Some(decision) = counter.decide_at_once(Instant::now(), quota, cost) {
+            return decision;
         }
         if !self.outage.is_on() {
             let (answer, decision) = oneshot::channel();

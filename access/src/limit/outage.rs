@@ -1,4 +1,5 @@
-//! Going on while Postgres is away, and making up for it afterwards.
+//! Going on while Postgres is away, and making up for it afterwards; giving back what was paid for
+//! ahead and not used.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,22 +10,25 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use super::counter::Counter;
+use super::counter::{Counter, Owed};
 use super::decision::Decision;
 use super::postgres::{self, Away, Server};
-use super::use_of::Late;
 
-/// Late uses written in one statement.
+/// Debts written in one statement.
 const WRITTEN_AT_ONCE: usize = 1_000;
 const SWEEP_EVERY: Duration = Duration::from_mins(1);
+/// How soon after the end of a second what it left unspent is given back.
+const SETTLE_EVERY: Duration = Duration::from_millis(200);
 
 /// Whether Postgres is away, and what has to be written once it is back.
 #[derive(Debug, Default)]
 pub(super) struct Outage {
     on: AtomicBool,
     reason: Mutex<Option<String>>,
-    /// Counters with use that is not written; each stands here once.
+    /// Counters with something that is not written; each stands here once.
     listed: Mutex<Vec<Arc<Counter>>>,
+    /// Counters with checks that are paid for; each stands here once.
+    prepaid: Mutex<Vec<Arc<Counter>>>,
     /// The database's time as last seen, and when that was.
     time: Mutex<Option<(f64, Instant)>>,
     work: Notify,
@@ -84,22 +88,41 @@ impl Outage {
         decision
     }
 
-    /// Writes the late use of every counter on the list.
+    /// Keeps in mind that checks of a counter are paid for.
+    pub(super) fn settle_later(&self, counter: &Arc<Counter>) {
+        locked(&self.prepaid).push(counter.clone());
+    }
+
+    /// Lists what was paid for in seconds that are over, or in any (`all`), and has not been used.
+    /// Says whether there is anything.
+    fn settle(&self, all: bool) -> bool {
+        let now = (!all).then(|| self.now());
+        let prepaid = std::mem::take(&mut *locked(&self.prepaid));
+        let (settled, open): (Vec<_>, Vec<_>) =
+            prepaid.into_iter().partition(|counter| counter.settle(now));
+        locked(&self.prepaid).extend(open);
+        let owing = settled.into_iter().filter(|counter| counter.to_list());
+        let mut listed = locked(&self.listed);
+        listed.extend(owing);
+        !listed.is_empty()
+    }
+
+    /// Writes what every counter on the list owes.
     async fn write_back(
         &self,
         server: &Server,
         kept: &mut Option<PgConnection>,
     ) -> Result<(), Away> {
         let counters = std::mem::take(&mut *locked(&self.listed));
-        let late = counters.iter().flat_map(|counter| {
-            let late = counter.take_up();
-            late.into_iter().map(|late| (counter.clone(), late))
+        let owed = counters.iter().flat_map(|counter| {
+            let owed = counter.take_up();
+            owed.into_iter().map(|owed| (counter.clone(), owed))
         });
-        let mut late: Vec<(Arc<Counter>, Late)> = late.collect();
-        late.sort_by_key(|(counter, _)| counter.window());
-        let result = self.write(&late, server, kept).await;
+        let mut owed: Vec<(Arc<Counter>, Owed)> = owed.collect();
+        owed.sort_by_key(|(counter, _)| counter.window());
+        let result = self.write(&owed, server, kept).await;
         if result.is_err() {
-            let again = counters.into_iter().filter(|counter| counter.list_again());
+            let again = counters.into_iter().filter(|counter| counter.to_list());
             locked(&self.listed).extend(again);
         }
         result
@@ -107,28 +130,28 @@ impl Outage {
 
     async fn write(
         &self,
-        late: &[(Arc<Counter>, Late)],
+        owed: &[(Arc<Counter>, Owed)],
         server: &Server,
         kept: &mut Option<PgConnection>,
     ) -> Result<(), Away> {
-        let of_one_window = late.chunk_by(|(one, _), (other, _)| one.window() == other.window());
-        for part in of_one_window.flat_map(|late| late.chunks(WRITTEN_AT_ONCE)) {
+        let of_one_window = owed.chunk_by(|(one, _), (other, _)| one.window() == other.window());
+        for part in of_one_window.flat_map(|owed| owed.chunks(WRITTEN_AT_ONCE)) {
             let window = part[0].0.window();
             let write = async |connection: &mut PgConnection| {
                 postgres::count_back(connection, window, part).await
             };
             server.ask(kept, write).await?;
             let now = self.now();
-            for (counter, late) in part {
-                counter.wrote(*late, now);
+            for (counter, owed) in part {
+                counter.wrote(*owed, now);
             }
         }
         Ok(())
     }
 }
 
-/// Tries Postgres again during an outage, writes back what was counted alone, and sweeps away
-/// counters that nobody uses.
+/// Tries Postgres again during an outage, writes back what was counted alone, gives back what was
+/// paid for ahead and not used, and sweeps away counters that nobody uses.
 pub(super) async fn keep_house(
     outage: Arc<Outage>,
     server: Server,
@@ -138,9 +161,12 @@ pub(super) async fn keep_house(
     let mut kept = None;
     let mut sweep = interval(SWEEP_EVERY);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut settle = interval(SETTLE_EVERY);
+    settle.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            () = shutdown.cancelled() => return,
+            () = shutdown.cancelled() => return give_back(&outage, &server, &mut kept, true).await,
+            _ = settle.tick() => give_back(&outage, &server, &mut kept, false).await,
             () = outage.work.notified() => heal(&outage, &server, &mut kept, retry, &shutdown).await,
             _ = sweep.tick() => sweep_all(&outage, &server, &mut kept).await,
         }
@@ -171,6 +197,15 @@ async fn heal(
             () = shutdown.cancelled() => return,
             () = tokio::time::sleep(retry) => (),
         }
+    }
+}
+
+async fn give_back(outage: &Outage, server: &Server, kept: &mut Option<PgConnection>, all: bool) {
+    if outage.settle(all)
+        && !outage.is_on()
+        && let Err(away) = outage.write_back(server, kept).await
+    {
+        outage.begin(&away);
     }
 }
 

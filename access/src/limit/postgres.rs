@@ -6,11 +6,11 @@ use std::time::Duration;
 use service::database::is_unavailable;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection, PgConnection, PgPool};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
-use super::counter::Counter;
-use super::gather::Flush;
-use super::use_of::{Late, Standing, Window};
+use super::counter::{Counter, Owed, Verdict};
+use super::gather::{Flush, Group};
+use super::use_of::{Standing, Window};
 use crate::LimitSettings;
 
 /// Counters that one statement sweeps away.
@@ -30,13 +30,6 @@ pub(super) enum Away {
     Silent(Duration),
     #[error(transparent)]
     Failed(#[from] sqlx::Error),
-}
-
-/// What Postgres decided about one group, named by its place among them.
-pub(super) struct Verdict {
-    pub(super) place: usize,
-    pub(super) admitted: u64,
-    pub(super) standing: Standing,
 }
 
 impl Server {
@@ -91,16 +84,16 @@ impl Away {
     }
 }
 
-/// Decides about a flush in one round trip; the verdicts come in any order.
+/// Decides about a flush in one round trip: the place of each group and its verdict, in any order.
 pub(super) async fn admit(
     connection: &mut PgConnection,
     flush: &Flush,
-) -> Result<Vec<Verdict>, sqlx::Error> {
+) -> Result<Vec<(usize, Verdict)>, sqlx::Error> {
     let groups = &flush.groups;
     let counters: Vec<&str> = groups.iter().map(|group| &**group.counter.name()).collect();
     let quotas: Vec<i64> = groups.iter().map(|group| signed(group.quota)).collect();
-    let checks = groups.iter().map(|group| group.answers.len());
-    let checks: Vec<i64> = checks.map(|count| signed(count as u64)).collect();
+    let asked = |group: &Group| signed(group.answers.len() as u64 + group.ahead);
+    let checks: Vec<i64> = groups.iter().map(asked).collect();
     let answer = sqlx::query!(
         r#"SELECT places AS "places!", admitted AS "admitted!", used AS "used!",
                   eases_at AS "eases_at!", retry_at AS "retry_at: Vec<Option<i64>>",
@@ -118,12 +111,8 @@ pub(super) async fn admit(
     // None where no check was refused.
     let retry_at = answer.retry_at.unwrap_or_default();
     let at = |numbers: &[i64], nth: usize| numbers.get(nth).copied().map_or(0, unsigned);
-    let verdicts = answer
-        .places
-        .iter()
-        .enumerate()
-        .map(|(nth, place)| Verdict {
-            place: usize::try_from(place - 1).unwrap_or(usize::MAX),
+    let verdicts = answer.places.iter().enumerate().map(|(nth, place)| {
+        let verdict = Verdict {
             admitted: at(&answer.admitted, nth),
             standing: Standing {
                 used: at(&answer.used, nth),
@@ -131,19 +120,26 @@ pub(super) async fn admit(
                 retry_at: retry_at.get(nth).copied().flatten().map(unsigned),
                 decided: answer.decided,
             },
-        });
+        };
+        (usize::try_from(place - 1).unwrap_or(usize::MAX), verdict)
+    });
     Ok(verdicts.collect())
 }
 
-/// Writes what was counted alone by counters of one window.
+/// Writes what is owed about counters of one window.
 pub(super) async fn count_back(
     connection: &mut PgConnection,
     window: Window,
-    late: &[(Arc<Counter>, Late)],
+    owed: &[(Arc<Counter>, Owed)],
 ) -> Result<(), sqlx::Error> {
-    let counters: Vec<&str> = late.iter().map(|(counter, _)| &**counter.name()).collect();
-    let seconds: Vec<i64> = late.iter().map(|(_, late)| signed(late.second)).collect();
-    let uses: Vec<i64> = late.iter().map(|(_, late)| signed(late.used)).collect();
+    let counters: Vec<&str> = owed.iter().map(|(counter, _)| &**counter.name()).collect();
+    let (seconds, uses): (Vec<i64>, Vec<i64>) = owed
+        .iter()
+        .map(|(_, owed)| match owed {
+            Owed::Used(late) => (signed(late.second), signed(late.used)),
+            Owed::Unspent(late) => (signed(late.second), -signed(late.used)),
+        })
+        .unzip();
     sqlx::query!(
         "SELECT count_back($1, $2, $3, $4, $5)",
         &counters as &[&str],
@@ -160,6 +156,7 @@ pub(super) async fn count_back(
 /// Makes sure that decisions can be made again; answers the database's time.
 pub(super) async fn probe(connection: &mut PgConnection) -> Result<f64, sqlx::Error> {
     let nothing = Flush {
+        asked: Instant::now(),
         window: Window {
             span: 1,
             fixed: false,

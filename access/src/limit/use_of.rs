@@ -59,7 +59,7 @@ pub(super) struct Use {
     clippy::cast_sign_loss,
     reason = "seconds since 1970 are positive and fit"
 )]
-fn second_of(time: f64) -> u64 {
+pub(super) fn second_of(time: f64) -> u64 {
     time as u64
 }
 

@@ -1,45 +1,34 @@
 //! Carries checks to Postgres and decisions back.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use sqlx::PgConnection;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::counter::Verdict;
 use super::gather::{Flush, Group, Waiting, gather};
 use super::outage::Outage;
-use super::postgres::{Away, Server, Verdict, admit};
+use super::postgres::{Away, Server, admit};
 use super::use_of::Standing;
 
 /// Checks taken at once.
 const MAX_CHECKS: usize = 8_192;
-/// From so many checks in a flush on, the next one waits for company.
-const CROWD: usize = 5;
-/// How long it does. A statement costs as much as some twenty checks in it, and what is checked
-/// waits for the log's batch under way in any case.
-const GATHERING: Duration = Duration::from_millis(1);
 
 /// Takes what waits and flushes it, until nobody can ask any more. One flush at a time: while it is
 /// under way the next one gathers, and a second in flight was measured to cost more than it saves.
 pub(super) async fn run(mut queue: mpsc::Receiver<Waiting>, server: Server, outage: Arc<Outage>) {
     let mut connection = None;
     let mut waiting = Vec::new();
-    let mut last = 0;
     while queue.recv_many(&mut waiting, MAX_CHECKS).await > 0 {
         // Requests come in bursts: those that are about to ask can still come along.
-        if last < CROWD {
-            tokio::task::yield_now().await;
-        } else {
-            tokio::time::sleep(GATHERING).await;
-        }
+        tokio::task::yield_now().await;
         while waiting.len() < MAX_CHECKS
             && let Ok(check) = queue.try_recv()
         {
             waiting.push(check);
         }
-        last = waiting.len();
-        while let Some(flush) = gather(&mut waiting) {
+        while let Some(flush) = gather(&mut waiting, Instant::now()) {
             carry(flush, &mut connection, &server, &outage).await;
         }
     }
@@ -51,7 +40,9 @@ async fn carry(
     server: &Server,
     outage: &Outage,
 ) {
-    let asked = Instant::now();
+    if flush.groups.is_empty() {
+        return;
+    }
     // What waited while the outage was found out need not find it out again.
     let verdicts = if outage.is_on() {
         Vec::new()
@@ -62,20 +53,19 @@ async fn carry(
             Vec::new()
         })
     };
-    metrics::histogram!("waypost_limit_flush_duration_seconds").record(asked.elapsed());
+    metrics::histogram!("waypost_limit_flush_duration_seconds").record(flush.asked.elapsed());
 
-    let Flush { cost, groups, .. } = flush;
-    let mut by_place: Vec<Option<Verdict>> = groups.iter().map(|_| None).collect();
-    for verdict in verdicts {
+    let mut by_place: Vec<Option<Verdict>> = flush.groups.iter().map(|_| None).collect();
+    for (place, verdict) in verdicts {
         outage.see_time(verdict.standing.decided);
-        if let Some(place) = by_place.get_mut(verdict.place) {
+        if let Some(place) = by_place.get_mut(place) {
             *place = Some(verdict);
         }
     }
-    for (group, verdict) in groups.into_iter().zip(by_place) {
+    for (group, verdict) in flush.groups.into_iter().zip(by_place) {
         match verdict {
-            Some(verdict) => answer(group, cost, &verdict, asked),
-            None => answer_alone(group, cost, outage),
+            Some(verdict) => answer(group, flush.cost, &verdict, flush.asked, outage),
+            None => answer_alone(group, flush.cost, outage),
         }
     }
 }
@@ -85,7 +75,7 @@ async fn decide(
     flush: &Flush,
     connection: &mut Option<PgConnection>,
     server: &Server,
-) -> Result<Vec<Verdict>, Away> {
+) -> Result<Vec<(usize, Verdict)>, Away> {
     let kept = connection.is_some();
     let ask = async |connection: &mut PgConnection| admit(connection, flush).await;
     match server.ask(connection, ask).await {
@@ -95,13 +85,16 @@ async fn decide(
 }
 
 /// Tells the checks of a group, the first ones first, as if each had been decided by itself.
-fn answer(group: Group, cost: u64, verdict: &Verdict, asked: Instant) {
+fn answer(group: Group, cost: u64, verdict: &Verdict, asked: Instant, outage: &Outage) {
     let Group {
         counter,
         quota,
         answers,
+        ..
     } = group;
-    counter.see(verdict.standing, quota, cost, asked);
+    if counter.see(verdict, answers.len() as u64, (quota, cost), asked) {
+        outage.settle_later(&counter);
+    }
     for (nth, answer) in (1..).zip(answers) {
         let admitted = nth <= verdict.admitted;
         let still_to_come = verdict.admitted.saturating_sub(nth);

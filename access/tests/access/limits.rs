@@ -8,6 +8,7 @@ use std::time::Duration;
 use access::limit::{Limiter, Policy};
 use futures::future::join_all;
 use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
 use crate::support::{Database, checks, hourly, window};
 
@@ -136,10 +137,11 @@ async fn send(
     admitted
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_processes_never_admit_more_than_the_quota_in_any_window() {
-    const QUOTA: usize = 40;
-    let (quota, span) = (40, Duration::from_secs(2));
+/// Two processes, asked by many senders for three quotas, admit no more than one in any window and
+/// no less than the quota allows but for a second.
+async fn two_processes_share(quota: u32) {
+    let span = Duration::from_secs(2);
+    let one = usize::try_from(quota).unwrap();
     let database = Database::create().await;
     let processes = [database.limiter(&window(2)), database.limiter(&window(2))];
     let total = Arc::new(AtomicUsize::new(0));
@@ -148,14 +150,14 @@ async fn two_processes_never_admit_more_than_the_quota_in_any_window() {
         .iter()
         .cycle()
         .take(24)
-        .map(|limiter| tokio::spawn(send(limiter.clone(), quota, 3 * QUOTA, total.clone())));
+        .map(|limiter| tokio::spawn(send(limiter.clone(), quota, 3 * one, total.clone())));
     let mut admitted: Vec<Admitted> = Vec::new();
     for sender in join_all(senders).await {
         admitted.extend(sender.unwrap());
     }
 
     admitted.sort_by_key(|(sent, _)| *sent);
-    for over in admitted.windows(QUOTA + 1) {
+    for over in admitted.windows(one + 1) {
         let first_sent = over[0].0;
         let last_answered = over.iter().map(|(_, answered)| *answered).max().unwrap();
         let apart = last_answered - first_sent;
@@ -168,6 +170,71 @@ async fn two_processes_never_admit_more_than_the_quota_in_any_window() {
     // Strict by a second at most: three quotas fit into two windows, each a second longer.
     assert!(began.elapsed() < 2 * (span + Duration::from_secs(1)) + Duration::from_secs(5));
     assert!(processes.iter().all(|limiter| limiter.outage().is_none()));
+    database.drop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_never_admit_more_than_the_quota_in_any_window() {
+    two_processes_share(40).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_that_pay_ahead_never_do_either() {
+    two_processes_share(4_000).await;
+}
+
+async fn counted(database: &Database) -> usize {
+    let counted: i64 =
+        sqlx::query_scalar("SELECT coalesce(sum(earlier + used), 0)::bigint FROM limit_windows")
+            .fetch_one(&database.pool)
+            .await
+            .unwrap();
+    usize::try_from(counted).unwrap()
+}
+
+#[tokio::test]
+async fn what_is_paid_for_ahead_and_not_used_is_given_back() {
+    let database = Database::create().await;
+    let limiter = database.limiter(&window(3_600));
+    let counter = hourly(&limiter, "busy");
+    let mut admitted = 0;
+    crate::support::until("checks paid for ahead", async || {
+        let decision = limiter.check(&counter, 100_000, 1).await;
+        admitted += 1;
+        assert_eq!(decision.remaining, 100_000 - admitted as u64);
+        counted(&database).await > admitted
+    })
+    .await;
+    crate::support::until("the rest given back", async || {
+        counted(&database).await == admitted
+    })
+    .await;
+    let next = limiter.check(&counter, 100_000, 1).await;
+    assert_eq!(next.remaining, 100_000 - admitted as u64 - 1);
+    database.drop().await;
+}
+
+#[tokio::test]
+async fn a_limiter_that_ends_gives_back_what_it_paid_for() {
+    let database = Database::create().await;
+    let end = CancellationToken::new();
+    let limiter = Limiter::start(&database.pool, &window(3_600), end.clone());
+    let counter = hourly(&limiter, "busy");
+    let mut admitted = 0;
+    crate::support::until("checks paid for ahead", async || {
+        limiter.check(&counter, 100_000, 1).await;
+        admitted += 1;
+        let paid = counted(&database).await > admitted;
+        if paid {
+            end.cancel();
+        }
+        paid
+    })
+    .await;
+    crate::support::until("the rest given back", async || {
+        counted(&database).await == admitted
+    })
+    .await;
     database.drop().await;
 }
 

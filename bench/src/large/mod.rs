@@ -73,7 +73,7 @@ pub(crate) const DEFINITION: &str =
     r#"{"name":"Large","status":"ACTIVE","steps":[{"id":"start","type":"TRIGGER"}]}"#;
 
 async fn crash_nats(system: &mut System, fill: &Fill, report: &mut Report) {
-    let nats = system.servers.nats().expect("a NATS server of our own");
+    let nats = system.nats();
     report.memory("NATS", resident(nats.pid().expect("a process")));
     nats.kill();
     let started = Instant::now();

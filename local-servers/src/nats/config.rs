@@ -8,6 +8,7 @@ use super::cluster::Member;
 use crate::Error;
 
 pub(super) const FILE: &str = "nats.conf";
+const ACCOUNT: &str = "WAYPOST";
 
 /// How the private NATS server differs from its defaults.
 #[derive(Clone, Debug, Default)]
@@ -86,7 +87,7 @@ fn render(
          listen: \"127.0.0.1:{port}\"\n\
          {monitor}\
          accounts {{\n  \
-           WAYPOST {{ jetstream: enabled, users: [{{ user: {user}, password: \"{password}\" }}] }}\n  \
+           {ACCOUNT} {{ jetstream: enabled, users: [{{ user: {user}, password: \"{password}\" }}] }}\n  \
            # Tells how the server is set up; reaches no data.\n  \
            SYS {{ users: [{{ user: {system}, password: \"{password}\" }}] }}\n\
          }}\n\
@@ -100,6 +101,11 @@ fn render(
            max_file: {capacity}\n\
          }}\n"
     )
+}
+
+/// Where the server keeps each stream in a folder of its own.
+pub(super) fn streams(folder: &Path) -> PathBuf {
+    folder.join("data/jetstream").join(ACCOUNT).join("streams")
 }
 
 /// The server's own default limit is a share of what is free at its start, which a log that

@@ -2,6 +2,7 @@ mod cluster;
 mod config;
 mod probe;
 mod program;
+mod staging;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -12,6 +13,7 @@ use rustix::process::Signal;
 pub use config::{NatsOptions, SyncInterval};
 
 use self::cluster::Member;
+use self::staging::Staging;
 use crate::home::{self, Lock};
 use crate::server::Server;
 use crate::{Error, ports, processes};
@@ -26,6 +28,8 @@ const PASSWORD: &str = "nats-password";
 const START_LIMIT: Duration = Duration::from_mins(2);
 const STOP_LIMIT: Duration = Duration::from_mins(1);
 const ATTEMPTS: usize = 5;
+/// How soon the loss of the folder for batches is noticed.
+const STAGING_LOOK: Duration = Duration::from_secs(1);
 
 /// A private NATS server with JetStream, stopped at the latest when dropped.
 #[derive(Debug)]
@@ -36,6 +40,7 @@ pub struct LocalNats {
     folder: PathBuf,
     options: NatsOptions,
     member: Option<Member>,
+    staging: Staging,
     password: String,
     port: u16,
     monitor_port: Option<u16>,
@@ -67,6 +72,7 @@ impl LocalNats {
             program,
             password: home::secret(&home, PASSWORD)?.value,
             home,
+            staging: Staging::of(&folder),
             folder,
             options,
             member,
@@ -131,7 +137,13 @@ impl LocalNats {
     /// Waits until the server ends by itself, which it should not; then it can be
     /// [`restart`](Self::restart)ed. Safe to drop at any time.
     pub async fn exited(&mut self) -> ExitStatus {
-        self.server.exited().await
+        loop {
+            tokio::select! {
+                status = self.server.exited() => return status,
+                () = tokio::time::sleep(STAGING_LOOK) => (),
+            }
+            self.stage_in_memory().await;
+        }
     }
 
     /// Another process may take a port between our look and the server's; then a new one is picked.
@@ -172,7 +184,16 @@ impl LocalNats {
             .until_ready(START_LIMIT, async || {
                 probe::answers(port, USER, password).await
             })
-            .await
+            .await?;
+        self.stage_in_memory().await;
+        Ok(())
+    }
+
+    async fn stage_in_memory(&self) {
+        if self.member.is_none() {
+            let streams = config::streams(&self.folder);
+            self.staging.move_to_memory(&streams).await;
+        }
     }
 }
 

@@ -134,6 +134,7 @@ impl Letters {
 
 async fn rebuild(named: Named, common: &CommonSettings) -> Result<(), Failure> {
     let stop = until_signalled()?;
+    step_back();
     let (log, pool) = named.access.open(common).await?;
     let names: Vec<_> = named.names.iter().map(String::as_str).collect();
     let bar = Bar::new();
@@ -146,7 +147,15 @@ async fn rebuild(named: Named, common: &CommonSettings) -> Result<(), Failure> {
     }
 }
 
+/// Lets whoever serves requests go first where the processors are busy.
+fn step_back() {
+    if let Err(error) = rustix::process::nice(10) {
+        tracing::debug!(%error, "The priority stays as it is");
+    }
+}
+
 async fn verify(one: One, common: &CommonSettings) -> Result<(), Failure> {
+    step_back();
     let (log, pool) = one.access.open(common).await?;
     let bar = Bar::new();
     let tell = |progress: Progress| bar.at(progress.doing, progress.done, progress.of);
