@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use service::settings::CommonSettings;
 use service::telemetry;
+use tokio::runtime::Runtime;
 
 /// What a command can fail with; its text is for the operator.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -80,10 +81,26 @@ enum Command {
     Demo,
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
+impl Command {
+    /// Whether it works through the whole log while others are served.
+    fn can_wait(&self) -> bool {
+        match self {
+            Self::Projection(projection) => projection.can_wait(),
+            Self::Backup(_) => true,
+            _ => false,
+        }
+    }
+}
+
+fn main() -> ExitCode {
     let cli = service::settings::parse::<Cli>();
-    match run(cli).await {
+    if cli.command.can_wait() {
+        // Where the processors are busy, whoever serves requests goes first. The runtime's threads
+        // inherit this; without it the command only takes more of the machine.
+        let _ = rustix::process::nice(19);
+    }
+    let done = Runtime::new().map_err(Failure::from);
+    match done.and_then(|runtime| runtime.block_on(run(cli))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("waypost: {error}");

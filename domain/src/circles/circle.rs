@@ -148,9 +148,10 @@ impl Circle {
         current.filter(|account| self.has(*account))
     }
 
-    /// When somebody was a member, oldest first.
-    pub fn periods_of(&self, account: AccountId) -> &[Period] {
-        self.members.get(&account).map_or(&[], Vec::as_slice)
+    /// Since when somebody has been a member, who is one now.
+    pub fn member_since(&self, account: AccountId) -> Option<DateTime<Utc>> {
+        let last = self.members.get(&account)?.last()?;
+        last.until.is_none().then_some(last.from)
     }
 
     /// The places that it watches.

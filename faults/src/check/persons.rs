@@ -24,7 +24,7 @@ pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
                 findings.judge(CROSSINGS, before != entered, fact.place(), !entered, before);
             }
             // Whoever comes back to a circle is told of anew.
-            "circle.member_left" => {
+            "circle.member_left" | "circle.member_joined" => {
                 let [user, circle] = ["user_id", "circle_id"].map(|field| name(&fact.data[field]));
                 inside.retain(|[known, of, _], _| *known != user || *of != circle);
             }

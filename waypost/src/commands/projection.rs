@@ -96,6 +96,11 @@ impl Access {
 }
 
 impl Projection {
+    /// Whether it works through the whole log.
+    pub(crate) fn can_wait(&self) -> bool {
+        matches!(self, Self::Verify(_) | Self::Rebuild(_))
+    }
+
     pub(crate) async fn run(self, common: &CommonSettings) -> Result<(), Failure> {
         match self {
             Self::List(access) => {
@@ -134,7 +139,6 @@ impl Letters {
 
 async fn rebuild(named: Named, common: &CommonSettings) -> Result<(), Failure> {
     let stop = until_signalled()?;
-    step_back();
     let (log, pool) = named.access.open(common).await?;
     let names: Vec<_> = named.names.iter().map(String::as_str).collect();
     let bar = Bar::new();
@@ -147,15 +151,7 @@ async fn rebuild(named: Named, common: &CommonSettings) -> Result<(), Failure> {
     }
 }
 
-/// Lets whoever serves requests go first where the processors are busy.
-fn step_back() {
-    if let Err(error) = rustix::process::nice(10) {
-        tracing::debug!(%error, "The priority stays as it is");
-    }
-}
-
 async fn verify(one: One, common: &CommonSettings) -> Result<(), Failure> {
-    step_back();
     let (log, pool) = one.access.open(common).await?;
     let bar = Bar::new();
     let tell = |progress: Progress| bar.at(progress.doing, progress.done, progress.of);

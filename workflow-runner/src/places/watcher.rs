@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use domain::circles::{Circle, Circles};
+use domain::circles::Circles;
 use domain::presence::{self, Crossing, Fix, Place, Told};
 use event_log::{AppendError, EventLog, Expected, Owner, ReadError, Write};
 use schemas::circle::CircleOwner;
@@ -294,8 +294,9 @@ fn presence_of(last: Option<&Recorded>) -> Presence {
     Some((told, last.sequence))
 }
 
-/// The places where a position may show a crossing: those of circles that its person was in then
-/// and is in now, unless they hide or hid.
+/// The places where a position may show a crossing: those of circles that its person is in and has
+/// been in since before it, unless they hide or hid. What was before they left and came back is
+/// over, in whatever order it is considered.
 fn watched(circles: &Circles, fix: &Updated, now: DateTime<Utc>) -> Vec<Watched> {
     let (account, at) = (fix.user_id, fix.recorded_at);
     if circles.hides(account, now) || circles.hid(account, at) {
@@ -303,8 +304,9 @@ fn watched(circles: &Circles, fix: &Updated, now: DateTime<Utc>) -> Vec<Watched>
     }
     let places = circles.places_of(account);
     places
-        .filter(|(circle, place)| circle.had(account, at) && place.added_at <= at)
+        .filter(|(_, place)| place.added_at <= at)
         .filter_map(|(circle, place)| {
+            let since = circle.member_since(account).filter(|since| *since <= at)?;
             let org = match &circle.owner {
                 CircleOwner::Organization(org) => org.clone(),
                 CircleOwner::Account(_) => OrgId::from(SYSTEM_ORG),
@@ -316,17 +318,10 @@ fn watched(circles: &Circles, fix: &Updated, now: DateTime<Utc>) -> Vec<Watched>
                 by: place.by,
                 sealed: place.sealed.clone(),
                 stream: StreamId::new(&org, AggregateType::Presence, id),
-                since: member_since(circle, account, at)?,
+                since,
             })
         })
         .collect()
-}
-
-/// When the membership began in which somebody was at a time: what was told in it counts, also for
-/// an old position that is considered once more after they have left and joined again.
-fn member_since(circle: &Circle, account: AccountId, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    let periods = circle.periods_of(account).iter().map(|period| period.from);
-    periods.rev().find(|from| *from <= at)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

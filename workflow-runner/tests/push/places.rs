@@ -196,3 +196,23 @@ async fn what_was_told_before_somebody_left_and_came_back_is_not_told_again() {
     world.told(&place, &ben, &["entered", "entered"]).await;
     process.stop().await;
 }
+
+#[tokio::test]
+async fn a_position_from_before_somebody_left_and_came_back_shows_no_crossing() {
+    let world = World::new().await;
+    let access = world.access().await;
+    let ben = world.person(&access, "Ben").await;
+    let circle = world.circle(&[&ben]).await;
+    let place = world.place(&circle, &ben, 10.0).await;
+    let process = Process::start(&world).await;
+    world.fix(&ben, 10.0, "in").await;
+    world.told(&place, &ben, &["entered"]).await;
+    process.stop().await;
+    world.fix(&ben, 11.0, "out, and nobody looks").await;
+    world.leave(&circle, &ben).await;
+    world.join(&circle, &ben).await;
+    let process = Process::start(&world).await;
+    world.fix(&ben, 10.0, "in, and back").await;
+    world.told(&place, &ben, &["entered", "entered"]).await;
+    process.stop().await;
+}
