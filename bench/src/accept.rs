@@ -20,7 +20,7 @@ type Requests = Arc<Vec<Vec<u8>>>;
 
 /// Measures accepting against publishing bare, against a plain handler, and without guards.
 pub(crate) async fn measure(system: &System, time: Duration, rounds: usize, report: &mut Report) {
-    let keys = prepare(system).await;
+    let (org, keys) = prepare(system).await;
     let (many, hot) = (requests(&keys), requests(&keys[..1]));
     let ours = system.addr();
     accepted(ours, 64, Duration::from_secs(1), &many).await;
@@ -29,7 +29,7 @@ pub(crate) async fn measure(system: &System, time: Duration, rounds: usize, repo
     let what = "over bare acknowledged publishes";
     over_bare(system, &many, what, time, rounds, report).await;
 
-    let unguarded = system.spawn_self("--unguarded").await;
+    let unguarded = system.spawn_self(&["--unguarded", &org]).await;
     for connections in [64, 256] {
         let what = "over the same without authentication and limits";
         against(
@@ -47,7 +47,7 @@ pub(crate) async fn measure(system: &System, time: Duration, rounds: usize, repo
 
     // Last: what this leaves to Postgres (vacuum, checkpoints) must not fall into another figure.
     plain::prepare(system.servers.database_url(), &keys, WORKFLOW).await;
-    let handler = system.spawn_self("--plain").await;
+    let handler = system.spawn_self(&["--plain"]).await;
     against(
         ours,
         handler.addr,
@@ -78,7 +78,8 @@ pub(crate) async fn measure_replicated(
     rounds: usize,
     report: &mut Report,
 ) {
-    let many = requests(&prepare(system).await);
+    let (_, keys) = prepare(system).await;
+    let many = requests(&keys);
     accepted(system.addr(), 64, Duration::from_secs(1), &many).await;
     let what = "three copies, over bare acknowledged publishes of three copies";
     over_bare(system, &many, what, time, rounds, report).await;
@@ -159,8 +160,8 @@ fn requests(keys: &[String]) -> Requests {
     Arc::new(requests.collect())
 }
 
-/// A workflow to trigger and the keys that trigger it.
-async fn prepare(system: &System) -> Vec<String> {
+/// A workflow to trigger, its organization, and the keys that trigger it.
+async fn prepare(system: &System) -> (String, Vec<String>) {
     let (org, admin) = system.organization().await;
     let definition = json!({
         "name": "Bench",
@@ -178,7 +179,7 @@ async fn prepare(system: &System) -> Vec<String> {
         let answer = connection.send_for_body(&create).await;
         keys.push(answer["key"].as_str().expect("a key").to_owned());
     }
-    keys
+    (org, keys)
 }
 
 /// Saves a workflow by the operator's command line.

@@ -59,9 +59,9 @@ struct Options {
     /// Runs as the plain handler that the bench compares with.
     #[arg(long, hide = true)]
     plain: bool,
-    /// Runs as a trigger without guards.
-    #[arg(long, hide = true)]
-    unguarded: bool,
+    /// Runs as a trigger without guards, for this organization.
+    #[arg(long, hide = true, value_name = "ORG")]
+    unguarded: Option<String>,
 }
 
 /// A part of the bench.
@@ -96,8 +96,8 @@ async fn main() {
         let addr = addr.parse().expect("an address");
         if options.plain {
             plain::serve(addr).await;
-        } else if options.unguarded {
-            unguarded::serve(addr).await;
+        } else if let Some(org) = &options.unguarded {
+            unguarded::serve(addr, org).await;
         }
         return;
     }

@@ -106,11 +106,11 @@ impl System {
     }
 
     /// Starts this bench again in another role.
-    pub(crate) async fn spawn_self(&self, role: &str) -> Process {
-        let process = self.spawn("bench", crate::ROLE_ADDR, &[role]);
+    pub(crate) async fn spawn_self(&self, role: &[&str]) -> Process {
+        let process = self.spawn("bench", crate::ROLE_ADDR, role);
         let end = Instant::now() + Duration::from_secs(20);
         while TcpStream::connect(process.addr).await.is_err() {
-            assert!(Instant::now() < end, "{role} does not listen");
+            assert!(Instant::now() < end, "{role:?} does not listen");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         process

@@ -57,7 +57,7 @@ impl Directory {
     }
 
     /// What is known of a workflow.
-    pub(super) fn get(&self, org: &OrgId, id: &str) -> Option<Summary> {
+    pub fn get(&self, org: &OrgId, id: &str) -> Option<Summary> {
         self.workflows.get(org, id)
     }
 
