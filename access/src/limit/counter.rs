@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::decision::{Decision, Policy};
-use super::prepaid::{Pace, Prepaid};
-use super::use_of::{Late, Standing, Use, Window};
+use super::prepaid::{Ahead, Pace, Prepaid};
+use super::use_of::{Late, Standing, Use, Window, second_of};
 
 /// A counter. There is one in a process for each caller and policy.
 pub struct Counter {
@@ -21,8 +21,8 @@ pub struct Counter {
 struct Known {
     usage: Use,
     pace: Pace,
-    /// When the database last decided, and how.
-    seen: Option<(Instant, Standing)>,
+    /// When `usage` was last seen; without meaning before that.
+    seen_at: Instant,
     prepaid: Option<Prepaid>,
     /// What was paid for ahead, has not been used and is not given back yet.
     unspent: Vec<Late>,
@@ -84,7 +84,7 @@ impl Counter {
             known: Mutex::new(Known {
                 usage: Use::default(),
                 pace: Pace::new(Instant::now()),
-                seen: None,
+                seen_at: Instant::now(),
                 prepaid: None,
                 unspent: Vec::new(),
                 refused: None,
@@ -118,29 +118,32 @@ impl Counter {
         Some(self.decision(quota, &standing))
     }
 
-    /// How many checks to pay for ahead, along with one that asks.
-    pub(super) fn ahead(&self, now: Instant, quota: u64, cost: u64) -> u64 {
+    /// What to pay for ahead, along with checks that ask.
+    pub(super) fn ahead(&self, now: Instant, quota: u64, cost: u64) -> Ahead {
         let known = &mut *self.known();
-        match known.seen {
-            Some((at, seen)) if cost == 1 => known.pace.ahead(now, &seen, now - at, quota),
-            _ => 0,
+        match known.usage.seen() {
+            Some(seen) if cost == 1 => {
+                let ago = now - known.seen_at;
+                known.pace.ahead(now, &seen, ago, quota, self.window)
+            }
+            _ => Ahead::default(),
         }
     }
 
-    /// Takes note of what the database decided about `waiting` checks and some paid for ahead,
-    /// asked at `asked`. Says whether the counter has to be put on the list of those whose prepaid
+    /// Takes note of what the database decided about `waiting` checks and those `ahead`, asked at
+    /// `asked`. Says whether the counter has to be put on the list of those whose prepaid
     /// checks have to be settled.
     pub(super) fn see(
         &self,
         verdict: &Verdict,
-        waiting: u64,
+        (waiting, ahead): (u64, Ahead),
         (quota, cost): (u64, u64),
         asked: Instant,
     ) -> bool {
         let (standing, answered) = (verdict.standing, Instant::now());
         let known = &mut *self.known();
         known.usage.see(standing);
-        known.seen = Some((answered, standing));
+        known.seen_at = answered;
         if let Some(retry_at) = standing.retry_at.filter(|_| verdict.admitted < waiting) {
             known.refused = Some(Refused {
                 quota,
@@ -151,21 +154,29 @@ impl Counter {
                 answered,
             });
         }
-        let ahead = verdict.admitted.saturating_sub(waiting);
-        if ahead > 0 {
+        let paid = verdict.admitted.saturating_sub(waiting);
+        if paid > 0 {
             known.put_back();
             let standing = Standing {
                 retry_at: None,
                 ..standing
             };
-            known.prepaid = Some(Prepaid::new(ahead, quota, standing, asked, answered));
+            let second = second_of(standing.decided) + ahead.seconds;
+            known.prepaid = Some(Prepaid {
+                left: paid,
+                second,
+                quota,
+                standing,
+                asked,
+                answered,
+            });
         }
-        let to_list = ahead > 0 && !known.settling;
+        let to_list = paid > 0 && !known.settling;
         known.settling |= to_list;
         to_list
     }
 
-    /// Ends what was paid for ahead once its second is over by the `database`'s time; without one,
+    /// Ends what was paid for ahead once its time is over by the `database`'s time; without one,
     /// at once. Says whether that is done.
     pub(super) fn settle(&self, database: Option<f64>) -> bool {
         let known = &mut *self.known();

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::counter::Counter;
 use super::decision::Decision;
+use super::prepaid::Ahead;
 use super::use_of::Window;
 
 /// Counters in one flush.
@@ -25,6 +26,7 @@ pub(super) struct Waiting {
 /// Checks that are decided in one statement: what they cost and their window are the same.
 #[derive(Debug)]
 pub(super) struct Flush {
+    /// When it was put together: the database decides after this moment.
     pub(super) asked: Instant,
     pub(super) window: Window,
     pub(super) cost: u64,
@@ -38,8 +40,8 @@ pub(super) struct Group {
     pub(super) counter: Arc<Counter>,
     pub(super) quota: u64,
     pub(super) answers: Vec<oneshot::Sender<Decision>>,
-    /// Checks that have not come yet and are paid for along with these.
-    pub(super) ahead: u64,
+    /// What is paid for along with these.
+    pub(super) ahead: Ahead,
 }
 
 /// What has been done about a counter while gathering.

@@ -17,7 +17,7 @@ use super::postgres::{self, Away, Server};
 /// Debts written in one statement.
 const WRITTEN_AT_ONCE: usize = 1_000;
 const SWEEP_EVERY: Duration = Duration::from_mins(1);
-/// How soon after the end of a second what it left unspent is given back.
+/// How soon after its last second what was not spent is given back.
 const SETTLE_EVERY: Duration = Duration::from_millis(200);
 
 /// Whether Postgres is away, and what has to be written once it is back.
@@ -93,8 +93,8 @@ impl Outage {
         locked(&self.prepaid).push(counter.clone());
     }
 
-    /// Lists what was paid for in seconds that are over, or in any (`all`), and has not been used.
-    /// Says whether there is anything.
+    /// Lists what was paid for ahead and not used where the time to use it is over, or everywhere
+    /// (`all`). Says whether there is anything.
     fn settle(&self, all: bool) -> bool {
         let now = (!all).then(|| self.now());
         let prepaid = std::mem::take(&mut *locked(&self.prepaid));

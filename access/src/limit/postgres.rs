@@ -92,16 +92,18 @@ pub(super) async fn admit(
     let groups = &flush.groups;
     let counters: Vec<&str> = groups.iter().map(|group| &**group.counter.name()).collect();
     let quotas: Vec<i64> = groups.iter().map(|group| signed(group.quota)).collect();
-    let asked = |group: &Group| signed(group.answers.len() as u64 + group.ahead);
+    let asked = |group: &Group| signed(group.answers.len() as u64 + group.ahead.checks);
     let checks: Vec<i64> = groups.iter().map(asked).collect();
+    let ahead: Vec<i64> = groups.iter().map(|g| signed(g.ahead.seconds)).collect();
     let answer = sqlx::query!(
         r#"SELECT places AS "places!", admitted AS "admitted!", used AS "used!",
                   eases_at AS "eases_at!", retry_at AS "retry_at: Vec<Option<i64>>",
                   decided AS "decided!"
-             FROM admit($1, $2, $3, $4, $5, $6)"#,
+             FROM admit($1, $2, $3, $4, $5, $6, $7)"#,
         &counters as &[&str],
         &quotas,
         &checks,
+        &ahead,
         signed(flush.cost),
         signed(flush.window.span),
         flush.window.fixed,

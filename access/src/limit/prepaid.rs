@@ -1,21 +1,29 @@
-//! Checks paid for ahead. A counter that is asked often asks the database for the rest of the
-//! second at once, and what comes in it needs no round trip; pure, with time passed in.
+//! Checks paid for ahead. A counter that is asked often asks the database for the next seconds at
+//! once, and what comes in them needs no round trip; pure, with time passed in.
 //!
-//! What is paid for counts as used from then on, so no window ever holds more than its quota; it
-//! can be spent only while the database's time is in the second under which it counts, so it
-//! never counts for too short. What is left then is given back.
+//! What is paid for counts as used from then on, and under the last second in which it can be
+//! spent: so no window ever holds more than its quota. What is left then is given back.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::use_of::{Late, Standing, second_of};
+use super::use_of::{Late, Standing, Window, second_of};
 
 /// A counter is asked often with so many checks in a second.
-const OFTEN: u64 = 4;
+const OFTEN: u64 = 2;
 /// At most this share of what is left is paid for ahead: who comes close to the quota pays each
 /// check by itself, so that nobody is refused for what another process then gives back.
 const SHARE: u64 = 64;
+
+/// What is paid for along with checks that ask.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ahead {
+    /// Checks that have not come yet.
+    pub(super) checks: u64,
+    /// Whole seconds behind the present one in which they may come as well.
+    pub(super) seconds: u64,
+}
 
 /// How many checks come in a second.
 #[derive(Debug)]
@@ -50,70 +58,55 @@ impl Pace {
         (self.since, self.count) = (now, 0);
     }
 
-    /// How many checks to pay for ahead under `quota`, as a counter stood when it was last seen,
-    /// so long ago.
+    /// What to pay for ahead under `quota`, as a counter stood when it was last seen, so long ago.
     pub(super) fn ahead(
         &mut self,
         now: Instant,
         seen: &Standing,
         ago: Duration,
         quota: u64,
-    ) -> u64 {
+        window: Window,
+    ) -> Ahead {
         self.turn(now);
         let lately = self.before.max(self.count);
         if lately < OFTEN {
-            return 0;
+            return Ahead::default();
         }
+        let seconds = window.ahead();
         let rest_of_second = 1.0 - (seen.decided + ago.as_secs_f64()).fract();
         #[expect(
             clippy::cast_precision_loss,
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "checks of a second are few, and more than none"
+            reason = "checks of some seconds are few, and more than none"
         )]
-        let expected = (lately as f64 * rest_of_second) as u64;
-        expected.min(quota.saturating_sub(seen.used) / SHARE)
+        let expected = (lately as f64 * (rest_of_second + seconds as f64)) as u64;
+        let checks = expected.min(quota.saturating_sub(seen.used) / SHARE);
+        // Who pays for none has no reason to be counted under a later second.
+        let seconds = if checks > 0 { seconds } else { 0 };
+        Ahead { checks, seconds }
     }
 }
 
 /// Checks that have been paid for and not come yet. Each costs 1.
 #[derive(Debug)]
 pub(super) struct Prepaid {
-    left: u64,
-    quota: u64,
+    pub(super) left: u64,
+    /// The second under which they count: the last in which they can be spent.
+    pub(super) second: u64,
+    pub(super) quota: u64,
     /// How the counter stood when they were paid for, they themselves included.
-    standing: Standing,
+    pub(super) standing: Standing,
     /// That was between these two moments.
-    asked: Instant,
-    answered: Instant,
+    pub(super) asked: Instant,
+    pub(super) answered: Instant,
 }
 
 impl Prepaid {
-    pub(super) fn new(
-        left: u64,
-        quota: u64,
-        standing: Standing,
-        asked: Instant,
-        answered: Instant,
-    ) -> Self {
-        Self {
-            left,
-            quota,
-            standing,
-            asked,
-            answered,
-        }
-    }
-
-    /// The second under which they count.
-    fn second(&self) -> u64 {
-        second_of(self.standing.decided)
-    }
-
     /// Takes one, if there still is one; says how the counter stands after it.
     pub(super) fn spend(&mut self, now: Instant, quota: u64) -> Option<Standing> {
         let latest = self.standing.decided + (now - self.asked).as_secs_f64();
-        if self.left == 0 || self.quota != quota || second_of(latest) != self.second() {
+        if self.left == 0 || self.quota != quota || second_of(latest) > self.second {
             return None;
         }
         self.left -= 1;
@@ -124,15 +117,15 @@ impl Prepaid {
         })
     }
 
-    /// Whether the second is over, by the database's time.
+    /// Whether their time is over, by the database's.
     pub(super) fn is_over(&self, database: f64) -> bool {
-        second_of(database) > self.second()
+        second_of(database) > self.second
     }
 
     /// What is to be given back.
     pub(super) fn unspent(self) -> Option<Late> {
-        (self.left > 0).then(|| Late {
-            second: self.second(),
+        (self.left > 0).then_some(Late {
+            second: self.second,
             used: self.left,
         })
     }
@@ -146,12 +139,35 @@ mod tests {
 
     const START: f64 = 1_800_000_000.0;
 
+    const HOUR: Window = Window {
+        span: 3_600,
+        fixed: false,
+    };
+    const MINUTE: Window = Window {
+        span: 60,
+        fixed: true,
+    };
+
     fn standing(used: u64, after: f64) -> Standing {
-        Standing {
-            used,
-            eases_at: 0,
-            retry_at: None,
-            decided: START + after,
+        Standing::of(used, START + after)
+    }
+
+    /// So many of a quota of 100, for the second of the decision and some behind it.
+    fn prepaid(
+        left: u64,
+        ahead: u64,
+        into_second: f64,
+        asked: Instant,
+        answered: Instant,
+    ) -> Prepaid {
+        let standing = standing(50, into_second);
+        Prepaid {
+            left,
+            second: second_of(standing.decided) + ahead,
+            quota: 100,
+            standing,
+            asked,
+            answered,
         }
     }
 
@@ -164,21 +180,23 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_counter_pays_for_the_rest_of_the_second() {
+    fn a_busy_counter_pays_for_the_next_seconds() {
         let start = Instant::now();
         let later = start + Duration::from_secs(1);
-        let ahead = |checks, after, quota| {
+        let ahead = |checks, after, quota, window| {
             let seen = standing(0, after);
             let mut pace = busy(checks, start);
-            let at_once = pace.ahead(start, &seen, Duration::ZERO, quota);
-            assert_eq!(pace.ahead(later, &seen, Duration::ZERO, quota), at_once);
-            at_once
+            let mut ahead = |now| pace.ahead(now, &seen, Duration::ZERO, quota, window);
+            let at_once = ahead(start);
+            assert_eq!(ahead(later), at_once);
+            (at_once.checks, at_once.seconds)
         };
-        assert_eq!(ahead(100, 0.0, 1_000_000), 100);
-        assert_eq!(ahead(100, 0.75, 1_000_000), 25);
-        assert_eq!(ahead(OFTEN - 1, 0.0, 1_000_000), 0, "not busy");
-        assert_eq!(ahead(100, 0.0, 640), 10, "a share of what is left");
-        assert_eq!(ahead(100, 0.0, 63), 0, "close to the quota");
+        assert_eq!(ahead(100, 0.0, 1_000_000, HOUR), (400, 3));
+        assert_eq!(ahead(100, 0.75, 1_000_000, HOUR), (325, 3));
+        assert_eq!(ahead(100, 0.75, 1_000_000, MINUTE), (25, 0));
+        assert_eq!(ahead(OFTEN - 1, 0.0, 1_000_000, HOUR), (0, 0), "not busy");
+        assert_eq!(ahead(100, 0.0, 640, HOUR), (10, 3), "a share of the rest");
+        assert_eq!(ahead(100, 0.0, 63, HOUR), (0, 0), "close to the quota");
     }
 
     #[test]
@@ -187,31 +205,33 @@ mod tests {
         let mut pace = busy(100, start);
         let long_after = start + Duration::from_secs(2);
         let seen = standing(0, 0.0);
-        assert_eq!(pace.ahead(long_after, &seen, Duration::ZERO, 1_000_000), 0);
+        let ahead = pace.ahead(long_after, &seen, Duration::ZERO, 1_000_000, HOUR);
+        assert_eq!(ahead, Ahead::default());
     }
 
     proptest! {
-        /// Whatever is spent has been paid for and counts under the second in which it is spent,
-        /// wherever between question and answer the decision fell; the rest is given back.
+        /// Whatever is spent has been paid for and counts under no second before that in which it is
+        /// spent, wherever between question and answer the decision fell; the rest is given back.
         #[test]
-        fn what_is_spent_counts_under_its_second(
+        fn what_is_spent_never_counts_for_too_short(
             paid in 1..20_u64,
+            ahead in 0..4_u32,
             into_second in 0.0..1.0_f64,
             round_trip in 0..100_u64,
             share in 0..=100_u64,
-            waits in prop::collection::vec(0..200_u64, 1..30),
+            waits in prop::collection::vec(0..600_u64, 1..30),
         ) {
             let asked = Instant::now();
             let answered = asked + Duration::from_millis(round_trip);
             let decided = asked + Duration::from_millis(round_trip * share / 100);
-            let mut prepaid = Prepaid::new(paid, 100, standing(50, into_second), asked, answered);
+            let mut prepaid = prepaid(paid, u64::from(ahead), into_second, asked, answered);
             let (mut now, mut spent) = (answered, 0);
             for wait in waits {
                 now += Duration::from_millis(wait);
                 let database = START + into_second + (now - decided).as_secs_f64();
                 if let Some(standing) = prepaid.spend(now, 100) {
                     spent += 1;
-                    prop_assert!(database < START + 1.0);
+                    prop_assert!(database < START + 1.0 + f64::from(ahead));
                     prop_assert!(!prepaid.is_over(standing.decided));
                     prop_assert_eq!(standing.used, 50 - paid + spent);
                 }
@@ -225,7 +245,7 @@ mod tests {
     #[test]
     fn a_quota_that_has_changed_is_not_prepaid() {
         let now = Instant::now();
-        let mut prepaid = Prepaid::new(5, 100, standing(50, 0.0), now, now);
+        let mut prepaid = prepaid(5, 0, 0.0, now, now);
         assert!(prepaid.spend(now, 10).is_none());
         assert!(prepaid.spend(now, 100).is_some());
     }

@@ -2,6 +2,11 @@
 //!
 //! Times are the database's, in seconds since 1970; `f64` holds them to the microsecond.
 
+/// Whole seconds that are paid for ahead at most, and at most this share of a rolling window: by so
+/// much its uses may count longer than they must.
+const AHEAD: u64 = 3;
+const SHARE_AHEAD: u64 = 1_000;
+
 /// A counter's window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Window {
@@ -17,6 +22,15 @@ impl Window {
             second - second % self.span + self.span
         } else {
             second + self.span + 1
+        }
+    }
+
+    /// For how many whole seconds behind the present one checks may be paid for.
+    pub(super) fn ahead(self) -> u64 {
+        if self.fixed {
+            0
+        } else {
+            AHEAD.min(self.span / SHARE_AHEAD)
         }
     }
 
@@ -38,6 +52,19 @@ pub(super) struct Standing {
     pub(super) retry_at: Option<u64>,
     /// When this was so.
     pub(super) decided: f64,
+}
+
+#[cfg(test)]
+impl Standing {
+    /// An admission.
+    pub(super) fn of(used: u64, decided: f64) -> Self {
+        Self {
+            used,
+            eases_at: 0,
+            retry_at: None,
+            decided,
+        }
+    }
 }
 
 /// Use that has not been written to the database.
@@ -74,6 +101,11 @@ impl Use {
         self.seen = Some(standing);
     }
 
+    /// How the counter stood when the database last decided, while any of that may still count.
+    pub(super) fn seen(&self) -> Option<Standing> {
+        self.seen
+    }
+
     /// Decides without the database: what was last seen counts until all of it must have ended,
     /// since nobody here knows which second it was used in.
     pub(super) fn decide_alone(
@@ -85,7 +117,8 @@ impl Use {
     ) -> Standing {
         self.late
             .retain(|late| !is_past(window.frees(late.second), now));
-        let seen_ends = |seen: &Standing| window.frees(second_of(seen.decided));
+        // Some of it may have been paid for ahead.
+        let seen_ends = |seen: &Standing| window.frees(second_of(seen.decided) + window.ahead());
         self.seen = self.seen.filter(|seen| !is_past(seen_ends(seen), now));
 
         let seen_used = self.seen.map_or(0, |seen| seen.used);
@@ -175,15 +208,6 @@ mod tests {
 
     const START: u64 = 1_800_000_000;
 
-    fn seen(used: u64, decided: f64) -> Standing {
-        Standing {
-            used,
-            eases_at: 0,
-            retry_at: None,
-            decided,
-        }
-    }
-
     #[expect(clippy::cast_precision_loss, reason = "small numbers")]
     fn at(ms: u64) -> f64 {
         START as f64 + ms as f64 / 1_000.0
@@ -202,7 +226,7 @@ mod tests {
         ) {
             let window = Window { span, fixed };
             let mut usage = Use::default();
-            usage.see(seen(used, at(0)));
+            usage.see(Standing::of(used, at(0)));
             let (mut now, mut admitted) = (0, vec![(0, used)]);
             for wait in waits {
                 now += wait;

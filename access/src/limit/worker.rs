@@ -90,9 +90,10 @@ fn answer(group: Group, cost: u64, verdict: &Verdict, asked: Instant, outage: &O
         counter,
         quota,
         answers,
-        ..
+        ahead,
     } = group;
-    if counter.see(verdict, answers.len() as u64, (quota, cost), asked) {
+    let checks = (answers.len() as u64, ahead);
+    if counter.see(verdict, checks, (quota, cost), asked) {
         outage.settle_later(&counter);
     }
     for (nth, answer) in (1..).zip(answers) {

@@ -21,6 +21,8 @@ type Answer = (
     Option<Vec<Option<i64>>>,
 );
 
+type Asked = (usize, i64, i64);
+
 /// The window that the counters of one world share.
 #[derive(Clone, Copy, Debug)]
 struct Window {
@@ -32,8 +34,9 @@ struct Window {
 enum Step {
     /// Time goes on by so many milliseconds.
     Wait(i64),
-    /// Checks that cost so much, of some counters, in one call: counter, checks.
-    Admit(i64, Vec<(usize, i64)>),
+    /// Checks that cost so much, of some counters, in one call: counter, checks, and the seconds
+    /// ahead that they are for as well.
+    Admit(i64, Vec<Asked>),
     /// Use that is written late: counter, seconds ago, use.
     CountBack(usize, i64, i64),
 }
@@ -43,6 +46,8 @@ struct Model {
     window: Window,
     quota: i64,
     counted: Vec<(i64, i64)>,
+    /// The last second that anything was asked for.
+    latest: i64,
 }
 
 impl Model {
@@ -66,10 +71,13 @@ impl Model {
         counting.map(|(_, used)| used).sum()
     }
 
-    fn admit(&mut self, now: i64, cost: i64, checks: i64) -> i64 {
+    /// Checks count under the last second that they are for, or that others before them were for.
+    fn admit(&mut self, now: i64, cost: i64, checks: i64, ahead: i64) -> i64 {
+        let ahead = if self.window.fixed { 0 } else { ahead };
+        self.latest = self.latest.max(now + ahead);
         let mut admitted = 0;
         while admitted < checks && self.used(now) + cost <= self.quota {
-            self.counted.push((now, cost));
+            self.counted.push((self.latest, cost));
             admitted += 1;
         }
         admitted
@@ -94,7 +102,7 @@ fn windows() -> impl Strategy<Value = Window> {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let check = (0..4_usize, 1..6_i64);
+    let check = (0..4_usize, 1..6_i64, prop_oneof![Just(0), 0..4_i64]);
     let admit = (1..4_i64, prop::collection::vec(check, 1..4));
     let step = prop_oneof![
         2 => (0..2_500_i64).prop_map(Step::Wait),
@@ -153,23 +161,24 @@ impl World<'_> {
             .unwrap();
     }
 
-    async fn admit(&mut self, now: i64, cost: i64, mut checks: Vec<(usize, i64)>) {
-        for (counter, _) in &mut checks {
+    async fn admit(&mut self, now: i64, cost: i64, mut checks: Vec<Asked>) {
+        for (counter, ..) in &mut checks {
             *counter %= self.models.len();
         }
-        checks.retain(|(counter, _)| cost <= self.models[*counter].quota);
-        checks.sort_by_key(|(counter, _)| *counter);
-        checks.dedup_by_key(|(counter, _)| *counter);
+        checks.retain(|(counter, ..)| cost <= self.models[*counter].quota);
+        checks.sort_by_key(|(counter, ..)| *counter);
+        checks.dedup_by_key(|(counter, ..)| *counter);
         let quotas = checks
             .iter()
-            .map(|(counter, _)| self.models[*counter].quota);
+            .map(|(counter, ..)| self.models[*counter].quota);
         let window = self.models[0].window;
         let (places, admitted, used, eases_at, retry_at): Answer = sqlx::query_as(
-            "SELECT places, admitted, used, eases_at, retry_at FROM admit($1, $2, $3, $4, $5, $6, $7)",
+            "SELECT places, admitted, used, eases_at, retry_at FROM admit($1, $2, $3, $4, $5, $6, $7, $8)",
         )
-        .bind(checks.iter().map(|(counter, _)| self.counter(*counter)).collect::<Vec<_>>())
+        .bind(checks.iter().map(|(counter, ..)| self.counter(*counter)).collect::<Vec<_>>())
         .bind(quotas.collect::<Vec<_>>())
-        .bind(checks.iter().map(|(_, count)| *count).collect::<Vec<_>>())
+        .bind(checks.iter().map(|(_, count, _)| *count).collect::<Vec<_>>())
+        .bind(checks.iter().map(|(.., ahead)| *ahead).collect::<Vec<_>>())
         .bind(cost)
         .bind(window.span)
         .bind(window.fixed)
@@ -183,12 +192,12 @@ impl World<'_> {
         let mut rows: Vec<_> = (0..places.len()).map(row).collect();
         rows.sort_unstable();
 
-        for ((place, (counter, count)), row) in (1..).zip(checks).zip(rows) {
+        for ((place, (counter, count, ahead)), row) in (1..).zip(checks).zip(rows) {
             let model = &mut self.models[counter];
-            let admitted = model.admit(now, cost, count);
+            let admitted = model.admit(now, cost, count, ahead);
             let retry_at = (admitted < count).then(|| model.retry_at(now, cost));
-            // Where nothing counts, nothing eases: the present second stands for it.
-            let eases_at = model.eases_at(now).unwrap_or(model.frees(now));
+            // Where nothing counts, nothing eases: the latest second stands for it.
+            let eases_at = model.eases_at(now).unwrap_or(model.frees(model.latest));
             assert_eq!(row, (place, admitted, model.used(now), eases_at, retry_at));
         }
     }
@@ -209,6 +218,7 @@ fn decisions_are_those_of_a_model_that_adds_up_everything() {
             window,
             quota,
             counted: Vec::new(),
+            latest: 0,
         };
         let mut world = World {
             pool: &database.pool,

@@ -60,11 +60,12 @@ pub(crate) async fn find_keys(
     page: &Page,
     models: &PgPool,
 ) -> Result<Vec<ApiKey>, sqlx::Error> {
+    // A busy key's checks are counted under a second that is a moment ahead.
     sqlx::query_as!(
         ApiKey,
         r#"SELECT key_id, name, scopes, rate_limit, expires_at, created_at,
                   to_timestamp((
-                      SELECT max(use.second) FROM (
+                      SELECT max(least(use.second, floor(extract(epoch FROM now()))::bigint)) FROM (
                           SELECT counter, second FROM limit_windows
                           UNION ALL SELECT counter, second FROM limit_uses
                       ) AS use
