@@ -17,6 +17,7 @@ mod plain;
 mod readable;
 mod rebuild;
 mod report;
+mod runs;
 mod system;
 mod unguarded;
 mod webhook;
@@ -75,6 +76,8 @@ enum Part {
     Readable,
     /// From a trigger's acceptance to its webhook's arrival.
     Webhook,
+    /// Runs carried out per second.
+    Runs,
     /// Webhook deliveries per second.
     Deliveries,
     /// Events of the whole feed per second.
@@ -115,6 +118,10 @@ async fn main() {
     if wanted(Part::Readable) {
         let system = System::start(&["waypost"]).await;
         readable::measure(&system, time, options.reads, &mut report).await;
+    }
+    if wanted(Part::Runs) {
+        let system = System::start(&["command-api"]).await;
+        runs::measure(&system, time, &mut report).await;
     }
     if wanted(Part::Deliveries) {
         let system = System::start(&["waypost"]).await;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use local_servers::{LocalNats, NatsOptions, Servers, TemporaryHome, Urls};
+use local_servers::{LocalNats, Servers, TemporaryHome, Urls};
 use serde_json::Value;
 use tokio::net::TcpStream;
 
@@ -49,16 +49,10 @@ impl System {
     /// The same on one NATS server, or on three that keep three copies.
     pub(crate) async fn start_on(replicas: usize, programs: &[&str]) -> Self {
         let home = TemporaryHome::new().expect("a folder");
-        let nats = match replicas {
-            1 => LocalNats::start(home.path(), NatsOptions::default())
-                .await
-                .map(|nats| vec![nats]),
-            several => LocalNats::start_cluster(home.path(), several).await,
-        };
+        let nats = LocalNats::start_several(home.path(), replicas).await;
         let nats = nats.expect("NATS");
-        let urls: Vec<_> = nats.iter().map(LocalNats::url).collect();
         let given = Urls {
-            nats: Some(urls.join(",")),
+            nats: Some(LocalNats::urls(&nats)),
             ..Urls::default()
         };
         let servers = Servers::start(home.path(), given).await.expect("servers");

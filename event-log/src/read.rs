@@ -70,13 +70,16 @@ impl StreamReader {
         }
     }
 
-    /// The last sequence of each subject that has messages.
-    pub(crate) async fn last_sequences(
+    /// Where the last event of each subject stands that has any.
+    pub(crate) async fn last_places(
         &self,
         subjects: &[Subject],
-    ) -> Result<HashMap<String, u64>, ReadError> {
+    ) -> Result<HashMap<String, Place>, ReadError> {
         let lasts = self.last_of_each(subjects).await?;
-        let place = |stored: Stored| (stored.subject.to_string(), stored.sequence);
+        let place = |stored: Stored| {
+            let (sequence, id) = (stored.sequence, event_id(&stored.headers));
+            (stored.subject.to_string(), Place { sequence, id })
+        };
         Ok(lasts.into_iter().map(place).collect())
     }
 

@@ -8,6 +8,7 @@ use async_nats::jetstream::Message;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
 use futures::{FutureExt as _, StreamExt as _};
 use schemas::{AggregateType, Log, OrgId, StreamId};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::batch::{Batch, Item};
 use crate::deleted::Deleted;
@@ -39,11 +40,16 @@ pub struct Tail {
     /// Events that wait behind it in the log.
     pending: u64,
     source: Option<Source>,
+    /// The source on its way: kept over cancelled waits, so that a slow server is not asked anew
+    /// each time.
+    opening: Option<Opening>,
     /// What came from the server and has not been taken yet.
     ready: VecDeque<Delivered>,
     deleted: Deleted,
     backoff: Duration,
 }
+
+type Opening = AbortOnDropHandle<Result<(Source, u64), String>>;
 
 /// The server's side of a tail, made anew after every fault.
 struct Source {
@@ -120,20 +126,24 @@ impl EventLog {
 
     async fn tail_on(&self, log: Log, after: u64, filters: Vec<String>) -> Result<Tail, ReadError> {
         let stream = self.streams().get(log).clone();
-        let mut tail = Tail {
-            client: self.client().clone(),
+        let client = self.client().clone();
+        let opened = open(client.clone(), stream.clone(), filters.clone(), after)
+            .boxed()
+            .await;
+        let (source, pending) = opened.map_err(ReadError::Unavailable)?;
+        Ok(Tail {
+            client,
             stream,
             filters,
             only: Vec::new(),
             last: after,
-            pending: 0,
-            source: None,
+            pending,
+            source: Some(source),
+            opening: None,
             ready: VecDeque::new(),
             deleted: Deleted::default(),
             backoff: BACKOFF,
-        };
-        tail.open().await.map_err(ReadError::Unavailable)?;
-        Ok(tail)
+        })
     }
 }
 
@@ -271,42 +281,61 @@ impl Tail {
         self.ready.clear();
     }
 
+    /// Waits for a source where there is none.
     async fn open(&mut self) -> Result<(), String> {
-        connection::check(&self.client)?;
-        let config = pull::Config {
-            deliver_policy: DeliverPolicy::ByStartSequence {
-                start_sequence: self.last + 1,
-            },
-            ack_policy: AckPolicy::None,
-            filter_subjects: self.filters.clone(),
-            inactive_threshold: ABANDONED,
-            max_deliver: 1,
-            memory_storage: true,
-            num_replicas: 1,
-            ..pull::Config::default()
+        let make = || {
+            let (client, stream) = (self.client.clone(), self.stream.clone());
+            let opening = open(client, stream, self.filters.clone(), self.last);
+            AbortOnDropHandle::new(tokio::spawn(opening))
         };
-        let consumer: PullConsumer = self
-            .stream
-            .stream
-            .create_consumer(config)
-            .await
-            .map_err(|e| e.to_string())?;
-        self.pending = consumer.cached_info().num_pending;
-        let messages = consumer
-            .stream()
-            .max_messages_per_batch(AHEAD)
-            .max_bytes_per_batch(AHEAD_BYTES.max(2 * self.client.max_payload()))
-            .heartbeat(HEARTBEAT)
-            .expires(EXPIRES)
-            .messages()
-            .await
-            .map_err(|e| e.to_string())?;
-        self.source = Some(Source {
-            messages,
-            delivered: 0,
-        });
+        let opened = self.opening.get_or_insert_with(make).await;
+        self.opening = None;
+        let (source, pending) = opened.map_err(|error| error.to_string())??;
+        (self.source, self.pending) = (Some(source), pending);
         Ok(())
     }
+}
+
+/// Makes a consumer of what stands behind `last`; says how many events that is.
+async fn open(
+    client: Client,
+    stream: LogStream,
+    filter_subjects: Vec<String>,
+    last: u64,
+) -> Result<(Source, u64), String> {
+    connection::check(&client)?;
+    let config = pull::Config {
+        deliver_policy: DeliverPolicy::ByStartSequence {
+            start_sequence: last + 1,
+        },
+        ack_policy: AckPolicy::None,
+        filter_subjects,
+        inactive_threshold: ABANDONED,
+        max_deliver: 1,
+        memory_storage: true,
+        num_replicas: 1,
+        ..pull::Config::default()
+    };
+    let consumer: PullConsumer = stream
+        .stream
+        .create_consumer(config)
+        .await
+        .map_err(|e| e.to_string())?;
+    let pending = consumer.cached_info().num_pending;
+    let messages = consumer
+        .stream()
+        .max_messages_per_batch(AHEAD)
+        .max_bytes_per_batch(AHEAD_BYTES.max(2 * client.max_payload()))
+        .heartbeat(HEARTBEAT)
+        .expires(EXPIRES)
+        .messages()
+        .await
+        .map_err(|e| e.to_string())?;
+    let source = Source {
+        messages,
+        delivered: 0,
+    };
+    Ok((source, pending))
 }
 
 impl Source {

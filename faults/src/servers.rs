@@ -1,8 +1,6 @@
 //! The run's own NATS and Postgres, and what can be done to them.
 
-use local_servers::{
-    Error, LocalNats, LocalPostgres, NatsOptions, PostgresOptions, TemporaryHome, Urls,
-};
+use local_servers::{Error, LocalNats, LocalPostgres, PostgresOptions, TemporaryHome, Urls};
 
 /// The servers of one run.
 pub(crate) struct Servers {
@@ -12,19 +10,15 @@ pub(crate) struct Servers {
 
 impl Servers {
     pub(crate) async fn start(home: &TemporaryHome, nats: usize) -> Result<Self, Error> {
-        let nats = match nats {
-            1 => vec![LocalNats::start(home.path(), NatsOptions::default()).await?],
-            several => LocalNats::start_cluster(home.path(), several).await?,
-        };
+        let nats = LocalNats::start_several(home.path(), nats).await?;
         let postgres = LocalPostgres::start(home.path(), PostgresOptions::default()).await?;
         Ok(Self { nats, postgres })
     }
 
     /// Where they are, for the services.
     pub(crate) fn urls(&self) -> Urls {
-        let nats: Vec<_> = self.nats.iter().map(LocalNats::url).collect();
         Urls {
-            nats: Some(nats.join(",")),
+            nats: Some(LocalNats::urls(&self.nats)),
             database: Some(self.postgres.url()),
             reader: Some(self.postgres.reader_url()),
         }

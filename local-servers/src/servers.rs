@@ -75,11 +75,6 @@ impl Servers {
         self.reader_database_url.as_deref()
     }
 
-    /// The NATS server, where it is ours.
-    pub fn nats(&mut self) -> Option<&mut LocalNats> {
-        self.nats.as_mut()
-    }
-
     /// Brings a server of ours back when it ends by itself. Returns only when that fails;
     /// safe to drop at any time.
     pub async fn supervise(&mut self) -> Error {

@@ -1,12 +1,15 @@
 //! What became of a commit whose acknowledgement was lost, or whose batch was rejected without
 //! saying who was wrong.
 
+use std::collections::HashMap;
+
 use async_nats::Subject;
-use futures::{StreamExt as _, TryStreamExt as _, stream};
+use futures::{StreamExt as _, stream};
+use tokio::time::{Instant, timeout_at};
 
 use super::wire::{Expectation, Prepared};
 use crate::ReadError;
-use crate::read::StreamReader;
+use crate::read::{Place, StreamReader};
 
 /// Aggregates that are looked at side by side.
 const SIDE_BY_SIDE: usize = 32;
@@ -22,47 +25,72 @@ pub(super) enum Fate {
     Absent,
 }
 
-/// Looks at the aggregates of each member: one round trip for all that are untouched, one more
-/// for each member of which one has moved.
+/// Looks at the aggregates of each member: one round trip for all that are untouched or in the log
+/// as they were sent, one more for each of the others. `None` of those about whom nothing is known
+/// by then: what is known of the others counts all the same, so that however slow the answers are,
+/// fewer are asked about next time.
 pub(super) async fn resolve(
     reader: &StreamReader,
     members: &[&Prepared],
-) -> Result<Vec<Fate>, ReadError> {
+    by: Instant,
+) -> Vec<Option<Fate>> {
+    let mut fates = vec![None; members.len()];
     let subjects: Vec<Subject> = members
         .iter()
         .flat_map(|member| &member.expectations)
         .map(|expectation| expectation.subject.clone())
         .collect();
-    let lasts = reader.last_sequences(&subjects).await?;
-    let moved = |expectation: &&Expectation| {
-        let last = lasts.get(expectation.subject.as_str());
-        last.copied().unwrap_or(0) != expectation.sequence
+    let Ok(Ok(lasts)) = timeout_at(by, reader.last_places(&subjects)).await else {
+        return fates;
     };
-    let fates = members.iter().map(|member| {
-        let moved = member.expectations.iter().find(moved);
-        fate(reader, member, moved)
-    });
-    // Collected first: a lazily made future here would have to prove itself for every lifetime.
-    let fates: Vec<_> = fates.collect();
-    stream::iter(fates)
-        .buffered(SIDE_BY_SIDE)
-        .try_collect()
-        .await
+    let mut asking = Vec::new();
+    for (nth, member) in members.iter().enumerate() {
+        match at_first_sight(member, &lasts) {
+            Ok(fate) => fates[nth] = Some(fate),
+            Err(moved) => {
+                asking.push(async move { (nth, fate(reader, member, moved).await) });
+            }
+        }
+    }
+    let mut asking = stream::iter(asking).buffer_unordered(SIDE_BY_SIDE);
+    while let Ok(Some((nth, fate))) = timeout_at(by, asking.next()).await {
+        fates[nth] = fate.ok();
+    }
+    fates
+}
+
+/// The fate that the last events of a commit's aggregates tell, or else an aggregate that has
+/// moved in a way that they do not explain.
+fn at_first_sight<'m>(
+    member: &'m Prepared,
+    lasts: &HashMap<String, Place>,
+) -> Result<Fate, &'m Expectation> {
+    for expectation in &member.expectations {
+        let last = lasts.get(expectation.subject.as_str());
+        if last.map_or(0, |last| last.sequence) == expectation.sequence {
+            continue;
+        }
+        return match last {
+            // The commit is one piece: finding one of its events is finding all.
+            Some(last) if last.id == Some(expectation.last) => {
+                let behind = member.messages() - expectation.offset - expectation.len;
+                Ok(Fate::Stored(last.sequence + behind))
+            }
+            _ => Err(expectation),
+        };
+    }
+    Ok(Fate::Absent)
 }
 
 async fn fate(
     reader: &StreamReader,
     prepared: &Prepared,
-    moved: Option<&Expectation>,
+    moved: &Expectation,
 ) -> Result<Fate, ReadError> {
-    let Some(expectation) = moved else {
-        return Ok(Fate::Absent);
-    };
-    let next = reader.first_after(&expectation.subject, expectation.sequence);
+    let next = reader.first_after(&moved.subject, moved.sequence);
     Ok(match next.await? {
-        // The commit is one piece: finding one of its events is finding all.
-        Some(found) if found.id == Some(expectation.first) => {
-            let behind = prepared.messages() - 1 - expectation.offset;
+        Some(found) if found.id == Some(moved.first) => {
+            let behind = prepared.messages() - 1 - moved.offset;
             Fate::Stored(found.sequence + behind)
         }
         // The expected event itself is gone (an erased record) or another's stands there.

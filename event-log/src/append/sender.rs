@@ -107,14 +107,12 @@ impl Sender {
             apart,
         };
         let verdict = |fate| match fate {
-            Fate::Stored(last) => Verdict::Settled(Ok(last)),
-            Fate::Overtaken => Verdict::Settled(Err(AppendError::Conflict)),
-            Fate::Absent => again(),
+            Some(Fate::Stored(last)) => Verdict::Settled(Ok(last)),
+            Some(Fate::Overtaken) => Verdict::Settled(Err(AppendError::Conflict)),
+            Some(Fate::Absent) | None => again(),
         };
-        match timeout(QUESTION, resolve(&self.reader, members)).await {
-            Ok(Ok(fates)) => fates.into_iter().map(verdict).collect(),
-            Ok(Err(_)) | Err(_) => members.iter().map(|_| again()).collect(),
-        }
+        let fates = resolve(&self.reader, members, Instant::now() + QUESTION).await;
+        fates.into_iter().map(verdict).collect()
     }
 
     async fn publish(&self, members: &mut [&mut Prepared]) -> Answer {

@@ -41,8 +41,11 @@ pub(super) struct Expectation {
     pub(super) aggregate: u64,
     pub(super) sequence: u64,
     pub(super) first: EventId,
+    pub(super) last: EventId,
     /// Messages of the commit before this write's first.
     pub(super) offset: u64,
+    /// How many messages the write has.
+    pub(super) len: u64,
 }
 
 /// A commit that has been checked and is ready for the wire.
@@ -71,18 +74,21 @@ impl Prepared {
         let mut offset = 0;
         let mut expectations = Vec::with_capacity(writes.len());
         for write in &writes {
-            let [first, ..] = write.events.as_slice() else {
+            let (Some(first), Some(last)) = (write.events.first(), write.events.last()) else {
                 return Err(AppendError::Malformed("a write without events"));
             };
+            let len = write.events.len() as u64;
             let subject = subjects.of(&write.stream);
             expectations.push(Expectation {
                 aggregate: hash(&subject),
                 subject,
                 sequence: write.expected.sequence(),
                 first: first.id,
+                last: last.id,
                 offset,
+                len,
             });
-            offset += write.events.len() as u64;
+            offset += len;
         }
         let mut prepared = Self {
             writes,

@@ -1,11 +1,13 @@
 //! Appending: what is stored is what was decided, and only on the past that was seen.
 
-use event_log::{AppendError, Commit, Expected, Write};
+use std::time::Duration;
+
+use event_log::{AppendError, Commit, Expected, Position, Write};
 use schemas::{AggregateType, Context, Event, Log, Receipt, Traceparent, claim, delivery};
 
 use crate::support::{
-    TestLog, event, events, everything, fresh, fresh_run, ids, ids_of, new_event, run_stream,
-    stream, write,
+    TestLog, event, events, everything, far_away, fresh, fresh_run, ids, ids_of, new_event,
+    run_stream, stream, write,
 };
 
 #[tokio::test]
@@ -95,6 +97,26 @@ async fn a_decision_over_several_aggregates_is_stored_whole_or_not_at_all() {
     assert_eq!(log.commit(second).await, Err(AppendError::Conflict));
     let all = everything(&log, Log::Events).await;
     assert_eq!(ids_of(&all), ids(&first));
+}
+
+/// A crowd whose answers were lost: each is told what became of its commit, also where so much was
+/// appended since that to find it out takes longer than one question may.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crowd_of_commits_again_is_the_same_events() {
+    let log = TestLog::new().await;
+    let commits: Vec<Commit> = (0..1_000).map(|_| fresh(1)).collect();
+    let positions = log.commit_each(commits.clone()).await;
+    assert_eq!(log.commit_each(commits.clone()).await, positions);
+    let behind = |(commit, position): (&Commit, &Result<Position, AppendError>)| {
+        let last = position.as_ref().unwrap().sequence();
+        Commit::from(write(&commit.writes[0].stream, Expected::At(last), 1))
+    };
+    let more = commits.iter().zip(&positions).map(behind);
+    for outcome in log.commit_each(more.collect()).await {
+        outcome.unwrap();
+    }
+    let far_away = far_away(&log.settings, Duration::from_millis(20)).await;
+    assert_eq!(far_away.commit_each(commits).await, positions);
 }
 
 #[tokio::test]

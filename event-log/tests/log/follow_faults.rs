@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::load::Load;
-use crate::support::{OwnServer, everything, ids_of, recorded, stream, write};
+use crate::support::{OwnServer, everything, far_away, ids_of, recorded, stream, write};
 
 /// Follows until an event of this aggregate has come.
 fn follow(mut tail: Tail, until: &'static str) -> JoinHandle<Vec<EventId>> {
@@ -78,4 +78,23 @@ async fn a_tail_sees_each_event_once_and_in_order_over_a_server_that_hangs() {
     for tail in tails {
         assert!(tail.await.unwrap() == all);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tail_of_a_slow_server_goes_on_however_often_its_wait_is_cancelled() {
+    let mut own = OwnServer::start().await;
+    let far_away = far_away(&own.settings, Duration::from_millis(150)).await;
+    let mut tail = far_away.tail(Log::Events, 0, &[]).await.unwrap();
+    own.crash().await;
+    last_word(&own.log).await;
+    let mut wait = async || timeout(Duration::from_millis(100), tail.next(1)).await;
+    let come = async {
+        loop {
+            if let Ok(batch) = wait().await {
+                return recorded(batch.unwrap().items);
+            }
+        }
+    };
+    let come = timeout(Duration::from_secs(30), come).await;
+    assert_eq!(come.unwrap().len(), 1);
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Deref;
 use std::path::Path;
+use std::time::Duration;
 
 use async_nats::jetstream;
 use chrono::{DateTime, SubsecRound as _, Utc};
@@ -265,4 +266,15 @@ pub(crate) fn holds(folder: &Path, bytes: &[u8]) -> bool {
         let content = std::fs::read(&path).unwrap_or_default();
         content.windows(bytes.len()).any(|window| window == bytes)
     })
+}
+
+/// A log as a process sees it to which everything takes so long, and back.
+pub(crate) async fn far_away(settings: &LogSettings, way: Duration) -> EventLog {
+    let settings = LogSettings {
+        nats_url: local_servers::far_away(&settings.nats_url, way)
+            .await
+            .unwrap(),
+        ..settings.clone()
+    };
+    EventLog::connect(&settings, keyring()).await.unwrap()
 }

@@ -40,6 +40,20 @@ impl Member {
 }
 
 impl LocalNats {
+    /// Starts one server as [`LocalNats::start`] does, or several that form a cluster.
+    pub async fn start_several(home: &Path, size: usize) -> Result<Vec<Self>, Error> {
+        match size {
+            1 => Ok(vec![Self::start(home, NatsOptions::default()).await?]),
+            several => Self::start_cluster(home, several).await,
+        }
+    }
+
+    /// Where to connect to all of these, separated by commas.
+    pub fn urls(servers: &[Self]) -> String {
+        let urls: Vec<_> = servers.iter().map(Self::url).collect();
+        urls.join(",")
+    }
+
     /// Starts so many servers that form a cluster, each in a folder of its own below the home, all
     /// behind one password. Streams can be made once they have chosen a leader, moments later.
     pub async fn start_cluster(home: &Path, size: usize) -> Result<Vec<Self>, Error> {

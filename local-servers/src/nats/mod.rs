@@ -1,5 +1,6 @@
 mod cluster;
 mod config;
+mod far;
 mod probe;
 mod program;
 mod staging;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 pub use config::{NatsOptions, SyncInterval};
+pub use far::far_away;
 
 use self::cluster::Member;
 use self::staging::Staging;
