@@ -93,14 +93,11 @@ impl Flow {
     }
 
     /// The frames of what was waited for.
-    pub(super) fn take(&mut self, page: &Page) -> Vec<String> {
+    pub(super) fn take(&mut self, page: &Page, seat: &Attendance) -> Vec<String> {
         match (&mut self.kind, page) {
             (Kind::Own(subscription), Page::Own(told)) => subscription.take(told),
             (Kind::Persons(watch), Page::Seen(seen)) => watch.take(seen),
-            (Kind::Persons(watch), Page::Settled(at)) => {
-                watch.settled(*at);
-                Vec::new()
-            }
+            (Kind::Persons(watch), Page::Settled(at)) => watch.settled(*at, seat),
             _ => Vec::new(),
         }
     }

@@ -155,7 +155,7 @@ impl Session {
             Ok(page) => {
                 let is_page = !matches!(page, Page::Settled(_));
                 metrics::counter!("waypost_ws_replay_pages_total").increment(is_page.into());
-                let frames = flow.take(&page);
+                let frames = flow.take(&page, &self.seat);
                 self.send_events(frames);
             }
             Err(error) => {

@@ -82,6 +82,16 @@ impl Watch {
                 Ok(Page::Settled(asked))
             }));
         }
+        let frames = self.open(seat);
+        if frames.is_empty() {
+            // None was for this viewer any more, and more may wait behind them.
+            return self.advance(seat, turns);
+        }
+        Next::Frames(frames)
+    }
+
+    /// The frames of what lies uppermost in the box, as far as the viewer may see it now.
+    fn open(&self, seat: &Attendance) -> Vec<String> {
         let (conflated, letters) = seat.take(self.number, AT_ONCE);
         let sights = letters.iter().map(|letter| &letter.fact.sight);
         let may_see = seat.lookout().judge(seat.viewer(), sights);
@@ -91,11 +101,7 @@ impl Watch {
             .collect();
         let visible = letters.iter().zip(may_see).filter(|(_, may)| *may);
         frames.extend(visible.map(|(letter, _)| letter.fact.event.frame(&self.head)));
-        if frames.is_empty() {
-            // None was for this viewer any more, and more may wait behind them.
-            return self.advance(seat, turns);
-        }
-        Next::Frames(frames)
+        frames
     }
 
     fn announce(&self, lookout: &Lookout, conflated: Conflated) -> String {
@@ -130,9 +136,11 @@ impl Watch {
         events.map(|event| event.frame(&self.head)).collect()
     }
 
-    /// Takes note that all is known that stood in the log at a moment.
-    pub(super) fn settled(&mut self, at: Instant) {
+    /// What may be sent now that all is known that stood in the log at a moment. However long ago
+    /// that was: whoever asked again where the log is slow to answer would never send anything.
+    pub(super) fn settled(&mut self, at: Instant, seat: &Attendance) -> Vec<String> {
         self.settled = Some(at);
+        self.open(seat)
     }
 }
 

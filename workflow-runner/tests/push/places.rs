@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use workflow_runner::people::Roll;
 use workflow_runner::places::{self, Dependencies, PlaceSettings};
 
-use crate::people::{Person, StreamOf};
+use crate::people::{Circle, Person, StreamOf};
 use crate::support::{World, eventually};
 
 const LEASE: Duration = Duration::from_secs(1);
@@ -74,6 +74,19 @@ impl World {
         .await;
         assert_eq!(self.crossings(place, person).await, expected);
     }
+}
+
+/// A person in a circle who has entered its place, as a process told that has ended since.
+async fn told_and_gone(world: &World) -> (Person, Circle, StreamOf) {
+    let access = world.access().await;
+    let ben = world.person(&access, "Ben").await;
+    let circle = world.circle(&[&ben]).await;
+    let place = world.place(&circle, &ben, 10.0).await;
+    let process = Process::start(world).await;
+    world.fix(&ben, 10.0, "in").await;
+    world.told(&place, &ben, &["entered"]).await;
+    process.stop().await;
+    (ben, circle, place)
 }
 
 #[tokio::test]
@@ -174,14 +187,7 @@ async fn whoever_hides_or_left_crosses_nothing() {
 #[tokio::test]
 async fn what_was_told_before_somebody_left_and_came_back_is_not_told_again() {
     let world = World::new().await;
-    let access = world.access().await;
-    let ben = world.person(&access, "Ben").await;
-    let circle = world.circle(&[&ben]).await;
-    let place = world.place(&circle, &ben, 10.0).await;
-    let process = Process::start(&world).await;
-    world.fix(&ben, 10.0, "in").await;
-    world.told(&place, &ben, &["entered"]).await;
-    process.stop().await;
+    let (ben, circle, place) = told_and_gone(&world).await;
     world.leave(&circle, &ben).await;
     world.join(&circle, &ben).await;
     // Whoever takes over may begin at an older place.
@@ -200,14 +206,7 @@ async fn what_was_told_before_somebody_left_and_came_back_is_not_told_again() {
 #[tokio::test]
 async fn a_position_from_before_somebody_left_and_came_back_shows_no_crossing() {
     let world = World::new().await;
-    let access = world.access().await;
-    let ben = world.person(&access, "Ben").await;
-    let circle = world.circle(&[&ben]).await;
-    let place = world.place(&circle, &ben, 10.0).await;
-    let process = Process::start(&world).await;
-    world.fix(&ben, 10.0, "in").await;
-    world.told(&place, &ben, &["entered"]).await;
-    process.stop().await;
+    let (ben, circle, place) = told_and_gone(&world).await;
     world.fix(&ben, 11.0, "out, and nobody looks").await;
     world.leave(&circle, &ben).await;
     world.join(&circle, &ben).await;

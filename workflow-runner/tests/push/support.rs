@@ -18,6 +18,8 @@ use uuid::Uuid;
 
 /// Far longer than anything takes; only a failing test waits for it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// Between two looks at what is waited for, which needs the processors more than whoever waits.
+pub(crate) const LOOK: Duration = Duration::from_millis(20);
 
 pub(crate) struct World {
     pub(crate) log: EventLog,
@@ -28,12 +30,20 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        let prefix = format!("push{}", &Uuid::new_v4().simple().to_string()[..12]);
-        Self::at(&prefix).await
+        Self::at(&unused_prefix()).await
     }
 
     pub(crate) async fn at(prefix: &str) -> Self {
-        let url = env::var("NATS_URL").expect("NATS_URL names a server for tests");
+        Self::by(&nats_url(), prefix).await
+    }
+
+    /// A log to which everything takes so long, and back.
+    pub(crate) async fn far_away(way: Duration) -> Self {
+        let far_away = local_servers::far_away(&nats_url(), way).await.unwrap();
+        Self::by(&far_away, &unused_prefix()).await
+    }
+
+    async fn by(url: &str, prefix: &str) -> Self {
         let mut settings = LogSettings::at(url);
         settings.log_prefix = prefix.to_owned();
         let keyring = Keyring::from_master(&[9; 32]);
@@ -175,6 +185,14 @@ impl World {
     }
 }
 
+fn nats_url() -> String {
+    env::var("NATS_URL").expect("NATS_URL names a server for tests")
+}
+
+fn unused_prefix() -> String {
+    format!("push{}", &Uuid::new_v4().simple().to_string()[..12])
+}
+
 pub(crate) struct Key {
     pub(crate) secret: String,
     stream: StreamId,
@@ -233,6 +251,6 @@ pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool)
     let end = tokio::time::Instant::now() + PATIENCE;
     while !holds().await {
         assert!(tokio::time::Instant::now() < end, "not in time: {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        tokio::time::sleep(LOOK).await;
     }
 }

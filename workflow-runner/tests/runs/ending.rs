@@ -7,7 +7,8 @@ use schemas::Event;
 use serde_json::{Value, json};
 
 use crate::receiver::{Answer, Receiver};
-use crate::world::{World, connect_past_the_log, http, notify, trigger, workflow};
+use crate::server::connect_past_the_log;
+use crate::world::{World, http, notify, trigger, workflow};
 
 async fn failure(world: &World, steps: &[Value], payload: Value) -> String {
     world.save("w", workflow(steps)).await;
@@ -174,7 +175,7 @@ async fn a_run_with_an_event_that_nobody_can_read_is_ended() {
         loop {
             match world.log.last(&world.stream(&run)).await {
                 Ok(Some(last)) => return last.event,
-                _ => tokio::time::sleep(Duration::from_millis(5)).await,
+                _ => tokio::time::sleep(crate::world::LOOK).await,
             }
         }
     };

@@ -155,7 +155,7 @@ async fn a_runner_says_when_it_is_ready() {
     let end = tokio::time::Instant::now() + crate::world::PATIENCE;
     while !ready().await {
         assert!(tokio::time::Instant::now() < end, "it never gets ready");
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        tokio::time::sleep(crate::world::LOOK).await;
     }
     runner.stop().await;
     assert!(!ready().await, "it has ended");

@@ -119,7 +119,7 @@ impl Receiver {
     pub(crate) async fn wait_for(&self, count: usize) {
         let came = async {
             while self.received().len() < count {
-                tokio::time::sleep(Duration::from_millis(3)).await;
+                tokio::time::sleep(crate::world::LOOK).await;
             }
         };
         let came = tokio::time::timeout(crate::world::PATIENCE, came).await;

@@ -16,9 +16,12 @@ use workflow_runner::runs::RunSettings;
 
 pub(crate) use crate::definitions::{http, notify, trigger, workflow};
 pub(crate) use crate::runner::Runner;
+use crate::server::remove_streams;
 
 /// Far longer than anything takes; only a failing test waits for it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// Between two looks at what is waited for, which needs the processors more than whoever waits.
+pub(crate) const LOOK: Duration = Duration::from_millis(20);
 
 pub(crate) struct World {
     pub(crate) log: EventLog,
@@ -209,7 +212,17 @@ impl World {
     /// Every run of a workflow, in the order in which they were triggered.
     pub(crate) async fn runs_of(&self, workflow: &str) -> Vec<Recorded> {
         let mut triggered = Vec::new();
-        let mut after = 0;
+        self.more_runs_of(workflow, 0, &mut triggered).await;
+        triggered
+    }
+
+    /// Adds those from behind `after`; gives back how far it read.
+    async fn more_runs_of(
+        &self,
+        workflow: &str,
+        mut after: u64,
+        triggered: &mut Vec<Recorded>,
+    ) -> u64 {
         loop {
             let kind = Some(AggregateType::Run);
             let page = self
@@ -227,18 +240,19 @@ impl World {
                     other @ event_log::Item::Undecodable { .. } => panic!("{other:?}"),
                 }
             }
-            if page.complete {
-                return triggered;
-            }
             after = page.through;
+            if page.complete {
+                return after;
+            }
         }
     }
 
     /// Waits until a workflow has so many runs.
     pub(crate) async fn until_runs(&self, workflow: &str, count: usize) -> Vec<Recorded> {
         let end = tokio::time::Instant::now() + PATIENCE;
+        let (mut runs, mut after) = (Vec::new(), 0);
         loop {
-            let runs = self.runs_of(workflow).await;
+            after = self.more_runs_of(workflow, after, &mut runs).await;
             if runs.len() >= count {
                 return runs;
             }
@@ -247,7 +261,7 @@ impl World {
                 "{} of {count} runs",
                 runs.len()
             );
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::time::sleep(LOOK).await;
         }
     }
 
@@ -298,7 +312,7 @@ impl World {
                 tokio::time::Instant::now() < end,
                 "{what} does not come, the last event is {last:?}"
             );
-            tokio::time::sleep(Duration::from_millis(3)).await;
+            tokio::time::sleep(LOOK).await;
         }
     }
 
@@ -341,27 +355,6 @@ impl Drop for World {
         };
         let _ = std::thread::spawn(remove).join();
     }
-}
-
-async fn remove_streams(settings: &LogSettings) -> Option<()> {
-    let context = async_nats::jetstream::new(connect_past_the_log(&settings.nats_url).await?);
-    let mut names = context.stream_names();
-    while let Some(Ok(name)) = futures::StreamExt::next(&mut names).await {
-        if name.contains(&settings.log_prefix) {
-            context.delete_stream(name).await.ok()?;
-        }
-    }
-    Some(())
-}
-
-/// A connection for what no client of the log would do.
-pub(crate) async fn connect_past_the_log(url: &str) -> Option<async_nats::Client> {
-    let url = url::Url::parse(url).ok()?;
-    let user = url.username().to_owned();
-    let password = url.password().unwrap_or_default().to_owned();
-    let options = async_nats::ConnectOptions::new().user_and_password(user, password);
-    let address = format!("{}:{}", url.host_str()?, url.port().unwrap_or(4222));
-    options.connect(address).await.ok()
 }
 
 async fn connect(settings: &LogSettings) -> EventLog {

@@ -1,11 +1,15 @@
 //! `/ws` for persons and for organizations with circles: who sees whom, and until when.
 
+use std::time::Duration;
+
 use chrono::{TimeDelta, Utc};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
+use workflow_runner::ws::WsSettings;
 
 use super::{Server, Socket};
 use crate::people::{Circle, Person};
+use crate::support::World;
 
 impl Server {
     async fn person(&self, name: &str) -> Person {
@@ -332,6 +336,19 @@ async fn an_organization_sees_the_members_of_its_circles() {
         if frame["id"] == "l" {
             break assert_eq!(frame["event"]["data"]["place_name"], "back");
         }
+    }
+}
+
+/// What may be seen is asked of the log, which is then never as fresh as one would like.
+#[tokio::test]
+async fn positions_come_however_far_away_the_log_is() {
+    let world = World::far_away(Duration::from_millis(20)).await;
+    let server = Server::of(world, WsSettings::default()).await;
+    let anna = server.person("Anna").await;
+    let mut annas = server.watching(&anna).await;
+    for place in ["home", "away"] {
+        server.world.fix(&anna, 1.0, place).await;
+        assert_eq!(annas.event().await.2["place_name"], place);
     }
 }
 
