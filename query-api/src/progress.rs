@@ -83,6 +83,14 @@ impl Known {
         self.answer == Answer::Missing
     }
 
+    /// 503 where the database is away.
+    fn check_database(&self) -> Result<(), HttpError> {
+        if self.is_away() {
+            return Err(HttpError::unavailable("the database is not available"));
+        }
+        Ok(())
+    }
+
     fn has_reached(&self, position: Position, projections: &[Projection]) -> bool {
         projections
             .iter()
@@ -117,10 +125,7 @@ impl Progress {
 
     /// 503 where the database is known to be away, without trying it.
     pub(crate) fn check_database(&self) -> Result<(), HttpError> {
-        if self.0.borrow().is_away() {
-            return Err(HttpError::unavailable("the database is not available"));
-        }
-        Ok(())
+        self.0.borrow().check_database()
     }
 
     /// Whether the database answers with all that reads need.
@@ -158,7 +163,9 @@ impl Progress {
         let reached =
             receiver.wait_for(|known| known.is_away() || known.has_reached(position, projections));
         match timeout(patience, reached).await {
-            Ok(Ok(_)) => self.check_database(),
+            // To borrow what is borrowed here already would stop everything for ever where somebody
+            // waits to write between the two.
+            Ok(Ok(known)) => known.check_database(),
             Ok(Err(_)) | Err(_) => Err(HttpError::unavailable(
                 "what is read has not reached the position of Waypost-Min-Position yet",
             )),
@@ -258,5 +265,66 @@ async fn moved(listener: &mut Option<PgListener>, poll: Duration) {
             tracing::debug!(%error, "Listening for the projector begins anew");
             *listener = None;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// Longer than the whole takes many times over.
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    fn known(sequence: u64) -> Known {
+        let epoch = 1;
+        Known {
+            answer: Answer::Given,
+            checkpoints: [Some(Checkpoint { epoch, sequence }); Projection::ALL.len()],
+        }
+    }
+
+    /// Readers wait for each position while it is written, so that some hold what they waited for
+    /// when the next is to be written.
+    async fn many_waits() {
+        const POSITIONS: u64 = 20_000;
+        let (sender, receiver) = watch::channel(known(0));
+        let progress = Progress(receiver);
+        let waiting = (0..4).map(|_| {
+            let progress = progress.clone();
+            tokio::spawn(async move {
+                for sequence in 1..=POSITIONS {
+                    let position = format!("e00000001-{sequence}").parse().unwrap();
+                    let waited = progress.wait_for(position, &[Projection::Orders], PATIENCE);
+                    waited.await.unwrap();
+                }
+            })
+        });
+        let waiting: Vec<_> = waiting.collect();
+        for sequence in 1..=POSITIONS {
+            sender.send_replace(known(sequence));
+            tokio::task::yield_now().await;
+        }
+        for waited in waiting {
+            waited.await.unwrap();
+        }
+    }
+
+    /// On a thread of its own: what stands still for ever cannot be ended.
+    #[test]
+    fn those_who_wait_are_in_nobodys_way() {
+        let (done, is_done) = mpsc::channel();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(4)
+                .enable_time()
+                .build();
+            runtime
+                .unwrap()
+                .block_on(async { tokio::spawn(many_waits()).await.unwrap() });
+            let _ = done.send(());
+        });
+        assert!(is_done.recv_timeout(PATIENCE).is_ok(), "it stands still");
     }
 }

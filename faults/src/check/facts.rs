@@ -42,6 +42,12 @@ impl Fact {
             self.kind, self.log, self.sequence, self.org, self.stream
         )
     }
+
+    /// When what it tells of a person was so.
+    pub(crate) fn recorded_at(&self) -> Option<DateTime<Utc>> {
+        let text = self.data["recorded_at"].as_str()?;
+        Some(DateTime::parse_from_rfc3339(text).ok()?.to_utc())
+    }
 }
 
 /// Everything in the log, and where reading it goes on.

@@ -2,31 +2,33 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
+use chrono::{DateTime, Utc};
 
-use super::{Evidence, Findings};
+use super::{Evidence, Fact, Findings};
 
 const CROSSINGS: &str = "places that were entered and left in turn";
 const CALLS: &str = "calls for help that stand once in each place they belong to";
 
 pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
     findings.begin(CROSSINGS);
-    // By person, circle and place.
-    let mut inside: HashMap<[String; 3], bool> = HashMap::new();
+    // By the membership of a person in a circle, and the place.
+    let mut inside: HashMap<(Member, usize, String), bool> = HashMap::new();
+    let mut joined: HashMap<Member, Vec<DateTime<Utc>>> = HashMap::new();
     let mut calls: HashMap<(&str, &str, &str), u32> = HashMap::new();
-    let name = |value: &Value| value.to_string();
     for fact in &evidence.facts.all {
         match fact.kind.as_str() {
+            "circle.member_joined" => joined.entry(member(fact)).or_default().push(fact.time),
+            // It belongs to the membership in which it was so, however late it was told: a crossing
+            // may come behind its person's leaving, or even their coming back.
             "place.entered" | "place.left" => {
-                let key = ["user_id", "circle_id", "place_id"].map(|field| name(&fact.data[field]));
+                let member = member(fact);
+                let at = fact.recorded_at();
+                let joins = joined.get(&member).into_iter().flatten();
+                let membership = joins.filter(|since| Some(**since) <= at).count();
+                let key = (member, membership, fact.data["place_id"].to_string());
                 let entered = fact.kind == "place.entered";
                 let before = inside.insert(key, entered).unwrap_or_default();
                 findings.judge(CROSSINGS, before != entered, fact.place(), !entered, before);
-            }
-            // Whoever comes back to a circle is told of anew.
-            "circle.member_left" | "circle.member_joined" => {
-                let [user, circle] = ["user_id", "circle_id"].map(|field| name(&fact.data[field]));
-                inside.retain(|[known, of, _], _| *known != user || *of != circle);
             }
             "sos.triggered" => {
                 let times = calls
@@ -45,4 +47,11 @@ pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
             _ => {}
         }
     }
+}
+
+/// A person and a circle.
+type Member = [String; 2];
+
+fn member(fact: &Fact) -> Member {
+    ["user_id", "circle_id"].map(|field| fact.data[field].to_string())
 }

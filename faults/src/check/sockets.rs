@@ -62,11 +62,9 @@ fn expected<'a>(evidence: &Evidence<'a>, heard: &Heard) -> Vec<&'a Fact> {
     let joined = joined.map(|fact| fact.time);
     let of_family = |fact: &Fact| {
         let of = fact.data["user_id"].as_u64();
-        let at = fact.data["recorded_at"].as_str().unwrap_or_default();
-        let at = chrono::DateTime::parse_from_rfc3339(at).ok();
         fact.log == Log::Locations
             && steady().any(|person| Some(person.id) == of)
-            && at.is_some_and(|at| Some(at.to_utc()) > joined)
+            && fact.recorded_at() > joined
     };
     let all = evidence
         .facts
