@@ -17,6 +17,7 @@ mod forgetting;
 mod leadership;
 mod letters;
 mod list;
+mod pace;
 mod projection;
 mod reader;
 mod rebuild;

@@ -16,6 +16,7 @@ use crate::checkpoint::{CHANNEL, Checkpoint, log_name};
 use crate::copy::layout::{Layout, run};
 use crate::copy::{Copy, Fold, Progress, Tell, advance_together};
 use crate::error::RepairError;
+use crate::pace::Pace;
 use crate::projection::{LOGS, Role, bigint};
 
 /// This close to the end of the log, the rest is folded while the active projector waits.
@@ -121,7 +122,11 @@ async fn catch_up(
     copies: &mut [(&mut Fold, &mut PgConnection)],
     tell: Tell<'_>,
 ) -> Result<(), RepairError> {
-    let mut close = 0;
+    let Some((_, session)) = copies.first_mut() else {
+        return Ok(());
+    };
+    let mut pace = Pace::begin(session).await?;
+    let (mut close, mut before) = (0, u64::MAX);
     loop {
         let end = log.end(feed).await?.sequence();
         let positions = copies.iter().map(|(fold, _)| fold.group.position);
@@ -130,7 +135,11 @@ async fn catch_up(
         if behind == 0 || close > CLOSE_ROUNDS {
             return Ok(());
         }
-        advance_together(copies, end, tell).await?;
+        // Resting, it might never reach a log that grows fast.
+        let may_rest = behind >= CLOSE && behind < before / 2;
+        before = behind;
+        let pace = may_rest.then_some(&mut pace);
+        advance_together(copies, end, pace, tell).await?;
     }
 }
 

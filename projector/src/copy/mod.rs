@@ -7,12 +7,14 @@ use event_log::{EventLog, Item};
 use futures::future::try_join_all;
 use schemas::Log;
 use sqlx::{PgConnection, PgPool};
+use tokio::time::Instant;
 
 use self::layout::{Kept, Layout};
 use crate::batch::{Group, Member};
 use crate::checkpoint;
 use crate::connect::Connector;
 use crate::error::RepairError;
+use crate::pace::Pace;
 use crate::projection::{self, Projection, Role};
 use crate::reader::sequence;
 use crate::replay::Replay;
@@ -104,14 +106,15 @@ impl Copy {
 }
 
 impl Fold {
-    /// Folds the log up to `to`, where it has been already.
+    /// Folds the log up to `to`, where it has been already, without a rest: others wait for the
+    /// transaction.
     pub(crate) async fn advance(
         &mut self,
         rows: &mut PgConnection,
         to: u64,
         tell: Tell<'_>,
     ) -> Result<(), RepairError> {
-        advance_together(&mut [(self, rows)], to, tell).await
+        advance_together(&mut [(self, rows)], to, None, tell).await
     }
 
     /// Writes what of a batch is new to the copy and for it.
@@ -168,10 +171,12 @@ impl Fold {
 }
 
 /// Folds one log up to `to` into several copies, each in its own session: what costs most, reading
-/// it, is done once for all of them, and the server writes them side by side.
+/// it, is done once for all of them, and the server writes them side by side. With a `pace` it
+/// rests between batches.
 pub(crate) async fn advance_together(
     copies: &mut [(&mut Fold, &mut PgConnection)],
     to: u64,
+    mut pace: Option<&mut Pace>,
     tell: Tell<'_>,
 ) -> Result<(), RepairError> {
     let folds = copies.iter().map(|(fold, _)| &**fold);
@@ -184,6 +189,7 @@ pub(crate) async fn advance_together(
     let kinds: Vec<_> = kinds.copied().collect();
     let mut replay = Replay::open(&log, feed, last.group.position, to, batch, &kinds).await?;
     while let Some((items, reached)) = replay.next().await? {
+        let (began, count) = (Instant::now(), copies.len());
         let writes = copies
             .iter_mut()
             .map(|(fold, rows)| fold.write(rows, &items, reached, reached == to));
@@ -193,6 +199,9 @@ pub(crate) async fn advance_together(
             done: reached,
             of: to,
         });
+        if let (Some(pace), Some((_, session))) = (&mut pace, copies.first_mut()) {
+            pace.rest(session, began, count).await?;
+        }
     }
     Ok(())
 }

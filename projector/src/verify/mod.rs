@@ -12,8 +12,9 @@ use tokio::time::sleep;
 
 use self::difference::Words;
 use self::tables::{Comparison, compare};
-use crate::copy::{Copy, Progress, Tell};
+use crate::copy::{Copy, Progress, Tell, advance_together};
 use crate::error::RepairError;
+use crate::pace::Pace;
 use crate::projection::Role;
 
 /// What is found once may be on its way, such as the forgetting of a person: it destroys a key at
@@ -54,9 +55,11 @@ pub async fn verify(
 
 async fn check(log: &EventLog, copy: &mut Copy, tell: Tell<'_>) -> Result<Verified, RepairError> {
     let mut verified = None;
+    let mut pace = Pace::begin(&mut copy.session).await?;
     for last in [false, true] {
         let to = target(log, copy).await?;
-        copy.fold.advance(&mut copy.session, to, tell).await?;
+        let fold = &mut [(&mut copy.fold, &mut copy.session)];
+        advance_together(fold, to, Some(&mut pace), tell).await?;
         let found = compare_now(log, copy, tell).await?;
         let differ = found.differences > 0;
         if differ && !last {

@@ -1,0 +1,120 @@
+//! How fast work in bulk goes that can wait, so that reads hardly feel it.
+//!
+//! A batch is one long statement, which takes a processor of the database's machine for as long,
+//! however low the priority of whoever sent it. So what helps is to send less: on a database that
+//! others use, there is a rest after each batch.
+
+use std::time::Duration;
+
+use sqlx::PgConnection;
+use tokio::time::{Instant, sleep_until};
+
+/// Of a database that others use, bulk work takes one part in so many of the time.
+const SHARE: u32 = 20;
+/// From so many transactions a second on, others use it. Services that have nothing to do stay far
+/// below.
+const IN_USE: f64 = 100.0;
+/// How often it is looked. A server's counts are up to a second old.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Rests between batches where others use the database.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    in_use: bool,
+    looked: Look,
+    /// Our own transactions since then.
+    own: i64,
+}
+
+/// What the server had counted at a time.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    at: Instant,
+    transactions: i64,
+}
+
+impl Pace {
+    /// Of a database that may be in use, until it is known better.
+    pub(crate) async fn begin(session: &mut PgConnection) -> Result<Self, sqlx::Error> {
+        Ok(Self::from(look(session).await?))
+    }
+
+    /// Rests, where that is due, after work that began at `began`, of so many transactions.
+    pub(crate) async fn rest(
+        &mut self,
+        session: &mut PgConnection,
+        began: Instant,
+        transactions: usize,
+    ) -> Result<(), sqlx::Error> {
+        self.own += i64::try_from(transactions).unwrap_or(i64::MAX);
+        let until = Instant::now() + began.elapsed() * (SHARE - 1);
+        loop {
+            let next_look = self.looked.at + LOOK_EVERY;
+            if next_look <= Instant::now() {
+                self.judge(look(session).await?);
+            } else if self.in_use && Instant::now() < until {
+                sleep_until(until.min(next_look)).await;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn judge(&mut self, now: Look) {
+        let since = now.at.duration_since(self.looked.at).as_secs_f64();
+        let others = now.transactions - self.looked.transactions - self.own;
+        let others = f64::from(i32::try_from(others).unwrap_or(i32::MAX));
+        self.in_use = others >= IN_USE * since;
+        *self = Self {
+            in_use: self.in_use,
+            ..Self::from(now)
+        };
+    }
+}
+
+impl From<Look> for Pace {
+    fn from(looked: Look) -> Self {
+        Self {
+            in_use: true,
+            looked,
+            // The look itself.
+            own: 1,
+        }
+    }
+}
+
+async fn look(session: &mut PgConnection) -> Result<Look, sqlx::Error> {
+    let transactions = sqlx::query_scalar!(
+        r#"SELECT xact_commit + xact_rollback AS "count!"
+           FROM pg_stat_database WHERE datname = current_database()"#
+    )
+    .fetch_one(session)
+    .await?;
+    Ok(Look {
+        at: Instant::now(),
+        transactions,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_make_it_slow_and_its_own_work_does_not() {
+        let start = Instant::now();
+        let at = |seconds, transactions| Look {
+            at: start + Duration::from_secs(seconds),
+            transactions,
+        };
+        let mut pace = Pace::from(at(0, 5_000));
+        assert!(pace.in_use, "nothing is known yet");
+        pace.own += 300;
+        pace.judge(at(1, 5_320));
+        assert!(!pace.in_use, "19 were others'");
+        pace.judge(at(3, 5_540));
+        assert!(pace.in_use, "219 in two seconds");
+        pace.judge(at(4, 5_560));
+        assert!(!pace.in_use);
+    }
+}
