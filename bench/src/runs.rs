@@ -50,7 +50,7 @@ pub(crate) async fn measure(system: &System, time: Duration, report: &mut Report
         let ended = ended(&log, after, accepted.answered).await;
         drop(runner);
         let what = format!("{what} ended, over triggers accepted");
-        report.rate(&what, &[(ended, accepted.rate())], "1.0");
+        report.rate(&what, &[(ended, accepted.rate())], "");
     }
 }
 
