@@ -1,9 +1,14 @@
 //! One address before four processes, as a reverse proxy gives them in production.
 
+use std::io;
 use std::net::SocketAddr;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+/// Bytes that the system keeps for whoever does not read them yet. Left to itself it would take
+/// many megabytes, and a server would never notice that somebody is slow.
+const UNREAD: u32 = 64 * 1024;
 
 /// Where each kind of request goes.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +16,13 @@ pub(crate) struct Routes {
     pub(crate) commands: SocketAddr,
     pub(crate) queries: SocketAddr,
     pub(crate) sockets: SocketAddr,
+}
+
+/// Connects.
+pub(crate) async fn connect(addr: SocketAddr) -> io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_recv_buffer_size(UNREAD)?;
+    socket.connect(addr).await
 }
 
 /// Starts a proxy on a thread of its own, since it outlives the test that started it.
@@ -65,7 +77,7 @@ async fn forward(mut client: TcpStream, routes: Routes) -> Option<()> {
         "connection: close\r\n\r\n"
     });
 
-    let mut server = TcpStream::connect(upstream).await.ok()?;
+    let mut server = connect(upstream).await.ok()?;
     server.write_all(forwarded.as_bytes()).await.ok()?;
     server.write_all(&head[end + 4..]).await.ok()?;
     copy_bidirectional(&mut client, &mut server).await.ok()?;

@@ -8,15 +8,15 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::{self, Message};
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+use tokio_tungstenite::{WebSocketStream, client_async};
 
-use crate::{System, eventually};
+use crate::{System, eventually, proxy};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// An open socket.
 pub struct Socket {
-    stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    stream: WebSocketStream<TcpStream>,
 }
 
 impl Socket {
@@ -27,9 +27,9 @@ impl Socket {
 
     /// The same at another path or query.
     pub async fn connect_to(system: &System, path: &str) -> Self {
-        let (stream, _) = connect_async(format!("ws://{}{path}", system.addr()))
-            .await
-            .expect("a socket");
+        let address = format!("ws://{}{path}", system.addr());
+        let tcp = proxy::connect(system.addr()).await.expect("a connection");
+        let (stream, _) = client_async(address, tcp).await.expect("a socket");
         Self { stream }
     }
 
@@ -67,7 +67,8 @@ impl Socket {
         request
             .headers_mut()
             .insert("sec-websocket-protocol", protocols);
-        let (stream, answer) = connect_async(request).await?;
+        let tcp = proxy::connect(system.addr()).await.expect("a connection");
+        let (stream, answer) = client_async(request, tcp).await?;
         let selected = answer.headers().get("sec-websocket-protocol");
         let selected = selected.map(|value| value.to_str().expect("text").to_owned());
         Ok((Self { stream }, selected))
@@ -107,6 +108,12 @@ impl Socket {
             .send(Message::text(text))
             .await
             .expect("sending");
+    }
+
+    /// Shows that the client is there.
+    pub async fn ping(&mut self) {
+        let ping = Message::Ping(Vec::new().into());
+        self.stream.send(ping).await.expect("sending");
     }
 
     /// The next frame.

@@ -4,42 +4,77 @@ use std::time::{Duration, Instant};
 
 use chrono::{TimeDelta, Utc};
 use futures::future::join_all;
-use harness::Socket;
-use serde_json::json;
+use harness::{Socket, System};
+use serde_json::{Value, json};
 
 use super::live_locations::{Person, event, snapshot};
 use crate::system;
 
+const WALKERS: usize = 8;
+const ARRAYS: i64 = 20;
+
+/// Whether the frame tells of somebody's last position.
+fn is_end(frame: &Value) -> bool {
+    frame["event"]["data"]["place_name"] == "the end"
+}
+
+/// Goes through more positions than the system keeps for whoever does not read them.
+async fn walk(system: &System, code: &str) -> Person {
+    let walker = Person::without_limits(system, "Walker").await;
+    walker.join(code).await;
+    let start = Utc::now();
+    let fix = |nth, place_name: &str| {
+        let at = start + TimeDelta::milliseconds(nth);
+        json!({"lat": 1, "lng": 1, "place_name": place_name, "recorded_at": at})
+    };
+    for some in 0..ARRAYS {
+        let fixes = some * 100..some * 100 + 100;
+        let fixes = fixes.map(|nth| fix(nth, &"🧭".repeat(200)));
+        walker.sends(&fixes.collect()).await;
+    }
+    walker.sends(&fix(ARRAYS * 100, "the end")).await;
+    walker
+}
+
+/// Does something while sockets that nobody reads show that they are still there.
+async fn meanwhile<T>(sockets: &mut [&mut Socket], work: impl Future<Output = T>) -> T {
+    let mut beat = tokio::time::interval(Duration::from_secs(5));
+    let mut work = std::pin::pin!(work);
+    loop {
+        tokio::select! {
+            done = &mut work => return done,
+            _ = beat.tick() => {
+                for socket in sockets.iter_mut() {
+                    socket.ping().await;
+                }
+            }
+        }
+    }
+}
+
+async fn everybodys_end(socket: &mut Socket) {
+    let mut told = 0;
+    while told < WALKERS {
+        told += usize::from(is_end(&socket.next().await));
+    }
+}
+
 #[tokio::test]
 async fn a_slow_reader_gets_the_newest_of_each_person() {
-    const WALKERS: usize = 8;
-    const ARRAYS: i64 = 20;
     let system = system().await;
     let ben = Person::register(system, "Ben").await;
     let circle = ben.circle().await;
     let code = ben.invite(&circle).await;
-    let mut bens = ben.socket(system).await;
+    let (mut bens, mut other) = (ben.socket(system).await, ben.socket(system).await);
     snapshot(&mut bens).await;
+    snapshot(&mut other).await;
     bens.subscribe("s", "sos", None).await;
-    let walk = async || {
-        let walker = Person::without_limits(system, "Walker").await;
-        walker.join(&code).await;
-        let start = Utc::now();
-        let fix = |nth, place_name: &str| {
-            let at = start + TimeDelta::milliseconds(nth);
-            json!({"lat": 1, "lng": 1, "place_name": place_name, "recorded_at": at})
-        };
-        for some in 0..ARRAYS {
-            let fixes = some * 100..some * 100 + 100;
-            let fixes = fixes.map(|nth| fix(nth, &"ä".repeat(200)));
-            walker.sends(&fixes.collect()).await;
-        }
-        walker.sends(&fix(ARRAYS * 100, "the end")).await;
-        walker
-    };
-    let walkers = join_all((0..WALKERS).map(|_| walk())).await;
+    let walking = join_all((0..WALKERS).map(|_| walk(system, &code)));
+    let walkers = meanwhile(&mut [&mut bens, &mut other], walking).await;
     let help = walkers[0].client.post("/sos/trigger", &json!({})).await;
     help.ok(202);
+    // Only then it is certain that all waits for the one who has not read anything.
+    meanwhile(&mut [&mut bens], everybodys_end(&mut other)).await;
     let (mut conflated, mut seen, mut helped, mut ended) = (0, 0, false, 0);
     while !helped || ended < WALKERS {
         let frame = bens.next().await;
@@ -52,7 +87,7 @@ async fn a_slow_reader_gets_the_newest_of_each_person() {
             "event" if frame["id"] == "s" => helped = true,
             "event" => {
                 seen += 1;
-                ended += usize::from(frame["event"]["data"]["place_name"] == "the end");
+                ended += usize::from(is_end(&frame));
             }
             other => panic!("{other}: {frame}"),
         }
