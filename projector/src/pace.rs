@@ -64,9 +64,8 @@ impl Pace {
         let since = now.at.duration_since(self.looked.at).as_secs_f64();
         let others = now.transactions - self.looked.transactions - self.own;
         let others = f64::from(i32::try_from(others).unwrap_or(i32::MAX));
-        self.in_use = others >= IN_USE * since;
         *self = Self {
-            in_use: self.in_use,
+            in_use: others >= IN_USE * since,
             ..Self::from(now)
         };
     }

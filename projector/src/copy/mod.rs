@@ -199,7 +199,10 @@ pub(crate) async fn advance_together(
             done: reached,
             of: to,
         });
-        if let (Some(pace), Some((_, session))) = (&mut pace, copies.first_mut()) {
+        // After the last batch nobody has to be let go first.
+        if let (Some(pace), Some((_, session))) = (&mut pace, copies.first_mut())
+            && reached < to
+        {
             pace.rest(session, began, count).await?;
         }
     }
