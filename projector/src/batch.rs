@@ -96,6 +96,11 @@ impl Member {
         })
     }
 
+    /// How many items of a batch are for this projection.
+    pub(crate) fn count(&self, items: &[Item]) -> usize {
+        self.wanted(items).count()
+    }
+
     /// The events of a batch that this projection folds.
     fn events<'a>(&self, items: &'a [Item]) -> Vec<&'a Recorded> {
         let events = self.wanted(items).filter_map(|item| match item {
@@ -117,6 +122,11 @@ impl Member {
 }
 
 impl Group {
+    /// A group of others at the same place.
+    pub(crate) fn with(&self, members: Vec<Member>) -> Self {
+        Self { members, ..*self }
+    }
+
     /// Whether any of some items is for one of its projections.
     pub(crate) fn wants(&self, items: &[Item]) -> bool {
         let mut members = self.members.iter();

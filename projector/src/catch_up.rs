@@ -1,7 +1,6 @@
 //! Projections that are behind the others of their log, such as a new one, read the log on their
 //! own until they have come close, and then join.
 
-use sqlx::PgConnection;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
@@ -9,6 +8,7 @@ use crate::batch::Group;
 use crate::error::FeedError;
 use crate::feed::Feed;
 use crate::replay::Replay;
+use crate::writers::Writers;
 
 /// This close, the others wait for the last events without being noticeably late.
 const CLOSE: u64 = 5_000;
@@ -38,39 +38,47 @@ async fn follow(
     group: &mut Group,
     live: &watch::Receiver<u64>,
 ) -> Result<(), FeedError> {
-    let mut session = feed.connector.writer(feed.log).await?;
+    let mut writers = feed.writers().await?;
     loop {
         let target = *live.borrow();
         if group.position + CLOSE >= target {
             return Ok(());
         }
-        reach(feed, group, &mut session, target).await?;
+        reach(feed, group, &mut writers, target).await?;
     }
 }
 
 /// The group as the database has it: what became of the last batch is not known after a fault.
 async fn reload(feed: &Feed, names: &[&str]) -> Result<Option<Group>, FeedError> {
-    let mut session = feed.connector.writer(feed.log).await?;
-    let groups = feed.groups(&mut session).await?;
-    let mut of_these = groups.into_iter().map(|mut group| {
+    let mut writers = feed.writers().await?;
+    let groups = feed.groups(writers.first()).await?;
+    let mut of_these = groups.into_iter().rev().filter_map(|mut group| {
         let members = &mut group.members;
         members.retain(|member| names.contains(&member.projection.name()));
-        group
+        (!members.is_empty()).then_some(group)
     });
-    Ok(of_these.find(|group| !group.members.is_empty()))
+    let Some(mut furthest) = of_these.next() else {
+        return Ok(None);
+    };
+    // Written side by side, some may have been written when others were not.
+    for mut behind in of_these {
+        reach(feed, &mut behind, &mut writers, furthest.position).await?;
+        furthest.members.append(&mut behind.members);
+    }
+    Ok(Some(furthest))
 }
 
 /// Brings a group to exactly `target`.
 pub(crate) async fn reach(
     feed: &Feed,
     group: &mut Group,
-    session: &mut PgConnection,
+    writers: &mut Writers,
     target: u64,
 ) -> Result<(), FeedError> {
     let (log, batch) = (&feed.event_log, feed.batch);
     let mut replay = Replay::open(log, feed.log, group.position, target, batch, &[]).await?;
     while let Some((items, to)) = replay.next().await? {
-        feed.write(group, session, &items, to).await?;
+        feed.write(group, writers, &items, to).await?;
     }
     Ok(())
 }

@@ -21,6 +21,7 @@ use crate::projection::{self, Role};
 use crate::reader::Reader;
 use crate::retry::retry;
 use crate::status::Status;
+use crate::writers::Writers;
 
 const BACKOFF: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
@@ -34,6 +35,8 @@ pub(crate) struct Feed {
     pub(crate) event_log: EventLog,
     pub(crate) connector: Connector,
     pub(crate) batch: usize,
+    /// Sessions that write a large batch side by side, at most.
+    pub(crate) writers: usize,
     pub(crate) status: Status,
 }
 
@@ -83,11 +86,11 @@ impl Feed {
     }
 
     async fn follow(&self) -> Result<std::convert::Infallible, FeedError> {
-        let mut session = self.connector.writer(self.log).await?;
-        let mut groups = self.groups(&mut session).await?;
+        let mut writers = self.writers().await?;
+        let mut groups = self.groups(writers.first()).await?;
         for group in &mut groups {
             for member in &mut group.members {
-                retry(member, &mut session, &self.event_log, self.log).await?;
+                retry(member, writers.first(), &self.event_log, self.log).await?;
             }
             self.status.stands_at(group);
         }
@@ -107,29 +110,34 @@ impl Feed {
             tokio::select! {
                 Some(caught_up) = behind.join_next() => {
                     let mut group = caught_up.map_err(|_| FeedError::Reader)?;
-                    catch_up::reach(self, &mut group, &mut session, live.position).await?;
+                    catch_up::reach(self, &mut group, &mut writers, live.position).await?;
                     live.members.append(&mut group.members);
                 }
-                () = sleep(CHECK_EVERY) => live.check(&mut session).await?,
+                () = sleep(CHECK_EVERY) => live.check(writers.first()).await?,
                 batch = reader.next() => {
                     let batch = batch?;
-                    self.write(&mut live, &mut session, &batch.items, batch.last_sequence).await?;
+                    self.write(&mut live, &mut writers, &batch.items, batch.last_sequence).await?;
                     moved.send_replace(live.position);
                 }
             }
         }
     }
 
+    /// Sessions to write rows with.
+    pub(crate) async fn writers(&self) -> Result<Writers, sqlx::Error> {
+        Writers::open(&self.connector, self.log, self.writers).await
+    }
+
     /// Writes a batch and tells of it.
     pub(crate) async fn write(
         &self,
         group: &mut Group,
-        session: &mut PgConnection,
+        writers: &mut Writers,
         items: &[event_log::Item],
         to: u64,
     ) -> Result<(), FeedError> {
         let started = Instant::now();
-        group.write(session, &self.event_log, items, to).await?;
+        writers.write(group, &self.event_log, items, to).await?;
         self.status.wrote(group, items.len(), started.elapsed());
         Ok(())
     }

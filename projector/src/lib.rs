@@ -28,6 +28,7 @@ mod skips;
 mod status;
 mod sweep;
 mod verify;
+mod writers;
 
 use std::time::Duration;
 
@@ -108,6 +109,7 @@ fn feeds(deps: &Dependencies) -> Vec<Feed> {
             event_log: deps.log.clone(),
             connector: Connector::new(&deps.pool, deps.settings.takeover),
             batch: deps.settings.batch,
+            writers: deps.settings.writers,
             status: Status::new(log),
         })
         .collect();

@@ -15,6 +15,15 @@ pub struct ProjectorSettings {
         default_value_t = 5_000
     )]
     pub batch: usize,
+    /// Sessions that write a large batch of one log side by side at most, each for some of its
+    /// projections: `WAYPOST_PROJECTOR_WRITERS`, 4.
+    #[arg(
+        id = "projector_writers",
+        long,
+        env = "WAYPOST_PROJECTOR_WRITERS",
+        default_value_t = 4
+    )]
+    pub writers: usize,
     /// How long the active projector may be silent before another takes its place:
     /// `WAYPOST_PROJECTOR_TAKEOVER_SECONDS`, 3.
     #[arg(
@@ -31,6 +40,7 @@ impl Default for ProjectorSettings {
     fn default() -> Self {
         Self {
             batch: 5_000,
+            writers: 4,
             takeover: Duration::from_secs(3),
         }
     }

@@ -9,7 +9,7 @@ use axum::http::{Request, StatusCode};
 use chrono::{DateTime, Utc};
 use event_log::{Commit, EventLog, Expected, Keyring, LogSettings, Position, Write};
 use projector::{Dependencies, ProjectorSettings};
-use schemas::record::{Contact, Deleted};
+use schemas::record::{Company, Contact, Deleted};
 use schemas::run::Started;
 use schemas::workflow::Triggered;
 use schemas::{AggregateType, Context, Event, EventId, Log, NewEvent, OrgId, StreamId};
@@ -99,18 +99,53 @@ impl World {
 
     /// Appends new contacts, each its own commit.
     pub(crate) async fn append_contacts(&self, ids: impl Iterator<Item = String>) -> Position {
-        let commits = ids.map(|id| {
+        let made = ids.map(|id| {
+            let made = Event::ContactCreated(contact(&id, "Ada"));
+            (AggregateType::Contact, id, made)
+        });
+        let positions = self.append_each(made).await;
+        let latest = positions
+            .into_iter()
+            .max_by_key(|position| position.sequence());
+        latest.unwrap()
+    }
+
+    /// Appends so many contacts and as many companies, mixed; where each kind's stand, in order.
+    pub(crate) async fn append_contacts_and_companies(&self, each: usize) -> [Vec<i64>; 2] {
+        let made = (0..2 * each).map(|n| {
+            let id = format!("m{n}");
+            if n.is_multiple_of(2) {
+                let made = Event::ContactCreated(contact(&id, "Ada"));
+                (AggregateType::Contact, id, made)
+            } else {
+                let made = Event::CompanyCreated(company(&id));
+                (AggregateType::Company, id, made)
+            }
+        });
+        let positions = self.append_each(made).await;
+        let of = |kind: usize| {
+            let kinds = positions.iter().skip(kind).step_by(2);
+            let mut of: Vec<_> = kinds.map(|one| one.sequence().cast_signed()).collect();
+            of.sort_unstable();
+            of
+        };
+        [of(0), of(1)]
+    }
+
+    /// Appends first events of aggregates, each its own commit.
+    async fn append_each(
+        &self,
+        made: impl Iterator<Item = (AggregateType, String, Event)>,
+    ) -> Vec<Position> {
+        let commits = made.map(|(kind, id, event)| {
             Commit::from(Write {
-                stream: self.stream(AggregateType::Contact, &id),
+                stream: self.stream(kind, &id),
                 expected: Expected::Empty,
-                events: vec![new_event(Event::ContactCreated(contact(&id, "Ada")))],
+                events: vec![new_event(event)],
             })
         });
         let positions = self.log.commit_each(commits.collect()).await;
-        let positions = positions.into_iter().map(Result::unwrap);
-        positions
-            .max_by_key(|position| position.sequence())
-            .unwrap()
+        positions.into_iter().map(Result::unwrap).collect()
     }
 
     /// Waits until every projection of a log stands at a sequence.
@@ -225,6 +260,24 @@ pub(crate) fn contact(id: &str, first_name: &str) -> Contact {
         company_name: None,
         city: None,
         country: None,
+        owner: None,
+        created_at: now(),
+    }
+}
+
+fn company(id: &str) -> Company {
+    Company {
+        id: id.into(),
+        name: "Acme".to_owned(),
+        domain: None,
+        industry: None,
+        phone: None,
+        email: None,
+        address: None,
+        city: None,
+        country: None,
+        employees: None,
+        annual_revenue: None,
         owner: None,
         created_at: now(),
     }
