@@ -61,15 +61,26 @@ async fn reload(feed: &Feed, names: &[&str]) -> Result<Option<Group>, FeedError>
         return Ok(None);
     };
     // Written side by side, some may have been written when others were not.
-    for mut behind in of_these {
-        reach(feed, &mut behind, &mut writers, furthest.position).await?;
-        furthest.members.append(&mut behind.members);
+    for behind in of_these {
+        join(feed, behind, &mut furthest, &mut writers).await?;
     }
     Ok(Some(furthest))
 }
 
+/// Brings a group to exactly where others are, who take it in.
+pub(crate) async fn join(
+    feed: &Feed,
+    mut behind: Group,
+    others: &mut Group,
+    writers: &mut Writers,
+) -> Result<(), FeedError> {
+    reach(feed, &mut behind, writers, others.position).await?;
+    others.members.append(&mut behind.members);
+    Ok(())
+}
+
 /// Brings a group to exactly `target`.
-pub(crate) async fn reach(
+async fn reach(
     feed: &Feed,
     group: &mut Group,
     writers: &mut Writers,

@@ -109,9 +109,8 @@ impl Feed {
         loop {
             tokio::select! {
                 Some(caught_up) = behind.join_next() => {
-                    let mut group = caught_up.map_err(|_| FeedError::Reader)?;
-                    catch_up::reach(self, &mut group, &mut writers, live.position).await?;
-                    live.members.append(&mut group.members);
+                    let group = caught_up.map_err(|_| FeedError::Reader)?;
+                    catch_up::join(self, group, &mut live, &mut writers).await?;
                 }
                 () = sleep(CHECK_EVERY) => live.check(writers.first()).await?,
                 batch = reader.next() => {

@@ -123,8 +123,10 @@ mod tests {
             let mut dealt: Vec<_> = shares.iter().flatten().copied().collect();
             dealt.sort_unstable();
             prop_assert_eq!(dealt, (0..weights.len()).collect::<Vec<_>>());
-            let sums = || shares.iter().map(|share| share.iter().map(|one| weights[*one]).sum::<usize>());
-            let (least, heaviest) = (sums().min().unwrap_or(0), sums().max().unwrap_or(0));
+            let weight_of = |share: &Vec<usize>| share.iter().map(|one| weights[*one]).sum();
+            let sums: Vec<usize> = shares.iter().map(weight_of).collect();
+            let least = sums.iter().copied().min().unwrap_or(0);
+            let heaviest = sums.iter().copied().max().unwrap_or(0);
             prop_assert!(heaviest - least <= weights.iter().copied().max().unwrap_or(0));
             // A session without an event would be a transaction for nothing.
             prop_assert!(shares.len() == 1 || least > 0);

@@ -18,7 +18,7 @@ pub(crate) struct Routes {
     pub(crate) sockets: SocketAddr,
 }
 
-/// Connects.
+/// Connects as a client that lets little wait unread; the tests' sockets do so as well.
 pub(crate) async fn connect(addr: SocketAddr) -> io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     socket.set_recv_buffer_size(UNREAD)?;

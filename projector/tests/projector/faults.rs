@@ -162,14 +162,7 @@ async fn a_projection_that_is_behind_catches_up_while_the_others_go_on() {
         .await;
     world.caught_up(Log::Events, end.sequence()).await;
     projector.stop().await;
-    // As a new projection begins: no rows, no position.
-    for sql in [
-        "TRUNCATE contacts",
-        "DELETE FROM totals",
-        "DELETE FROM projection_checkpoints WHERE name = 'contacts'",
-    ] {
-        sqlx::query(sql).execute(&world.pool).await.unwrap();
-    }
+    world.make_new(&["contacts"]).await;
     let projector = world.start();
     let end = world
         .append_contacts((0..10).map(|i| format!("b{i}")))

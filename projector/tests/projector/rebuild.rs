@@ -3,25 +3,18 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use projector::{Progress, Rebuilt, RepairError, rebuild, verify};
+use projector::{Progress, Rebuilt, RepairError, rebuild};
 use schemas::Log;
 use sqlx::AssertSqlSafe;
 use tokio_util::sync::CancellationToken;
 
 use crate::mixed::{Mixer, PROJECTIONS};
-use crate::support::{World, eventually, readiness, start};
+use crate::support::{World, assert_equal, eventually, readiness, start};
 
 async fn rebuilt(world: &World, name: &str) -> Rebuilt {
     let stop = CancellationToken::new();
     let rebuilt = rebuild(&world.log, &world.pool, &[name], &|_| (), &stop).await;
     rebuilt.unwrap().remove(0)
-}
-
-async fn assert_equal(world: &World, name: &str) {
-    let verified = verify(&world.log, &world.pool, name, &|_| ())
-        .await
-        .unwrap();
-    assert_eq!(verified.differences, 0, "{name}: {:?}", verified.told);
 }
 
 /// The tables with all that belongs to them.

@@ -4,12 +4,11 @@ use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use projector::verify;
 use rustix::process::{Pid, Signal, kill_process};
 use schemas::Log;
 use tokio::time::Instant;
 
-use crate::support::{World, eventually, nats_url};
+use crate::support::{World, assert_equal, eventually, nats_url};
 
 /// A projector in a process of its own.
 struct Process(Child);
@@ -99,10 +98,7 @@ async fn a_second_projector_takes_over_within_five_seconds() {
     let (world, first, second, end) = takes_over(|first| first.signal(Signal::KILL)).await;
     assert_counted_once(&world, end).await;
     for name in ["contacts", "companies"] {
-        let verified = verify(&world.log, &world.pool, name, &|_| ())
-            .await
-            .unwrap();
-        assert_eq!(verified.differences, 0, "{name}: {:?}", verified.told);
+        assert_equal(&world, name).await;
     }
     drop((first, second));
     world.end().await;
@@ -201,9 +197,7 @@ async fn with_companies_held_up(world: &World, each: i64, end: i64) {
     world.caught_up(Log::Events, end.cast_unsigned()).await;
     for kind in ["contacts", "companies"] {
         assert_eq!(standing(world, kind).await, (end, each, each), "{kind}");
-        let verified = verify(&world.log, &world.pool, kind, &|_| ()).await;
-        let verified = verified.unwrap();
-        assert_eq!(verified.differences, 0, "{kind}: {:?}", verified.told);
+        assert_equal(world, kind).await;
     }
     projector.stop().await;
 }
@@ -225,14 +219,7 @@ async fn projections_that_catch_up_together_part_and_meet_again() {
     let projector = world.start();
     world.caught_up(Log::Events, end.cast_unsigned()).await;
     projector.stop().await;
-    // As two new projections begin.
-    for sql in [
-        "TRUNCATE contacts, companies",
-        "DELETE FROM totals",
-        "DELETE FROM projection_checkpoints WHERE name IN ('contacts', 'companies')",
-    ] {
-        sqlx::query(sql).execute(&world.pool).await.unwrap();
-    }
+    world.make_new(&["contacts", "companies"]).await;
     with_companies_held_up(&world, 6_000, end).await;
     world.end().await;
 }

@@ -8,7 +8,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use chrono::{DateTime, Utc};
 use event_log::{Commit, EventLog, Expected, Keyring, LogSettings, Position, Write};
-use projector::{Dependencies, ProjectorSettings};
+use projector::{Dependencies, ProjectorSettings, verify};
 use schemas::record::{Company, Contact, Deleted};
 use schemas::run::Started;
 use schemas::workflow::Triggered;
@@ -166,6 +166,20 @@ impl World {
         slowest.unwrap_or(-1)
     }
 
+    /// Takes rows and positions from projections, each named as its table: as new ones they begin.
+    pub(crate) async fn make_new(&self, names: &[&str]) {
+        let sql = format!("TRUNCATE {}, totals", names.join(", "));
+        sqlx::query(sqlx::AssertSqlSafe(sql))
+            .execute(&self.pool)
+            .await
+            .unwrap();
+        sqlx::query("DELETE FROM projection_checkpoints WHERE name = ANY($1)")
+            .bind(names)
+            .execute(&self.pool)
+            .await
+            .unwrap();
+    }
+
     pub(crate) async fn count(&self, sql: &'static str) -> i64 {
         sqlx::query_scalar(sql).fetch_one(&self.pool).await.unwrap()
     }
@@ -313,6 +327,14 @@ pub(crate) async fn readiness(readiness: &Readiness) -> (StatusCode, String) {
     let status = answer.status();
     let body = to_bytes(answer.into_body(), 1 << 16).await.unwrap();
     (status, String::from_utf8(body.to_vec()).unwrap())
+}
+
+/// Holds a projection's rows against the log.
+pub(crate) async fn assert_equal(world: &World, name: &str) {
+    let verified = verify(&world.log, &world.pool, name, &|_| ())
+        .await
+        .unwrap();
+    assert_eq!(verified.differences, 0, "{name}: {:?}", verified.told);
 }
 
 /// Waits for something to become true.
