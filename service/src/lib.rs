@@ -16,6 +16,7 @@ mod linger;
 mod request_context;
 mod serve;
 pub mod settings;
+mod shares;
 pub mod telemetry;
 
 pub use clock::{Clock, SystemClock};
@@ -25,6 +26,7 @@ pub use error::HttpError;
 pub use request_context::RequestContext;
 pub use serve::{ServeError, listen, serve, until_signalled};
 pub use settings::Secret;
+pub use shares::{Share, Shares};
 
 /// Requests allocate much and free on other threads, which the system's allocator is slow at; for
 /// every program that this is part of.
