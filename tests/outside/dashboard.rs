@@ -9,14 +9,14 @@ use super::only_begins;
 use crate::system;
 
 /// Somebody who owns an organization, and has signed in on its pages.
-struct Owner {
+pub(super) struct Owner {
     client: Client,
     org: String,
     cookie: String,
 }
 
 impl Owner {
-    async fn sign_in(system: &System) -> Self {
+    pub(super) async fn sign_in(system: &System) -> Self {
         let email = format!("{}@example.org", uuid::Uuid::new_v4().simple());
         let arguments = [
             "org",
@@ -47,7 +47,7 @@ impl Owner {
         owner
     }
 
-    async fn page(&self, path: &str) -> Answer {
+    pub(super) async fn page(&self, path: &str) -> Answer {
         let request = self.client.request(Method::GET, path);
         Answer::to(request.header(COOKIE, &self.cookie)).await
     }
@@ -67,7 +67,7 @@ impl Owner {
         .await
     }
 
-    async fn key(&self, terms: &Value) -> Value {
+    pub(super) async fn key(&self, terms: &Value) -> Value {
         let made = self
             .send(Method::POST, "/dashboard/keys", Some(terms))
             .await;

@@ -5,6 +5,7 @@ mod accounts;
 mod analytics;
 mod backup;
 mod business;
+mod characters;
 mod checks;
 mod circles;
 mod codes;

@@ -188,3 +188,41 @@ async fn sockets_webhooks_and_feeds_are_described() {
         assert!(webhooks.contains_key(name), "{name}");
     }
 }
+
+#[tokio::test]
+async fn people_read_the_description_as_text_and_not_as_its_source() {
+    let page = system().await.client().get("/docs").await;
+    let html = page.text();
+    let (mut shown, mut rest) = (String::new(), html.as_str());
+    // Lines for a shell and bodies are shown as they are.
+    while let Some((before, code)) = rest.split_once("<pre") {
+        shown.push_str(before);
+        rest = code.split_once("</pre>").unwrap().1;
+    }
+    shown.push_str(rest);
+    let at = shown.find('`').map(|at| shown[at..].chars().take(80));
+    let at: Option<String> = at.map(Iterator::collect);
+    assert_eq!(at, None);
+    assert!(
+        shown.contains("<code>after</code>"),
+        "code is shown as code"
+    );
+}
+
+/// A table may be wider than a phone, and then scrolls within its frame; nothing of it may widen
+/// the page, least of all what is placed beside it for those who hear the page.
+#[tokio::test]
+async fn what_scrolls_holds_all_that_stands_in_it() {
+    let client = system().await.client();
+    let style = client.get("/dashboard/assets/style.css").await.text();
+    let rules = style.split('}').filter_map(|rule| rule.split_once('{'));
+    let mut frames = 0;
+    for (who, what) in rules {
+        let who = who.rsplit("*/").next().unwrap().trim();
+        if what.contains("overflow-x: auto") && !who.contains("pre") {
+            assert!(what.contains("position: relative"), "{who}");
+            frames += 1;
+        }
+    }
+    assert!(frames > 0, "no table scrolls");
+}

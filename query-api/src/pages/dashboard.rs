@@ -6,8 +6,9 @@ use axum::response::Response;
 use chrono::{DateTime, Utc};
 use minijinja::context;
 use schemas::{Log, OrgId};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::PgPool;
+use sqlx::types::Json;
 
 use super::frame::{Page, shown};
 use super::visit::{Instead, Visit};
@@ -42,9 +43,17 @@ struct RecentRun {
     workflow_id: String,
     workflow: String,
     state: String,
-    triggered_by: Option<String>,
+    origin: Json<Origin>,
     created_at: DateTime<Utc>,
     seconds: Option<f64>,
+}
+
+/// What of a trigger's payload is shown. Postgres' own functions for JSON would refuse the whole
+/// payload for one U+0000 anywhere in it, so that it is read here.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all(deserialize = "camelCase"))]
+struct Origin {
+    triggered_by: Option<String>,
 }
 
 /// How far what is read is behind one of the logs.
@@ -85,7 +94,7 @@ async fn find_workflows(org: &OrgId, models: &PgPool) -> Result<Vec<Workflow>, s
     sqlx::query_as!(
         Workflow,
         r#"SELECT workflow_id AS id, name, status, version, updated_at,
-                  status = 'ACTIVE' AND steps::jsonb @> '[{"type": "TRIGGER"}]' AS "can_run!"
+                  status = 'ACTIVE' AND has_trigger AS "can_run!"
            FROM workflows WHERE org_id = $1
            ORDER BY created_at DESC, workflow_id LIMIT 100"#,
         org.as_str(),
@@ -99,7 +108,7 @@ async fn find_runs(org: &OrgId, models: &PgPool) -> Result<Vec<RecentRun>, sqlx:
     sqlx::query_as!(
         RecentRun,
         r#"SELECT run.run_id AS id, run.workflow_id, workflow.name AS workflow, run.state,
-                  run.trigger_payload ->> 'triggeredBy' AS triggered_by, run.created_at,
+                  run.trigger_payload AS "origin: _", run.created_at,
                   extract(epoch FROM run.ended_at - run.created_at)::float8 AS seconds
            FROM (SELECT * FROM workflows WHERE org_id = $1
                  ORDER BY created_at DESC, workflow_id LIMIT 100) AS workflow

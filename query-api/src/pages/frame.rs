@@ -9,7 +9,7 @@ use axum::http::header::{
 };
 use axum::response::{IntoResponse, Response};
 use minijinja::value::Serde;
-use minijinja::{Environment, Value, context};
+use minijinja::{Environment, HtmlEscape, Value, context};
 use serde::Serialize;
 use service::HttpError;
 
@@ -48,6 +48,7 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = Environment::new();
     environment.add_filter("when", when);
     environment.add_filter("took", took);
+    environment.add_filter("prose", prose);
     for (name, source) in TEMPLATES {
         // A template that cannot be read is missed by the first page that asks for it.
         if let Err(error) = environment.add_template(name, source) {
@@ -83,6 +84,26 @@ fn took(seconds: f64) -> String {
         120.0..7_200.0 => format!("{:.0} min", seconds / 60.0),
         _ => format!("{:.0} h", seconds / 3_600.0),
     }
+}
+
+/// Text that the API's description holds for people: what stands in backticks is code.
+fn prose(text: &str) -> Value {
+    let mut html = String::with_capacity(text.len() + 32);
+    let mut rest = text;
+    while let Some((before, code, after)) = first_code(rest) {
+        let (before, code) = (HtmlEscape(before), HtmlEscape(code));
+        html.push_str(&format!("{before}<code>{code}</code>"));
+        rest = after;
+    }
+    html.push_str(&HtmlEscape(rest).to_string());
+    Value::from_safe_string(html)
+}
+
+/// What stands before the first pair of backticks, in it and after it.
+fn first_code(text: &str) -> Option<(&str, &str, &str)> {
+    let (before, rest) = text.split_once('`')?;
+    let (code, after) = rest.split_once('`')?;
+    Some((before, code, after))
 }
 
 /// A page in the making.
@@ -153,6 +174,19 @@ mod tests {
             "<time datetime=\"2026-11-21T21:02:18Z\">2026-11-21 21:02 UTC</time>"
         );
         assert!(!when("\"><script>alert(1)</script>").is_safe());
+    }
+
+    #[test]
+    fn what_stands_in_backticks_is_code_and_nothing_else_is_markup() {
+        for (text, html) in [
+            ("`a<b` and `c`.", "<code>a&lt;b</code> and <code>c</code>."),
+            ("one ` alone", "one ` alone"),
+            ("<b>`</b>`", "&lt;b&gt;<code>&lt;&#x2f;b&gt;</code>"),
+        ] {
+            let shown = prose(text);
+            assert!(shown.is_safe());
+            assert_eq!(shown.to_string(), html);
+        }
     }
 
     #[test]
