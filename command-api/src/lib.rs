@@ -33,6 +33,7 @@ use std::time::Duration;
 use access::Access;
 use axum::Router;
 use axum::extract::FromRef;
+use domain::target::Ranges;
 use event_log::EventLog;
 use service::settings::HttpSettings;
 use service::{Clock, ServeError, health};
@@ -85,8 +86,8 @@ pub struct Dependencies {
     pub clock: Arc<dyn Clock>,
     /// How commands are taken.
     pub settings: CommandSettings,
-    /// Whether webhooks may point at private addresses.
-    pub allow_private_targets: bool,
+    /// Private ranges that webhooks may point at.
+    pub open_targets: Ranges,
 }
 
 /// What every handler sees; clones are the same.
@@ -102,7 +103,7 @@ pub(crate) struct Inner {
     pub(crate) tracks: locations::Tracks,
     pub(crate) invites_last: Duration,
     pub(crate) sos_late: Duration,
-    pub(crate) private_targets: bool,
+    pub(crate) open_targets: Ranges,
     pub(crate) webhook_old_secret: Duration,
 }
 
@@ -135,7 +136,7 @@ pub fn router(dependencies: Dependencies) -> Router {
         tracks: locations::Tracks::default(),
         invites_last: dependencies.settings.invite,
         sos_late: dependencies.settings.sos_late,
-        private_targets: dependencies.allow_private_targets,
+        open_targets: dependencies.open_targets,
         webhook_old_secret: dependencies.settings.webhook_old_secret,
     }));
     Router::new()

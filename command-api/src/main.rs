@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use access::{Access, LimitSettings};
 use clap::Parser;
-use clap::builder::FalseyValueParser;
 use command_api::accounts::{AccountSettings, Accounts};
 use command_api::{CommandSettings, Dependencies, circles, workflows};
+use domain::target::Ranges;
 use event_log::{EventLog, Keyring, LogSettings};
 use service::settings::{CommonSettings, DatabaseSettings, HttpSettings};
 use service::{SystemClock, database, telemetry};
@@ -30,13 +30,15 @@ struct Cli {
     commands: CommandSettings,
     #[command(flatten)]
     accounts: AccountSettings,
-    /// Lets webhooks point at private addresses: `WAYPOST_ALLOW_PRIVATE_TARGETS`, 0.
+    /// Private ranges that webhooks may point at: `WAYPOST_ALLOW_PRIVATE_TARGETS`, none.
     #[arg(
-        long,
+        long = "allow-private-targets",
         env = "WAYPOST_ALLOW_PRIVATE_TARGETS",
-        value_parser = FalseyValueParser::new()
+        default_value = "0",
+        default_missing_value = "1",
+        num_args = 0..=1
     )]
-    allow_private_targets: bool,
+    open_targets: Ranges,
 }
 
 #[tokio::main]
@@ -69,7 +71,7 @@ async fn start(cli: Cli) -> Result<(), Box<dyn std::error::Error + Send + Sync>>
         circles,
         clock,
         settings: cli.commands,
-        allow_private_targets: cli.allow_private_targets,
+        open_targets: cli.open_targets,
     };
     command_api::run(dependencies, &cli.http, shutdown).await?;
     Ok(())

@@ -10,7 +10,7 @@ use crate::Error;
 
 /// Connects to one of the servers of a comma-separated list and holds the connection for ever.
 pub(crate) async fn open(urls: &str) -> Result<Client, Error> {
-    let servers: Result<Vec<ServerAddr>, _> = urls.split(',').map(|u| u.trim().parse()).collect();
+    let servers: Result<Vec<ServerAddr>, _> = addresses(urls).collect();
     let servers = servers.map_err(|error| Error::Address(error.to_string()))?;
     let options = match servers.iter().find(|server| server.has_user_pass()) {
         Some(server) => ConnectOptions::with_user_and_password(
@@ -36,6 +36,16 @@ pub(crate) async fn open(urls: &str) -> Result<Client, Error> {
         .connect(servers)
         .await
         .map_err(Error::Connect)
+}
+
+/// The ports of a comma-separated list of servers.
+pub(crate) fn ports(urls: &str) -> Vec<u16> {
+    let servers = addresses(urls).filter_map(Result::ok);
+    servers.map(|server| server.port()).collect()
+}
+
+fn addresses(urls: &str) -> impl Iterator<Item = Result<ServerAddr, std::io::Error>> {
+    urls.split(',').map(|url| url.trim().parse())
 }
 
 fn decoded(part: Option<&str>) -> String {

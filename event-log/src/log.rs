@@ -80,6 +80,11 @@ impl EventLog {
         self.shared.durability
     }
 
+    /// The ports that the server or servers listen at, as far as their addresses tell.
+    pub fn server_ports(&self) -> Vec<u16> {
+        connection::ports(&self.shared.settings.nats_url)
+    }
+
     /// Whether the server is there at this moment.
     pub fn is_connected(&self) -> bool {
         self.shared.client.connection_state() == State::Connected

@@ -37,6 +37,33 @@ const PRIVATE: &[&str] = &[
     "http://255.255.255.255/",
 ];
 
+/// Clouds' metadata services and the link's own addresses in every spelling.
+const ALWAYS_SHUT: &[&str] = &[
+    "http://169.254.169.254/latest/meta-data/",
+    "http://169.254.43518/",
+    "http://2852039166/",
+    "http://0xa9fea9fe/",
+    "http://0251.0376.0251.0376/",
+    "http://[::ffff:169.254.169.254]/",
+    "http://[::169.254.169.254]/",
+    "http://[64:ff9b::a9fe:a9fe]/",
+    "http://[64:ff9b:1::a9fe:a9fe]/",
+    "http://[2002:a9fe:a9fe::]/",
+    "http://[2001:0:a9fe:a9fe::]/",
+    "http://[2a00::5efe:a9fe:a9fe]/",
+    "http://[fe80::a9fe:a9fe]/",
+    "http://[fe80::1%25eth0]/",
+    "http://[fd00:ec2::254]/",
+    "http://[fd20:ce::254]/",
+    "http://100.100.100.200/",
+    "http://168.63.129.16/",
+    "http://0.0.0.0/",
+    "http://255.255.255.255/",
+];
+
+/// The settings with which metadata services must stay shut, from none to all that can be said.
+const RANGES: &[&str] = &["0", "1", "0.0.0.0/0,::/0"];
+
 async fn call(org: &Organization<'_>, url: &str, trigger: &Value) -> Value {
     let workflow = active(&json!([
         {"id": "start", "type": "TRIGGER", "next": ["call"]},
@@ -109,4 +136,83 @@ async fn private_targets_are_refused_in_every_spelling() {
         "{list}"
     );
     assert_eq!(receiver.received().len(), 0, "nobody was called");
+}
+
+#[tokio::test]
+async fn metadata_services_stay_shut_whatever_is_opened() {
+    for ranges in RANGES {
+        let settings = [("WAYPOST_ALLOW_PRIVATE_TARGETS", *ranges)];
+        let system = System::start(SHAPE, &settings).await;
+        let org = system.organization().await;
+        for url in ALWAYS_SHUT {
+            let hook = json!({"url": url});
+            let answer = org.admin.post("/api/v1/webhooks", &hook).await;
+            assert_eq!(answer.status, 400, "{url} was taken with {ranges}");
+            answer.error(400);
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_the_ranges_that_are_named_are_open() {
+    let settings = [("WAYPOST_ALLOW_PRIVATE_TARGETS", "127.0.0.2/32, fd12::/48")];
+    let system = System::start(SHAPE, &settings).await;
+    let org = system.organization().await;
+    for (url, status) in [
+        ("http://127.0.0.2/", 201),
+        ("http://[fd12::1]/", 201),
+        ("http://127.0.0.1/", 400),
+        ("http://[fd13::1]/", 400),
+        ("http://10.0.0.1/", 400),
+        ("http://localhost/", 400),
+    ] {
+        let hook = json!({"url": url, "events": ["sos.resolved"]});
+        let answer = org.admin.post("/api/v1/webhooks", &hook).await;
+        assert_eq!(answer.status, status, "{url}");
+    }
+    let receiver = Receiver::start_at("0.0.0.0:0").await;
+    receiver.reply(|_| (StatusCode::OK, HeaderMap::new(), String::new()));
+    let port = receiver.url("/").rsplit_once(':').unwrap().1.to_owned();
+    for (host, state) in [("127.0.0.2", "SUCCEEDED"), ("127.0.0.3", "FAILED")] {
+        let run = call(&org, &format!("http://{host}:{port}"), &json!({})).await;
+        assert_eq!(run["state"], state, "{host}");
+    }
+    assert_eq!(receiver.received().len(), 1);
+}
+
+#[tokio::test]
+async fn the_own_database_and_log_are_not_called_even_where_this_machine_is_open() {
+    let system = System::start(SHAPE, &[("WAYPOST_ALLOW_PRIVATE_TARGETS", "1")]).await;
+    let org = system.organization().await;
+    for server in ["NATS_URL", "DATABASE_URL"] {
+        let address = system.setting(server).unwrap();
+        let address = address.rsplit_once('@').unwrap().1;
+        let address = address.split('/').next().unwrap();
+        let run = call(&org, &format!("http://{address}/"), &json!({})).await;
+        assert_eq!(run["state"], "FAILED", "{address}");
+        let error = run["error"].as_str().unwrap();
+        assert!(error.contains("not on the public internet"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn what_names_no_range_ends_the_program_with_what_to_write() {
+    for (named, why) in [
+        ("maybe", "name ranges as"),
+        ("10.0.0.0", "name ranges as"),
+        ("10.0.0.1/8", "behind the prefix"),
+        ("169.254.169.254/32", "never called"),
+    ] {
+        for program in ["waypost", "command-api", "workflow-runner"] {
+            let mut command = tokio::process::Command::new(harness::programs().join(program));
+            if program == "waypost" {
+                command.arg("up");
+            }
+            let ended = command.env("WAYPOST_ALLOW_PRIVATE_TARGETS", named).output();
+            let output = ended.await.expect("it ends");
+            assert!(!output.status.success(), "{program} took {named}");
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert!(said.contains(why), "{program}: {said}");
+        }
+    }
 }

@@ -47,6 +47,8 @@ pub struct Dependencies {
     pub settings: RunnerSettings,
     /// Where it says whether it works.
     pub readiness: Readiness,
+    /// Ports of Waypost's own servers, see [`targets::own_ports`].
+    pub own_ports: Vec<u16>,
 }
 
 /// Why the runner could not begin or ended.
@@ -81,12 +83,13 @@ pub async fn start(dependencies: Dependencies) -> Result<Runner, Error> {
         access,
         clock,
         settings,
+        own_ports,
         ..
     } = dependencies.clone();
     let (live, tails) = Live::start(log, access, clock, settings.sockets).await?;
     Ok(Runner {
         dependencies,
-        targets: Targets::new(settings.targets)?,
+        targets: Targets::new(settings.targets, own_ports)?,
         live,
         tails,
     })

@@ -9,7 +9,7 @@ use event_log::{EventLog, Keyring, LogSettings};
 use service::health::{self, Readiness};
 use service::settings::{CommonSettings, DatabaseSettings, HttpSettings};
 use service::{SystemClock, database, telemetry};
-use workflow_runner::{Dependencies, RunnerSettings};
+use workflow_runner::{Dependencies, RunnerSettings, targets};
 
 /// Carries out workflow runs; pushes events to sockets and webhook receivers.
 #[derive(Debug, Parser)]
@@ -51,12 +51,14 @@ async fn start(cli: Cli) -> Result<(), Box<dyn std::error::Error + Send + Sync>>
     let clock = Arc::new(SystemClock);
     let access = Access::start(&log, &pool, cli.limits, clock.clone(), shutdown.clone()).await?;
     let readiness = Readiness::default();
+    let own_ports = targets::own_ports(&log, pool.connect_options().get_port());
     let runner = workflow_runner::start(Dependencies {
         log,
         access,
         clock,
         settings: cli.runner,
         readiness: readiness.clone(),
+        own_ports,
     })
     .await?;
     let router = service::edge(runner.router().merge(health::router(readiness)));

@@ -1,18 +1,20 @@
 //! The client for addresses that users name: HTTP steps and webhooks.
 //!
-//! Nobody may use Waypost to reach into the operator's own network. A name is judged by the
+//! Nobody may use Waypost to reach into the operator's own network, but for the ranges that the
+//! operator names. A name is judged by the
 //! addresses it has at the moment it is dialled, within the client's own resolver, so that what
 //! was checked is what is dialled; addresses without a name are judged before. Redirects are not
 //! followed and no proxy is used: either would be a way around.
 
-use std::net::{IpAddr, SocketAddr};
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use clap::Args;
-use clap::builder::FalseyValueParser;
-use domain::target;
+use domain::target::{self, Ranges};
+use event_log::EventLog;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Method, RequestBuilder, Response};
@@ -27,16 +29,25 @@ const IDLE: Duration = Duration::from_secs(30);
 const IDLE_PER_HOST: usize = 64;
 
 /// What may be called.
-#[derive(Clone, Copy, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct TargetSettings {
-    /// Lets HTTP steps and webhooks reach private addresses: `WAYPOST_ALLOW_PRIVATE_TARGETS`, 0.
+    /// Private ranges that HTTP steps and webhooks may reach, such as `10.1.0.0/16,fd12::/48`, or
+    /// `1` for this machine and the private ranges: `WAYPOST_ALLOW_PRIVATE_TARGETS`, none.
     #[arg(
-        id = "allow_private_targets",
-        long,
+        long = "allow-private-targets",
         env = "WAYPOST_ALLOW_PRIVATE_TARGETS",
-        value_parser = FalseyValueParser::new()
+        default_value = "0",
+        default_missing_value = "1",
+        num_args = 0..=1
     )]
-    pub allow_private: bool,
+    pub open: Ranges,
+}
+
+/// The ports of Waypost's own servers: those of its log and its database's.
+pub fn own_ports(log: &EventLog, database: u16) -> Vec<u16> {
+    let mut ports = log.server_ports();
+    ports.push(database);
+    ports
 }
 
 /// Why an address is not called.
@@ -47,50 +58,81 @@ pub enum TargetError {
     Malformed(String),
     /// It leads where nobody may call.
     #[error(transparent)]
-    NotPublic(#[from] target::NotPublic),
+    Refused(#[from] target::Refused),
 }
 
 /// Calls addresses that users name.
 #[derive(Clone, Debug)]
 pub struct Targets {
+    /// Reaches the public internet and what the operator opened.
+    open: Guarded,
+    /// Reaches the public internet only: for ports that Waypost's own servers have here.
+    public: Guarded,
+    own_ports: Arc<[u16]>,
+}
+
+#[derive(Clone, Debug)]
+struct Guarded {
     client: Client,
-    allow_private: bool,
+    ranges: Ranges,
 }
 
 impl Targets {
-    /// Makes the client.
-    pub fn new(settings: TargetSettings) -> Result<Self, reqwest::Error> {
+    /// Makes the client. Whatever is open, no private address is called at one of `own_ports`: the
+    /// log and the database are for Waypost alone.
+    pub fn new(settings: TargetSettings, own_ports: Vec<u16>) -> Result<Self, reqwest::Error> {
+        Self::resolving(settings, own_ports, SystemNames)
+    }
+
+    fn resolving(
+        settings: TargetSettings,
+        own_ports: Vec<u16>,
+        names: impl Names,
+    ) -> Result<Self, reqwest::Error> {
         // Another part of the process may have chosen the provider already: it is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let builder = || client(settings.allow_private);
-        let client = builder().build().or_else(|error| {
-            tracing::warn!(%error, "No certificates to trust were found: HTTPS targets will fail");
-            builder().tls_certs_only([]).build()
-        })?;
         Ok(Self {
-            client,
-            allow_private: settings.allow_private,
+            open: Guarded::new(settings.open, names.clone())?,
+            public: Guarded::new(Ranges::default(), names)?,
+            own_ports: own_ports.into(),
         })
     }
 
     /// Begins a request to an address, unless it is one that must not be called.
     pub fn request(&self, method: Method, address: &str) -> Result<RequestBuilder, TargetError> {
-        let url = self.check(address)?;
-        Ok(self.client.request(method, url))
-    }
-
-    /// Judges an address as far as that can be done before it is dialled.
-    pub fn check(&self, address: &str) -> Result<Url, TargetError> {
         let url = domain::webhook::check_url(address).map_err(TargetError::Malformed)?;
-        if let (Some(host), false) = (url.host(), self.allow_private) {
-            target::check_host(&host)?;
-        }
-        Ok(url)
+        let own = url.port_or_known_default();
+        let own = own.is_some_and(|port| self.own_ports.contains(&port));
+        let guarded = if own { &self.public } else { &self.open };
+        guarded.check(&url)?;
+        Ok(guarded.client.request(method, url))
     }
 }
 
-fn client(allow_private: bool) -> ClientBuilder {
-    let builder = Client::builder()
+impl Guarded {
+    fn new(ranges: Ranges, names: impl Names) -> Result<Self, reqwest::Error> {
+        let resolver = Arc::new(Allowed {
+            names,
+            ranges: ranges.clone(),
+        });
+        let builder = || client(resolver.clone());
+        let client = builder().build().or_else(|error| {
+            tracing::warn!(%error, "No certificates to trust were found: HTTPS targets will fail");
+            builder().tls_certs_only([]).build()
+        })?;
+        Ok(Self { client, ranges })
+    }
+
+    /// Judges an address as far as that can be done before it is dialled; no resolver is asked
+    /// about one without a name.
+    fn check(&self, url: &Url) -> Result<(), target::Refused> {
+        url.host()
+            .map_or(Ok(()), |host| target::check_host(&host, &self.ranges))
+    }
+}
+
+fn client(resolver: Arc<impl Resolve + 'static>) -> ClientBuilder {
+    Client::builder()
         .user_agent(USER_AGENT)
         .no_proxy()
         .redirect(Policy::none())
@@ -98,38 +140,54 @@ fn client(allow_private: bool) -> ClientBuilder {
         .connect_timeout(CONNECT_TIMEOUT)
         .pool_idle_timeout(IDLE)
         .pool_max_idle_per_host(IDLE_PER_HOST)
-        .tcp_nodelay(true);
-    if allow_private {
-        builder
-    } else {
-        builder.dns_resolver(Arc::new(PublicOnly))
+        .tcp_nodelay(true)
+        .dns_resolver(resolver)
+}
+
+/// Finds the addresses of names.
+trait Names: Clone + Send + Sync + 'static {
+    fn find(&self, name: String) -> impl Future<Output = io::Result<Vec<SocketAddr>>> + Send;
+}
+
+/// As the system finds them.
+#[derive(Clone)]
+struct SystemNames;
+
+impl Names for SystemNames {
+    async fn find(&self, name: String) -> io::Result<Vec<SocketAddr>> {
+        Ok(tokio::net::lookup_host((name, 0)).await?.collect())
     }
 }
 
-/// Resolves names to those of their addresses that are public.
-struct PublicOnly;
+/// Resolves names to those of their addresses that may be called.
+struct Allowed<N> {
+    names: N,
+    ranges: Ranges,
+}
 
-impl Resolve for PublicOnly {
+impl<N: Names> Resolve for Allowed<N> {
     fn resolve(&self, name: Name) -> Resolving {
+        let (names, ranges) = (self.names.clone(), self.ranges.clone());
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            Ok(public_only(found)?)
+            let found = names.find(name.as_str().to_owned()).await?;
+            let allowed = allowed(found, &ranges)?;
+            Ok(Box::new(allowed.into_iter()) as Addrs)
         })
     }
 }
 
-fn public_only(found: impl Iterator<Item = SocketAddr>) -> Result<Addrs, target::NotPublic> {
+fn allowed(
+    mut found: Vec<SocketAddr>,
+    ranges: &Ranges,
+) -> Result<Vec<SocketAddr>, target::Refused> {
     let mut refused = None;
-    let mut public = Vec::new();
-    for address in found {
-        match target::check_ip(IpAddr::to_canonical(&address.ip())) {
-            Ok(()) => public.push(address),
-            Err(reason) => refused = Some(reason),
-        }
-    }
+    found.retain(|address| {
+        let judged = target::check_ip(address.ip(), ranges);
+        judged.map_err(|reason| refused = Some(reason)).is_ok()
+    });
     match refused {
-        Some(reason) if public.is_empty() => Err(reason),
-        _ => Ok(Box::new(public.into_iter())),
+        Some(reason) if found.is_empty() => Err(reason),
+        _ => Ok(found),
     }
 }
 
@@ -191,61 +249,4 @@ pub async fn read_body(mut response: Response, max: usize) -> Result<Body, reqwe
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn guarded() -> Targets {
-        Targets::new(TargetSettings::default()).unwrap()
-    }
-
-    #[tokio::test]
-    async fn private_addresses_are_refused_before_they_are_dialled() {
-        for address in [
-            "http://127.0.0.1:1/",
-            "http://[::1]:1/",
-            "http://localhost:1/",
-            "http://LOCALHOST.:1/",
-            "http://[::ffff:127.0.0.1]/",
-            "http://2130706433/",
-            "http://0x7f.1/",
-            "http://169.254.169.254/latest/meta-data",
-        ] {
-            let refused = guarded().request(Method::GET, address);
-            let refused = refused.map(drop).unwrap_err();
-            assert!(matches!(refused, TargetError::NotPublic(_)), "{address}");
-        }
-    }
-
-    #[test]
-    fn a_name_leads_only_to_its_public_addresses() {
-        let addresses = |list: &[&str]| -> Vec<SocketAddr> {
-            list.iter()
-                .map(|address| address.parse().unwrap())
-                .collect()
-        };
-        let mixed = addresses(&["10.0.0.1:0", "1.1.1.1:0", "[::1]:0"]);
-        let left: Vec<_> = public_only(mixed.into_iter())
-            .map_err(drop)
-            .unwrap()
-            .collect();
-        assert_eq!(left, addresses(&["1.1.1.1:0"]));
-        let private = addresses(&["192.168.0.1:0", "[fd00::1]:0"]);
-        assert!(public_only(private.into_iter()).is_err());
-    }
-
-    #[tokio::test]
-    async fn a_name_with_a_private_address_is_not_dialled() {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        // The resolver is asked past the check of the name, as any other name would be.
-        let answer = guarded()
-            .client
-            .get(format!("http://localhost:{port}/"))
-            .send()
-            .await;
-        let reason = reason(&answer.unwrap_err());
-        assert!(reason.contains("not on the public internet"), "{reason}");
-        listener.set_nonblocking(true).unwrap();
-        assert!(listener.accept().is_err(), "somebody dialled");
-    }
-}
+mod tests;

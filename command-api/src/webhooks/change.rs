@@ -39,7 +39,7 @@ pub(super) async fn change_webhook(
     origin: Origin,
     body: JsonBody,
 ) -> Result<Response, HttpError> {
-    let request = ChangeRequest::parse(body.value()?, app.private_targets);
+    let request = ChangeRequest::parse(body.value()?, &app.open_targets);
     let request = request.map_err(Refusal::into_http)?;
     let done = change(&app.commands, &origin, &caller.org, &id, &request).await?;
     Ok(answer::json(StatusCode::OK, done))

@@ -100,7 +100,7 @@ pub(super) async fn create_webhook(
     repeatable: Repeatable,
     body: JsonBody,
 ) -> Result<Response, HttpError> {
-    let request = WebhookRequest::parse(body.value()?, app.private_targets);
+    let request = WebhookRequest::parse(body.value()?, &app.open_targets);
     let request = request.map_err(Refusal::into_http)?;
     let origin = repeatable.by_key(&caller, &body);
     let done = create(&app.commands, &origin, &caller.org, request).await?;

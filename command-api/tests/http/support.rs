@@ -141,7 +141,7 @@ impl House {
                 idempotency: receipts,
                 ..CommandSettings::default()
             },
-            allow_private_targets: false,
+            open_targets: domain::target::Ranges::default(),
         });
         let org = OrgId::from(uuid::Uuid::new_v4());
         let mut house = Self {

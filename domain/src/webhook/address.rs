@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use crate::target;
+use crate::target::{self, Ranges};
 
 const MAX_URL: usize = 2_048;
 
@@ -25,14 +25,16 @@ pub fn check_url(given: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// As [`check_url`], and refuses what is plainly no public address.
-pub(super) fn check_public_url(given: &str, private_allowed: bool) -> Result<(), String> {
+/// As [`check_url`], and refuses what plainly is no address that may be called.
+pub(super) fn check_target(given: &str, open: &Ranges) -> Result<(), String> {
+    if given.chars().any(char::is_control) {
+        // Parsers pass over some of them, and the read models cannot hold U+0000.
+        return Err("must not have control characters".to_owned());
+    }
     let url = check_url(given)?;
     match url.host() {
-        Some(host) if !private_allowed => {
-            target::check_host(&host).map_err(|error| error.to_string())
-        }
-        _ => Ok(()),
+        Some(host) => target::check_host(&host, open).map_err(|error| error.to_string()),
+        None => Ok(()),
     }
 }
 
@@ -64,6 +66,7 @@ mod tests {
 
     #[test]
     fn private_literals_are_refused_in_every_spelling() {
+        let (none, usual) = (Ranges::default(), Ranges::usual());
         for wrong in [
             "http://127.0.0.1/",
             "http://2130706433/",
@@ -71,11 +74,49 @@ mod tests {
             "http://[::1]/",
             "http://[::ffff:10.0.0.1]/",
             "http://localhost:9/",
-            "http://169.254.169.254/latest",
         ] {
-            assert!(check_public_url(wrong, false).is_err(), "{wrong} was taken");
-            assert_eq!(check_public_url(wrong, true), Ok(()));
+            assert!(check_target(wrong, &none).is_err(), "{wrong} was taken");
+            assert_eq!(check_target(wrong, &usual), Ok(()));
         }
-        assert_eq!(check_public_url("https://example.com/", false), Ok(()));
+        assert_eq!(check_target("https://example.com/", &none), Ok(()));
+        assert!(check_target("https://example.com/\0", &none).is_err());
+    }
+
+    #[test]
+    fn metadata_services_stay_shut_in_every_spelling() {
+        let everything: Ranges = "0.0.0.0/0,::/0".parse().unwrap();
+        for wrong in [
+            "http://169.254.169.254/latest",
+            "http://169.254.43518/",
+            "http://2852039166/",
+            "http://0xa9fea9fe/",
+            "http://0xA9.0xFE.0xA9.0xFE/",
+            "http://0251.0376.0251.0376/",
+            "http://１６９.２５４.１６９.２５４/",
+            "http://169%2e254%2e169%2e254/",
+            "http://169.254.169.254./",
+            "http://[::ffff:169.254.169.254]/",
+            "http://[::ffff:a9fe:a9fe]/",
+            "http://[::169.254.169.254]/",
+            "http://[64:ff9b::a9fe:a9fe]/",
+            "http://[64:ff9b:1::a9fe:a9fe]/",
+            "http://[2002:a9fe:a9fe::]/",
+            "http://[2001:0:a9fe:a9fe::]/",
+            "http://[2a00::5efe:a9fe:a9fe]/",
+            "http://[2a00::200:5efe:a9fe:a9fe]/",
+            "http://[fe80::a9fe:a9fe]/",
+            "http://[fe80::1%25eth0]/",
+            "http://[fe80::1%eth0]/",
+            "http://[fd00:ec2::254]/",
+            "http://[fd20:ce::254]/",
+            "http://100.100.100.200/",
+            "http://[::ffff:100.100.100.200]/",
+            "http://168.63.129.16/",
+            "http://0x100.1/",
+        ] {
+            for open in [&everything, &Ranges::usual(), &Ranges::default()] {
+                assert!(check_target(wrong, open).is_err(), "{wrong} was taken");
+            }
+        }
     }
 }

@@ -3,9 +3,10 @@
 use schemas::webhook::Status;
 use serde_json::Value;
 
-use super::address::check_public_url;
+use super::address::check_target;
 use super::pattern::check_pattern;
 use crate::object::{Errors, Object};
+use crate::target::Ranges;
 use crate::{Invalid, text};
 
 const MAX_PATTERNS: usize = 100;
@@ -37,12 +38,13 @@ pub struct ChangeRequest {
 }
 
 impl Request {
-    /// Reads a request from a JSON body.
-    pub fn parse(body: Value, private_allowed: bool) -> Result<Self, Invalid> {
+    /// Reads a request from a JSON body; its address may lie in the public internet or in a range
+    /// that is `open`.
+    pub fn parse(body: Value, open: &Ranges) -> Result<Self, Invalid> {
         let errors = Errors::default();
         let request = Object::open("", body, &errors).and_then(|mut object| {
             let url = object.required_string("url");
-            let url = url.and_then(|url| checked_url(&object, url, private_allowed));
+            let url = url.and_then(|url| checked_url(&object, url, open));
             let events = events(&mut object);
             let description = description(&mut object);
             object.finish();
@@ -57,12 +59,13 @@ impl Request {
 }
 
 impl ChangeRequest {
-    /// Reads a request from a JSON body.
-    pub fn parse(body: Value, private_allowed: bool) -> Result<Self, Invalid> {
+    /// Reads a request from a JSON body; its address may lie in the public internet or in a range
+    /// that is `open`.
+    pub fn parse(body: Value, open: &Ranges) -> Result<Self, Invalid> {
         let errors = Errors::default();
         let request = Object::open("", body, &errors).map(|mut object| {
             let url = object.string("url");
-            let url = url.and_then(|url| checked_url(&object, url, private_allowed));
+            let url = url.and_then(|url| checked_url(&object, url, open));
             let events = if object.has("events") {
                 events(&mut object)
             } else {
@@ -82,8 +85,8 @@ impl ChangeRequest {
     }
 }
 
-fn checked_url(object: &Object<'_>, url: String, private_allowed: bool) -> Option<String> {
-    match check_public_url(&url, private_allowed) {
+fn checked_url(object: &Object<'_>, url: String, open: &Ranges) -> Option<String> {
+    match check_target(&url, open) {
         Ok(()) => Some(url),
         Err(reason) => {
             object.error("url", reason);

@@ -3,11 +3,12 @@ use schemas::{Event, Sealed, WebhookId};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::target::Ranges;
 
 fn created() -> Event {
     let request = Request::parse(
         json!({"url": "https://x.example/", "events": ["run.*"]}),
-        false,
+        &Ranges::default(),
     );
     create(
         WebhookId::from("h1"),
@@ -17,7 +18,7 @@ fn created() -> Event {
 }
 
 fn wrong_fields(body: Value) -> Vec<String> {
-    let invalid = Request::parse(body, false).unwrap_err();
+    let invalid = Request::parse(body, &Ranges::default()).unwrap_err();
     invalid
         .errors()
         .iter()
@@ -37,19 +38,19 @@ fn a_request_names_what_is_wrong_with_it() {
         wrong_fields(json!({"url": "https://x.example/", "events": []})),
         ["events"]
     );
-    assert!(Request::parse(json!({"url": "http://10.0.0.1/"}), true).is_ok());
+    assert!(Request::parse(json!({"url": "http://10.0.0.1/"}), &Ranges::usual()).is_ok());
 }
 
 #[test]
 fn absent_events_mean_all() {
-    let request = Request::parse(json!({"url": "https://x.example/"}), false).unwrap();
+    let request = Request::parse(json!({"url": "https://x.example/"}), &Ranges::default()).unwrap();
     assert_eq!(request.events, ["*"]);
 }
 
 #[test]
 fn a_change_keeps_what_it_does_not_name() {
     let endpoint = Endpoint::fold([&created()]).unwrap();
-    let request = ChangeRequest::parse(json!({"status": "DISABLED"}), false).unwrap();
+    let request = ChangeRequest::parse(json!({"status": "DISABLED"}), &Ranges::default()).unwrap();
     let (changed, event) = change(&endpoint, request);
     let event = event.unwrap();
     assert_eq!(changed.events, ["run.*"]);
@@ -66,7 +67,7 @@ fn a_change_names_what_is_wrong_with_it() {
         (json!({"url": "nowhere"}), "url"),
         (json!({"id": "h2"}), "id"),
     ] {
-        let invalid = ChangeRequest::parse(body, false).unwrap_err();
+        let invalid = ChangeRequest::parse(body, &Ranges::default()).unwrap_err();
         assert_eq!(invalid.errors()[0].field, field);
     }
 }

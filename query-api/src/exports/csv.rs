@@ -1,5 +1,6 @@
 //! CSV as RFC 4180 has it, safe to open in a spreadsheet.
 
+use std::borrow::Cow;
 use std::io::Write as _;
 
 use chrono::{DateTime, Datelike, NaiveDate, SecondsFormat, Timelike, Utc};
@@ -41,31 +42,50 @@ fn separate(index: usize, out: &mut Vec<u8>) {
 }
 
 fn write_text(text: &str, out: &mut Vec<u8>) {
-    if !is_run_by_spreadsheets(text) {
-        write_quoted(text, out);
-    } else if needs_quotes(text) {
-        out.extend_from_slice(b"\"'");
-        write_doubled(text, out);
-        out.push(b'"');
+    let marks = marks(text);
+    let guarded = if marks & SPLITS == 0 {
+        Cow::Borrowed(text)
     } else {
-        out.push(b'\'');
-        out.extend_from_slice(text.as_bytes());
+        guard_within(text)
+    };
+    let guard: &[u8] = if is_run_by_spreadsheets(text) {
+        b"'"
+    } else {
+        b""
+    };
+    if marks & QUOTED == 0 {
+        out.extend_from_slice(guard);
+        out.extend_from_slice(guarded.as_bytes());
+    } else {
+        out.push(b'"');
+        out.extend_from_slice(guard);
+        write_doubled(&guarded, out);
+        out.push(b'"');
     }
 }
 
 fn write_quoted(text: &str, out: &mut Vec<u8>) {
-    if needs_quotes(text) {
+    if marks(text) & QUOTED == 0 {
+        out.extend_from_slice(text.as_bytes());
+    } else {
         out.push(b'"');
         write_doubled(text, out);
         out.push(b'"');
-    } else {
-        out.extend_from_slice(text.as_bytes());
     }
 }
 
-fn needs_quotes(text: &str) -> bool {
-    text.bytes()
-        .any(|b| matches!(b, b'"' | b',' | b'\r' | b'\n'))
+/// The text holds what a cell has to stand in quotation marks for.
+const QUOTED: u8 = 1;
+/// The text holds what some spreadsheets split at.
+const SPLITS: u8 = 2;
+
+/// What a text holds, found in one pass without a branch.
+fn marks(text: &str) -> u8 {
+    text.bytes().fold(0, |marks, byte| {
+        let quoted = matches!(byte, b'"' | b',' | b'\r' | b'\n');
+        let splits = matches!(byte, b';' | b'\t' | b'\r' | b'\n');
+        marks | (u8::from(quoted) * QUOTED) | (u8::from(splits) * SPLITS)
+    })
 }
 
 /// The text with each quotation mark twice.
@@ -78,14 +98,42 @@ fn write_doubled(text: &str, out: &mut Vec<u8>) {
     }
 }
 
+/// Guards what would begin like a formula where the file is split at semicolons or tabs, as
+/// spreadsheets of many countries do: they see no quotation marks but at a cell's beginning, so
+/// that a line's end splits as well. No number is left as it is here, since a comma and the next
+/// column could go on with it.
+fn guard_within(text: &str) -> Cow<'_, str> {
+    let mut guarded = String::new();
+    let mut copied = 0;
+    for (at, _) in text.match_indices([';', '\t', '\r', '\n']) {
+        let rest = &text[at + 1..];
+        if begins_like_a_formula(rest.trim_start_matches('"')) {
+            guarded.push_str(&text[copied..=at]);
+            guarded.push('\'');
+            copied = at + 1;
+        }
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    guarded.push_str(&text[copied..]);
+    Cow::Owned(guarded)
+}
+
 /// Whether a spreadsheet could take the text for a formula. Numbers and international phone
 /// numbers begin like formulas but are none.
 pub fn is_run_by_spreadsheets(text: &str) -> bool {
-    matches!(
-        text.as_bytes().first(),
-        Some(b'=' | b'+' | b'-' | b'@' | b'\t' | b'\r' | b'\n')
-    ) && !is_number(text)
-        && !is_e164(text)
+    let first = matches!(text.as_bytes().first(), Some(b'\t' | b'\r' | b'\n'));
+    (first || begins_like_a_formula(text)) && !is_number(text) && !is_e164(text)
+}
+
+/// Some spreadsheets read full-width characters as the plain ones.
+fn begins_like_a_formula(text: &str) -> bool {
+    match text.as_bytes().first() {
+        Some(b'=' | b'+' | b'-' | b'@') => true,
+        Some(0xef) => text.starts_with(['＝', '＋', '－', '＠']),
+        _ => false,
+    }
 }
 
 /// A number as JSON writes it.

@@ -8,6 +8,7 @@ use command_api::keys::{self, Giver};
 use command_api::{Commands, Origin, organizations, webhooks, workflows};
 use domain::account::Email;
 use domain::key::Request as KeyRequest;
+use domain::target::Ranges;
 use domain::webhook::Request as WebhookRequest;
 use schemas::WorkflowId;
 use serde_json::{Value, json};
@@ -43,7 +44,7 @@ pub(super) async fn load(commands: &Commands, url: &str) -> Result<Demo, Failure
         "events": ["run.succeeded", "run.failed", "custom.*"],
         "description": "Seen by `waypost listen`",
     });
-    let request = WebhookRequest::parse(request, true)?;
+    let request = WebhookRequest::parse(request, &Ranges::usual())?;
     let webhook = webhooks::create(commands, &origin, &org, request)
         .await?
         .answer;

@@ -87,6 +87,7 @@ impl Services {
             clock: clock.clone(),
             settings: settings.runner.clone(),
             readiness: readiness.clone(),
+            own_ports: workflow_runner::targets::own_ports(&log, pool.connect_options().get_port()),
         };
         let runner = workflow_runner::start(runner).await?;
         let sockets = runner.router();
@@ -105,7 +106,7 @@ impl Services {
             circles,
             clock: clock.clone(),
             settings: settings.commands,
-            allow_private_targets: settings.runner.targets.allow_private,
+            open_targets: settings.runner.targets.open,
         });
         let queries = query_api::router(query_api::Dependencies {
             access: access.clone(),

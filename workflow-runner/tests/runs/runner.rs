@@ -39,6 +39,8 @@ impl Runner {
         let shutdown = CancellationToken::new();
         let readiness = Readiness::default();
         let (stop, ready) = (shutdown.clone(), readiness.clone());
+        let open = if allow_private { "1" } else { "0" };
+        let open = open.parse().unwrap();
         let task = tokio::spawn(async move {
             let (roll, tail) = Roll::start(&log).await.unwrap();
             let clock = Arc::new(SystemClock);
@@ -52,7 +54,7 @@ impl Runner {
                 log: log.clone(),
                 clock,
                 roll: roll.clone(),
-                targets: Targets::new(TargetSettings { allow_private }).unwrap(),
+                targets: Targets::new(TargetSettings { open }, Vec::new()).unwrap(),
                 readiness: ready,
                 settings: settings.clone(),
             };

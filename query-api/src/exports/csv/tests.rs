@@ -34,7 +34,7 @@ fn written(cell: Cell<'_>) -> String {
 /// Text in which everything that means something to CSV or to a spreadsheet is frequent.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
-        "[=+@\t\r\n\",;'| a1-]{0,8}",
+        "[=+@\t\r\n\",;'| a1＝＋－＠-]{0,8}",
         "[+-]?[0-9]{1,18}([.][0-9]{0,3})?([eE][+-]?[0-9]{0,2})?",
         "\\PC{0,20}",
     ]
@@ -67,6 +67,25 @@ proptest! {
     }
 
     #[test]
+    fn no_cell_begins_like_a_formula_however_the_file_is_split(
+        rows in proptest::collection::vec(proptest::collection::vec(text(), 1..4), 1..4),
+        splits in prop_oneof![Just(";\r\n"), Just("\t\r\n"), Just(";\t\r\n")],
+    ) {
+        let mut out = Vec::new();
+        for row in &rows {
+            let mut cells = vec![Cell::Text("id")];
+            cells.extend(row.iter().map(|text| Cell::Text(text)));
+            write_row(&cells, &mut out);
+        }
+        let out = String::from_utf8(out).unwrap();
+        for cell in out.split(|c| splits.contains(c)) {
+            // However the quotation marks are taken that are left in front.
+            let cell = cell.trim_start_matches('"');
+            prop_assert!(!begins_like_a_formula(cell), "{cell:?} in {out:?}");
+        }
+    }
+
+    #[test]
     fn moments_are_written_as_json_writes_them(microseconds in -9_000_000_000_000_000..300_000_000_000_000_000_i64) {
         let moment = chrono::Utc.timestamp_micros(microseconds).unwrap();
         let json = serde_json::to_string(&moment).unwrap();
@@ -80,7 +99,7 @@ fn guarded(text: &str) -> String {
     } else {
         ""
     };
-    format!("{guard}{text}")
+    format!("{guard}{}", guard_within(text))
 }
 
 #[test]
@@ -115,6 +134,10 @@ fn formulas_are_guarded() {
         "-1 ",
         "-１",
         "=cmd|' /C calc'!A0",
+        "＝1+1",
+        "＋1",
+        "－1",
+        "＠SUM(A1)",
     ] {
         assert!(is_run_by_spreadsheets(text), "{text:?}");
     }
@@ -141,6 +164,25 @@ fn numbers_phone_numbers_and_plain_text_are_left_alone() {
         "#1",
     ] {
         assert!(!is_run_by_spreadsheets(text), "{text:?}");
+    }
+}
+
+#[test]
+fn formulas_behind_what_some_split_at_are_guarded() {
+    for (text, guarded) in [
+        ("foo;=1+1;", "foo;'=1+1;"),
+        ("foo;＝1+1", "foo;'＝1+1"),
+        ("foo\t@SUM(A1)", "foo\t'@SUM(A1)"),
+        ("a;-1;+2", "a;'-1;'+2"),
+        ("a;;=1", "a;;'=1"),
+        ("=1;=2", "'=1;'=2"),
+        ("foo\n=1;", "\"foo\n'=1;\""),
+        ("foo;\"=1;", "\"foo;'\"\"=1;\""),
+    ] {
+        assert_eq!(written(Cell::Text(text)), guarded);
+    }
+    for plain in ["a;b", "a; =1", "a;1", ";", "a=1;b-2", "48.1; -11.5"] {
+        assert_eq!(written(Cell::Text(plain)), plain);
     }
 }
 

@@ -54,10 +54,12 @@ impl Runner {
 
     async fn reaching(world: &World, settings: WebhookSettings, allow_private: bool) -> Self {
         let (roll, tail) = Roll::start(&world.log).await.unwrap();
+        let open = if allow_private { "1" } else { "0" };
+        let open = open.parse().unwrap();
         let dependencies = Dependencies {
             log: world.log.clone(),
             roll: roll.clone(),
-            targets: Targets::new(TargetSettings { allow_private }).unwrap(),
+            targets: Targets::new(TargetSettings { open }, Vec::new()).unwrap(),
             clock: world.clock.clone(),
             lease: Duration::from_secs(2),
             settings,
