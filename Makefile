@@ -22,10 +22,10 @@ test: ## Run all tests, with servers of their own
 	@exec $(target)/debug/local-servers with -- cargo test --workspace --no-fail-fast
 
 .PHONY: bench
-bench: ## Measure Waypost against the ceilings of this machine
+bench: ## Measure Waypost against the ceilings of this machine (ONLY= names one part)
 	@scripts/prepare
 	@cargo build --release --package bench --package waypost --package command-api --package query-api --package projector --package workflow-runner
-	@exec $(target)/release/bench
+	@exec $(target)/release/bench $(if $(ONLY),--only $(ONLY))
 
 .PHONY: faults
 faults: ## Hurt Waypost under load for SECONDS (60) by SEED, on NATS (1 or 3) servers, and check what is left

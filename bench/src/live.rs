@@ -19,7 +19,7 @@ const PER_SECOND: usize = 100;
 const PERSONS: usize = 10;
 
 /// A position as the socket names it: whose, and of when.
-type Fix = (u64, String);
+pub(crate) type Fix = (u64, String);
 
 /// Measures at a hundred positions a second in one circle.
 pub(crate) async fn measure(system: &System, time: Duration, report: &mut Report) {
@@ -67,19 +67,28 @@ pub(crate) async fn measure(system: &System, time: Duration, report: &mut Report
 }
 
 /// The one form in which a time is sent and told.
-fn written(time: DateTime<Utc>) -> String {
+pub(crate) fn written(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Micros, true)
 }
 
-struct Person {
-    id: u64,
-    token: String,
+/// Somebody with an account.
+pub(crate) struct Person {
+    pub(crate) id: u64,
+    pub(crate) token: String,
+}
+
+/// What every person signs in with.
+pub(crate) const PASSWORD: &str = "a long password";
+
+/// A person's e-mail address.
+pub(crate) fn email(number: usize) -> String {
+    format!("person{number}@bench.example")
 }
 
 impl Person {
-    async fn register(system: &System, number: usize) -> Self {
-        let email = format!("person{number}@bench.example");
-        let body = json!({ "name": "Bench", "email": email, "password": "a long password" });
+    pub(crate) async fn register(system: &System, number: usize) -> Self {
+        let email = email(number);
+        let body = json!({ "name": "Bench", "email": email, "password": PASSWORD });
         let request = load::post("/auth/register", "", &body.to_string());
         let mut connection = Connection::open(system.addr()).await;
         let session = connection.send_for_body(&request).await;
@@ -97,7 +106,7 @@ impl Person {
     }
 }
 
-async fn gather(addr: SocketAddr, persons: &[Person]) {
+pub(crate) async fn gather(addr: SocketAddr, persons: &[Person]) {
     let mut connection = Connection::open(addr).await;
     let mut post = async |path: &str, token: &str, body: Value| {
         let request = load::post(path, token, &body.to_string());
@@ -118,7 +127,11 @@ async fn gather(addr: SocketAddr, persons: &[Person]) {
 }
 
 /// Tells of every position that arrives, and when.
-async fn watch(addr: SocketAddr, token: &str, arrived: mpsc::UnboundedSender<(Fix, Instant)>) {
+pub(crate) async fn watch(
+    addr: SocketAddr,
+    token: &str,
+    arrived: mpsc::UnboundedSender<(Fix, Instant)>,
+) {
     let (mut socket, _) = connect_async(format!("ws://{addr}/ws"))
         .await
         .expect("a socket");

@@ -10,6 +10,7 @@ mod ceiling;
 mod deliveries;
 mod export;
 mod feed;
+mod hostile;
 mod large;
 mod live;
 mod load;
@@ -22,8 +23,10 @@ mod system;
 mod unguarded;
 mod webhook;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
+use ::hostile::Attack;
 use clap::Parser;
 
 use report::Report;
@@ -57,6 +60,12 @@ struct Options {
     /// Events that are projected and rebuilt.
     #[arg(long, default_value_t = 1_000_000)]
     projected: usize,
+    /// Of the hostile crowd only those who do this; may be given again.
+    #[arg(long, value_name = "ATTACK")]
+    attack: Vec<Attack>,
+    /// Runs as the hostile crowd that this file describes.
+    #[arg(long, hide = true, value_name = "FILE")]
+    crowd: Option<PathBuf>,
     /// Runs as the plain handler that the bench compares with.
     #[arg(long, hide = true)]
     plain: bool,
@@ -88,6 +97,8 @@ enum Part {
     Export,
     /// Events projected and rebuilt per second.
     Rebuild,
+    /// An ordinary tenant beside strangers and bad neighbours.
+    Hostile,
     /// Memory, restarts and latency on a log of millions of events (minutes; only when named).
     Large,
 }
@@ -95,12 +106,16 @@ enum Part {
 #[tokio::main]
 async fn main() {
     let options = Options::parse();
+    // A second provider is no fault: everybody in this process asks for the same one.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     if let Ok(addr) = std::env::var(ROLE_ADDR) {
         let addr = addr.parse().expect("an address");
         if options.plain {
             plain::serve(addr).await;
         } else if let Some(org) = &options.unguarded {
             unguarded::serve(addr, org).await;
+        } else if let Some(spec) = &options.crowd {
+            hostile::serve(addr, spec).await;
         }
         return;
     }
@@ -142,6 +157,10 @@ async fn main() {
     if wanted(Part::Export) {
         let system = System::start(&["waypost"]).await;
         export::measure(&system, options.rounds, &mut report).await;
+    }
+    if wanted(Part::Hostile) {
+        let system = System::start(&["waypost"]).await;
+        hostile::measure(&system, time, &options.attack, &mut report).await;
     }
     if wanted(Part::Rebuild) {
         let system = System::start(&[]).await;

@@ -36,6 +36,36 @@ impl Report {
         self.push(what, [figure, String::new(), String::new()], "");
     }
 
+    /// How long something takes alone and beside others.
+    pub(crate) fn slower(&mut self, what: &str, alone: Duration, beside: Duration, aim: &str) {
+        let shown = |time: Duration| format!("{:.2} ms", time.as_secs_f64() * 1000.0);
+        let ratio = beside.as_secs_f64() / alone.as_secs_f64().max(f64::EPSILON);
+        let row = [
+            shown(beside),
+            format!("{} alone", shown(alone)),
+            format!("{ratio:.2}"),
+        ];
+        self.push(what, row, aim);
+    }
+
+    /// How many of some requests were not answered as they should be, and how instead.
+    pub(crate) fn refused(&mut self, what: &str, wrong: usize, of: usize, told: &str) {
+        let figure = format!("{wrong} of {of}");
+        self.push(what, [figure, told.to_owned(), String::new()], "none");
+    }
+
+    /// What a program holds in memory before, at most and afterwards, in bytes.
+    pub(crate) fn grown(&mut self, program: &str, bytes: [u64; 3]) {
+        let [before, most, after] = bytes.map(|bytes| bytes / (1024 * 1024));
+        let figure = format!("{most} MiB at most");
+        let other = format!("{before} MiB before, {after} afterwards");
+        self.push(
+            &format!("memory of {program}"),
+            [figure, other, String::new()],
+            "",
+        );
+    }
+
     /// How many of some answers were right.
     pub(crate) fn right(&mut self, what: &str, right: usize, of: usize) {
         let figure = format!("{right} of {of}");

@@ -1,0 +1,101 @@
+//! What programs hold in memory, the bench's own apart.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Bytes by program. What several processes share is counted once.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Memory(BTreeMap<String, u64>);
+
+impl Memory {
+    /// What all that this process has started holds now.
+    pub(super) fn now() -> Self {
+        let mut memory = Self::default();
+        for (pid, program) in below(std::process::id()) {
+            *memory.0.entry(program).or_default() += held(pid);
+        }
+        memory
+    }
+
+    pub(super) fn of(&self, program: &str) -> u64 {
+        self.0.get(program).copied().unwrap_or_default()
+    }
+
+    fn most(&mut self, now: Self) {
+        for (program, bytes) in now.0 {
+            let most = self.0.entry(program).or_default();
+            *most = bytes.max(*most);
+        }
+    }
+}
+
+/// Looks on until it is stopped.
+pub(super) struct Watch {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<Memory>,
+}
+
+impl Watch {
+    pub(super) fn start() -> Self {
+        let (stop, mut stopped) = oneshot::channel();
+        let task = tokio::spawn(async move {
+            let mut most = Memory::default();
+            while tokio::time::timeout(LOOK_EVERY, &mut stopped)
+                .await
+                .is_err()
+            {
+                most.most(Memory::now());
+            }
+            most
+        });
+        Self { stop, task }
+    }
+
+    /// The most that there was.
+    pub(super) async fn stop(self) -> Memory {
+        drop(self.stop);
+        self.task.await.expect("a task that ends")
+    }
+}
+
+/// Every process that comes from this one, by its id and its program's name.
+fn below(root: u32) -> Vec<(u32, String)> {
+    let all: Vec<_> = processes().collect();
+    let (mut found, mut next) = (Vec::new(), vec![root]);
+    while let Some(parent) = next.pop() {
+        for (pid, program, of) in &all {
+            if *of == parent {
+                found.push((*pid, program.clone()));
+                next.push(*pid);
+            }
+        }
+    }
+    found
+}
+
+/// All processes: id, program and parent.
+fn processes() -> impl Iterator<Item = (u32, String, u32)> {
+    let folders = fs::read_dir("/proc").into_iter().flatten().flatten();
+    folders.filter_map(|folder| {
+        let pid = folder.file_name().to_str()?.parse().ok()?;
+        let stat = fs::read_to_string(folder.path().join("stat")).ok()?;
+        let (start, rest) = stat.rsplit_once(") ")?;
+        let program = start.split_once('(')?.1.to_owned();
+        let parent = rest.split(' ').nth(1)?.parse().ok()?;
+        Some((pid, program, parent))
+    })
+}
+
+/// Bytes that a process holds, with its part of what it shares.
+fn held(pid: u32) -> u64 {
+    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kib.unwrap_or_default() * 1024
+}

@@ -1,0 +1,115 @@
+//! What an ordinary tenant feels of strangers and bad neighbours: the same load alone, and beside
+//! a crowd that does everything at once that ever hurt.
+
+mod crowd;
+mod memory;
+mod ordinary;
+
+use std::time::Duration;
+
+use hostile::{Attack, Ground, Neighbour, Sink, Size};
+use serde_json::json;
+
+pub(crate) use self::crowd::serve;
+
+use self::crowd::Spec;
+use self::memory::{Memory, Watch};
+use self::ordinary::{Felt, Ordinary};
+use crate::export::import_contacts;
+use crate::load::{self, Connection};
+use crate::report::Report;
+use crate::system::System;
+
+/// Organizations that mean harm.
+const NEIGHBOURS: usize = 2;
+/// Records that each of them has, so that its feeds and exports are long.
+const RECORDS: usize = 20_000;
+/// How long either part lasts at least: a p99 needs hundreds of requests of the rarest kind.
+const AT_LEAST: Duration = Duration::from_secs(20);
+/// How long the crowd is at it before anything is measured.
+const SETTLES: Duration = Duration::from_secs(5);
+/// How long after the crowd has left memory is looked at once more.
+const AFTERWARDS: Duration = Duration::from_secs(10);
+
+/// Measures alone and beside the crowd.
+pub(crate) async fn measure(
+    system: &System,
+    time: Duration,
+    attacks: &[Attack],
+    report: &mut Report,
+) {
+    let time = time.max(AT_LEAST);
+    let sink = Sink::start().await.expect("a receiver");
+    let mut ground = Ground {
+        waypost: system.addr(),
+        sink: sink.addr(),
+        neighbours: Vec::new(),
+        size: Size::LARGE,
+        seed: 1,
+    };
+    for _ in 0..NEIGHBOURS {
+        ground.neighbours.push(neighbour(system).await);
+    }
+    for refused in hostile::prepare(&ground).await {
+        eprintln!("refused to the crowd: {refused}");
+    }
+    let mut ordinary = Ordinary::settle(system).await;
+    ordinary.load(Duration::from_secs(2)).await;
+    let before = Memory::now();
+    let alone = ordinary.load(time).await;
+
+    let attacks = if attacks.is_empty() {
+        &Attack::ALL[..]
+    } else {
+        attacks
+    };
+    let attacks = attacks.to_vec();
+    let spec = Spec { ground, attacks }.write(system);
+    let watch = Watch::start();
+    let crowd = system.spawn_self(&["--crowd", &spec]).await;
+    tokio::time::sleep(SETTLES).await;
+    let beside = ordinary.load(time).await;
+    eprintln!("calls that wait: {}", sink.held());
+    eprintln!("what the crowd got:\n{}", crowd::tally(crowd.addr).await);
+    drop(crowd);
+    let most = watch.stop().await;
+    drop(sink);
+    tokio::time::sleep(AFTERWARDS).await;
+    let after = Memory::now();
+
+    for (alone, beside) in alone.iter().zip(&beside) {
+        tell(alone, beside, report);
+    }
+    for program in ["waypost", "nats-server", "postgres"] {
+        let of = |memory: &Memory| memory.of(program);
+        report.grown(program, [of(&before), of(&most), of(&after)]);
+    }
+}
+
+fn tell(alone: &Felt, beside: &Felt, report: &mut Report) {
+    let what = alone.what;
+    for (percent, aim) in [(50, ""), (99, "at most 3")] {
+        let (one, other) = (alone.percentile(percent), beside.percentile(percent));
+        report.slower(&format!("{what}, p{percent}"), one, other, aim);
+    }
+    for (when, felt) in [("alone", alone), ("beside", beside)] {
+        let what = format!("{what}: refused or unanswered, {when}");
+        report.refused(&what, felt.wrong(), felt.sent(), &felt.told());
+    }
+}
+
+/// An organization with much in it, a key for everything and one that is soon at its limit.
+async fn neighbour(system: &System) -> Neighbour {
+    let (org, key) = system.organization().await;
+    import_contacts(system, &org, RECORDS).await;
+    let terms = json!({"name": "limited", "scopes": ["workflows:trigger"], "rateLimit": 10});
+    let mut connection = Connection::open(system.addr()).await;
+    let request = load::post("/api/v1/keys", &key, &terms.to_string());
+    let made = connection.send_for_body(&request).await;
+    let limited_key = made["key"].as_str().expect("a key").to_owned();
+    Neighbour {
+        org,
+        key,
+        limited_key,
+    }
+}

@@ -1,0 +1,154 @@
+//! The ways to do harm, by name.
+
+use std::fmt;
+use std::pin::Pin;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Ground, Here, neighbours, strangers, uploads};
+
+/// A way to do harm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Attack {
+    /// Sign-ins whose bodies are sent but for their last bytes.
+    Bodies,
+    /// Requests whose heads go on for ever, a line a second.
+    Heads,
+    /// Connections that are kept and not used.
+    Idle,
+    /// Commands without a key, whose bodies come later than the refusal.
+    Refusals,
+    /// Sign-ins with guessed passwords, from many addresses.
+    SignIns,
+    /// Registrations from many addresses.
+    Registrations,
+    /// Codes for numbers of others, asked for and guessed.
+    Codes,
+    /// Readers of feeds who read nothing.
+    Readers,
+    /// Readers of exports who take some bytes a second.
+    Exports,
+    /// Expressions that work by their arguments.
+    Templates,
+    /// A message that sets itself off three times over.
+    Fans,
+    /// Runs that wait for an answer that never comes.
+    Calls,
+    /// Events for webhooks that never answer.
+    Hooks,
+    /// Lines of records without end.
+    Uploads,
+    /// A key at its limit that goes on.
+    Hammers,
+    /// Text that a database may not hold.
+    Text,
+}
+
+type Doing = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Attack {
+    /// All of them.
+    pub const ALL: [Self; 16] = [
+        Self::Bodies,
+        Self::Heads,
+        Self::Idle,
+        Self::Refusals,
+        Self::SignIns,
+        Self::Registrations,
+        Self::Codes,
+        Self::Readers,
+        Self::Exports,
+        Self::Templates,
+        Self::Fans,
+        Self::Calls,
+        Self::Hooks,
+        Self::Uploads,
+        Self::Hammers,
+        Self::Text,
+    ];
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bodies => "bodies",
+            Self::Heads => "heads",
+            Self::Idle => "idle",
+            Self::Refusals => "refusals",
+            Self::SignIns => "sign-ins",
+            Self::Registrations => "registrations",
+            Self::Codes => "codes",
+            Self::Readers => "readers",
+            Self::Exports => "exports",
+            Self::Templates => "templates",
+            Self::Fans => "fans",
+            Self::Calls => "calls",
+            Self::Hooks => "hooks",
+            Self::Uploads => "uploads",
+            Self::Hammers => "hammers",
+            Self::Text => "text",
+        }
+    }
+
+    /// How many are at it.
+    pub(crate) fn people(self, ground: &Ground) -> usize {
+        let (size, neighbours) = (&ground.size, ground.neighbours.len());
+        match self {
+            Self::Bodies => size.bodies,
+            Self::Heads => size.heads,
+            Self::Idle => size.idle,
+            Self::Refusals => size.strangers.div_ceil(4),
+            Self::SignIns | Self::Registrations => size.strangers,
+            Self::Codes => size.strangers.div_ceil(8),
+            Self::Readers if neighbours > 0 => size.readers,
+            Self::Exports => size.exports * neighbours,
+            Self::Uploads => size.uploads * neighbours,
+            Self::Hammers => size.hammers * neighbours,
+            Self::Readers
+            | Self::Templates
+            | Self::Fans
+            | Self::Calls
+            | Self::Hooks
+            | Self::Text => neighbours,
+        }
+    }
+
+    pub(crate) fn begin(self, here: Here) -> Doing {
+        match self {
+            Self::Bodies => Box::pin(strangers::send_no_end(here)),
+            Self::Heads => Box::pin(strangers::send_heads_for_ever(here)),
+            Self::Idle => Box::pin(strangers::say_nothing(here)),
+            Self::Refusals => Box::pin(strangers::send_bodies_late(here)),
+            Self::SignIns => Box::pin(strangers::guess_passwords(here)),
+            Self::Registrations => Box::pin(strangers::register(here)),
+            Self::Codes => Box::pin(strangers::guess_codes(here)),
+            Self::Readers => Box::pin(neighbours::read_nothing(here)),
+            Self::Exports => Box::pin(neighbours::read_slowly(here)),
+            Self::Templates => Box::pin(neighbours::compute(here)),
+            Self::Fans => Box::pin(neighbours::fan(here)),
+            Self::Calls => Box::pin(neighbours::call(here)),
+            Self::Hooks => Box::pin(neighbours::tell(here)),
+            Self::Uploads => Box::pin(uploads::upload(here)),
+            Self::Hammers => Box::pin(neighbours::hammer(here)),
+            Self::Text => Box::pin(neighbours::send_odd_text(here)),
+        }
+    }
+}
+
+impl fmt::Display for Attack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Attack {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|attack| attack.name() == name);
+        found.copied().ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|attack| attack.name()).collect();
+            format!("is none of {}", names.join(", "))
+        })
+    }
+}

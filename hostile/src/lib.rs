@@ -1,0 +1,184 @@
+//! Strangers and bad neighbours.
+//!
+//! A [`Crowd`] does to a Waypost what somebody on the open internet, with or without a key, could
+//! do to take, stop or slow what belongs to others: every way that has ever worked, at once,
+//! bounded in number, over loopback alone. `bench` measures what an ordinary tenant feels of it,
+//! `faults` checks what is left beside it. What the crowd gets for it is counted by [`Tally`].
+
+mod attack;
+mod chance;
+mod neighbours;
+mod prepare;
+mod sink;
+mod strangers;
+mod tally;
+mod uploads;
+mod wire;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
+
+pub use attack::Attack;
+pub use prepare::prepare;
+pub use sink::Sink;
+pub use tally::Tally;
+
+use chance::Chance;
+
+/// An organization whose people mean harm.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Neighbour {
+    /// Its id.
+    pub org: String,
+    /// A key of it that may do everything, as often as it likes.
+    pub key: String,
+    /// A key of it whose limit is soon reached.
+    pub limited_key: String,
+}
+
+/// How many of each there are.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Size {
+    /// Connections that send a body and never its end, each of [`Size::body_bytes`].
+    pub bodies: usize,
+    /// What such a body announces.
+    pub body_bytes: usize,
+    /// Connections whose heads never end.
+    pub heads: usize,
+    /// Connections that are silent.
+    pub idle: usize,
+    /// Strangers who sign in, register and want codes, each of them four times a second.
+    pub strangers: usize,
+    /// Readers of feeds who read nothing.
+    pub readers: usize,
+    /// Of each neighbour: slow readers of exports.
+    pub exports: usize,
+    /// Of each neighbour: runs that wait for an answer that never comes.
+    pub calls: usize,
+    /// Of each neighbour: webhooks that never answer.
+    pub hooks: usize,
+    /// Of each neighbour: uploads that never end.
+    pub uploads: usize,
+    /// Of each neighbour: senders that do not heed 429.
+    pub hammers: usize,
+    /// Numbers in the list that templates work through.
+    pub numbers: usize,
+    /// Times that a neighbour sets its fan off, which is a message three times over for itself.
+    pub sparks: usize,
+}
+
+impl Size {
+    /// As many as one machine sends without being what is slow.
+    pub const LARGE: Self = Self {
+        bodies: 400,
+        body_bytes: 1_000_000,
+        heads: 200,
+        idle: 300,
+        strangers: 32,
+        readers: 150,
+        exports: 8,
+        calls: 300,
+        hooks: 16,
+        uploads: 2,
+        hammers: 4,
+        numbers: 33_000,
+        sparks: 3,
+    };
+
+    /// Few enough that everything they leave behind can be checked event by event.
+    pub const SMALL: Self = Self {
+        bodies: 20,
+        body_bytes: 200_000,
+        heads: 10,
+        idle: 20,
+        strangers: 3,
+        readers: 12,
+        exports: 3,
+        calls: 20,
+        hooks: 3,
+        uploads: 1,
+        hammers: 1,
+        numbers: 5_000,
+        sparks: 1,
+    };
+}
+
+/// What a crowd goes for, and with what.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Ground {
+    /// Where Waypost listens.
+    pub waypost: SocketAddr,
+    /// What takes calls and never answers; see [`Sink`].
+    pub sink: SocketAddr,
+    /// Those who have keys.
+    pub neighbours: Vec<Neighbour>,
+    /// How many of each there are.
+    pub size: Size,
+    /// What chance follows from.
+    pub seed: u64,
+}
+
+/// All who are at it; dropped, they leave.
+#[derive(Debug)]
+pub struct Crowd {
+    tally: Arc<Tally>,
+    tasks: JoinSet<()>,
+}
+
+/// What each of the crowd knows.
+#[derive(Clone, Debug)]
+struct Here {
+    ground: Arc<Ground>,
+    tally: Arc<Tally>,
+    attack: Attack,
+    /// Which of those who do the same.
+    nth: usize,
+    chance: Chance,
+}
+
+impl Crowd {
+    /// Lets everybody begin who takes part in these attacks.
+    pub fn gather(ground: Ground, attacks: &[Attack]) -> Self {
+        let ground = Arc::new(ground);
+        let tally = Arc::<Tally>::default();
+        let mut tasks = JoinSet::new();
+        for attack in attacks {
+            for nth in 0..attack.people(&ground) {
+                let here = Here {
+                    chance: Chance::new(ground.seed, attack.name(), nth),
+                    ground: ground.clone(),
+                    tally: tally.clone(),
+                    attack: *attack,
+                    nth,
+                };
+                tasks.spawn(attack.begin(here));
+            }
+        }
+        Self { tally, tasks }
+    }
+
+    /// What they have got so far.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Lets everybody go, with their connections.
+    pub async fn leave(mut self) -> Arc<Tally> {
+        self.tasks.shutdown().await;
+        self.tally
+    }
+}
+
+impl Here {
+    /// The neighbour that this one belongs to.
+    fn neighbour(&self) -> &Neighbour {
+        &self.ground.neighbours[self.nth % self.ground.neighbours.len()]
+    }
+
+    fn got(&self, what: impl Into<String>) {
+        self.tally.add(self.attack, what);
+    }
+}

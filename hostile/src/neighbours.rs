@@ -1,0 +1,157 @@
+//! What an organization of their own lets them do.
+
+use std::io;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::Here;
+use crate::wire::{ask, connect, head, json as request, outcome};
+
+const SOON: Duration = Duration::from_millis(250);
+const A_WHILE: Duration = Duration::from_secs(3);
+
+/// Triggers one of the neighbour's workflows.
+async fn trigger(here: &Here, workflow: &str, body: &str) {
+    let path = format!("/api/v1/workflows/{workflow}/trigger");
+    let asked = request("POST", &path, &here.neighbour().key, body);
+    let answered = ask(here.nth, here.ground.waypost, &asked).await;
+    here.got(outcome(&answered));
+}
+
+/// Asks for all there is and reads none of it, or what comes and never takes it.
+pub(crate) async fn read_nothing(mut here: Here) {
+    loop {
+        here.chance.pause(SOON).await;
+        let (path, more) = match here.nth % 3 {
+            0 => ("/api/v1/events", "accept: text/event-stream\r\n"),
+            1 => ("/api/v1/locations", ""),
+            _ => ("/api/v1/events", ""),
+        };
+        let asked = head("GET", path, &here.neighbour().key, more);
+        let told = match wait_without_reading(&here, asked.as_bytes()).await {
+            Ok(()) => "ended by the server",
+            Err(_) => "cut off",
+        };
+        here.got(told);
+    }
+}
+
+async fn wait_without_reading(here: &Here, asked: &[u8]) -> io::Result<()> {
+    let mut stream = connect(here.nth, here.ground.waypost).await?;
+    stream.write_all(asked).await?;
+    // Only what comes after all that the machine holds for this one would show the end: so it
+    // looks now and then whether it may still say something.
+    loop {
+        tokio::time::sleep(A_WHILE).await;
+        stream.write_all(b"\r\n").await?;
+    }
+}
+
+/// Takes an export a few bytes a second.
+pub(crate) async fn read_slowly(mut here: Here) {
+    const PATHS: [&str; 3] = [
+        "/api/export/contacts",
+        "/api/export/contacts?format=excel",
+        "/api/export/contacts?format=pdf",
+    ];
+    loop {
+        here.chance.pause(SOON).await;
+        let path = PATHS[here.nth / here.ground.neighbours.len() % PATHS.len()];
+        let asked = head("GET", path, &here.neighbour().key, "");
+        let taken = async {
+            let mut stream = connect(here.nth, here.ground.waypost).await?;
+            stream.write_all(asked.as_bytes()).await?;
+            let mut taken = [0; 512];
+            let mut all = 0;
+            loop {
+                let read = stream.read(&mut taken).await?;
+                if read == 0 {
+                    return Ok::<_, io::Error>(all);
+                }
+                if all == 0 && !taken.starts_with(b"HTTP/1.1 200") {
+                    return Err(io::ErrorKind::ConnectionRefused.into());
+                }
+                all += read;
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        here.got(match taken.await {
+            Ok(_) => "ended by the server",
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => "refused",
+            Err(_) => "cut off",
+        });
+    }
+}
+
+/// Three at a time, since that was enough to stop everything.
+pub(crate) async fn compute(mut here: Here) {
+    let size = here.ground.size.numbers;
+    let numbers: Vec<_> = (0..size).collect();
+    let body = json!({"l": numbers, "s": "ab ".repeat(size / 10)}).to_string();
+    loop {
+        let workflows = ["select", "reject", "replace"];
+        for workflow in workflows {
+            trigger(&here, workflow, &body).await;
+        }
+        here.chance.pause(A_WHILE).await;
+    }
+}
+
+/// Sets off what sets itself off.
+pub(crate) async fn fan(mut here: Here) {
+    for _ in 0..here.ground.size.sparks {
+        trigger(&here, "spark", "{}").await;
+        here.chance.pause(A_WHILE * 3).await;
+    }
+}
+
+/// Runs that hold a place each for as long as a call may take.
+pub(crate) async fn call(mut here: Here) {
+    for _ in 0..here.ground.size.calls {
+        trigger(&here, "hang", "{}").await;
+    }
+    loop {
+        here.chance.pause(A_WHILE).await;
+        trigger(&here, "hang", "{}").await;
+    }
+}
+
+/// Events for webhooks that never answer.
+pub(crate) async fn tell(mut here: Here) {
+    loop {
+        here.chance.pause(SOON).await;
+        trigger(&here, "tell", "{}").await;
+    }
+}
+
+/// Goes on as if nobody had said when to come again.
+pub(crate) async fn hammer(mut here: Here) {
+    let key = here.neighbour().limited_key.clone();
+    let asked = request("POST", "/api/v1/workflows/tell/trigger", &key, "{}");
+    loop {
+        here.chance.pause(SOON / 10).await;
+        let answered = ask(here.nth, here.ground.waypost, &asked).await;
+        here.got(outcome(&answered));
+    }
+}
+
+/// U+0000 and halves of surrogate pairs, and the reads that would meet them.
+pub(crate) async fn send_odd_text(mut here: Here) {
+    let reads = [
+        "/api/v1/workflows/tell/runs",
+        "/api/v1/workflows",
+        "/api/v1/leads?limit=5",
+    ];
+    loop {
+        here.chance.pause(A_WHILE).await;
+        trigger(&here, "tell", r#"{"a\u0000": "\u0000"}"#).await;
+        trigger(&here, "tell", r#"{"a": "\ud800"}"#).await;
+        for path in reads {
+            let asked = head("GET", path, &here.neighbour().key, "");
+            let answered = ask(here.nth, here.ground.waypost, asked.as_bytes()).await;
+            here.got(format!("read {}", outcome(&answered)));
+        }
+    }
+}

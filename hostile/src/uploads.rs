@@ -1,0 +1,53 @@
+//! Lines of records without end.
+
+use std::io;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::Here;
+use crate::wire::{connect, head};
+
+/// Lines of one upload in a second.
+const LINES: u32 = 50;
+
+pub(crate) async fn upload(mut here: Here) {
+    loop {
+        here.chance.pause(Duration::from_secs(1)).await;
+        let told = match lines(&here).await {
+            Ok(()) => "ended by the server",
+            Err(_) => "cut off",
+        };
+        here.got(told);
+    }
+}
+
+async fn lines(here: &Here) -> io::Result<()> {
+    let more = "content-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n";
+    let asked = head("POST", "/api/v1/records/leads", &here.neighbour().key, more);
+    let mut stream = connect(here.nth, here.ground.waypost).await?;
+    stream.write_all(asked.as_bytes()).await?;
+    let (mut answers, mut sending) = stream.split();
+    let send = async {
+        let mut ticks = tokio::time::interval(Duration::from_secs(1) / LINES);
+        for number in 0_u64.. {
+            ticks.tick().await;
+            // The same ids over again: what is left behind stays bounded.
+            let id = format!("endless-{}-{}", here.nth, number % 500);
+            let line = json!({"id": id, "name": format!("Endless {number}")}).to_string();
+            let chunk = format!("{:x}\r\n{line}\n\r\n", line.len() + 1);
+            sending.write_all(chunk.as_bytes()).await?;
+        }
+        Ok(())
+    };
+    let take = async {
+        let mut taken = [0; 4096];
+        while answers.read(&mut taken).await? > 0 {}
+        Ok(())
+    };
+    tokio::select! {
+        sent = send => sent,
+        ended = take => ended,
+    }
+}

@@ -1,0 +1,78 @@
+//! Requests as bytes, from many addresses.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
+
+/// Who waits longer than this for an answer gives up.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes that the machine takes in for somebody who reads nothing.
+const UNREAD: u32 = 4 * 1024;
+const HEAD_BYTES: usize = 16 * 1024;
+
+/// Connects from the n-th of the crowd's addresses, all of them on loopback.
+pub(crate) async fn connect(nth: usize, to: SocketAddr) -> io::Result<TcpStream> {
+    let part = |number: usize| u8::try_from(number % 250 + 1).unwrap_or(1);
+    let from = Ipv4Addr::new(127, 66, part(nth / 250), part(nth));
+    let socket = TcpSocket::new_v4()?;
+    socket.set_recv_buffer_size(UNREAD)?;
+    socket.bind(SocketAddr::from((from, 0)))?;
+    let stream = tokio::time::timeout(PATIENCE, socket.connect(to)).await??;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// A request's head; `more` are further lines, each with its end.
+pub(crate) fn head(method: &str, path: &str, key: &str, more: &str) -> String {
+    let key = if key.is_empty() {
+        String::new()
+    } else {
+        format!("authorization: Bearer {key}\r\n")
+    };
+    format!("{method} {path} HTTP/1.1\r\nhost: waypost\r\n{key}{more}\r\n")
+}
+
+/// A whole request with a JSON body.
+pub(crate) fn json(method: &str, path: &str, key: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    let more = format!("content-type: application/json\r\ncontent-length: {length}\r\n");
+    let mut request = head(method, path, key, &more).into_bytes();
+    request.extend_from_slice(body.as_bytes());
+    request
+}
+
+/// An answer's head, from its status on.
+pub(crate) async fn answer(stream: &mut TcpStream) -> io::Result<String> {
+    let read = async {
+        let mut got = Vec::new();
+        loop {
+            if stream.read_buf(&mut got).await? == 0 || got.len() > HEAD_BYTES {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            if let Some(end) = got.windows(4).position(|four| four == b"\r\n\r\n") {
+                let head = String::from_utf8_lossy(&got[..end]).into_owned();
+                return Ok(head.strip_prefix("HTTP/1.1 ").unwrap_or(&head).to_owned());
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, read).await?
+}
+
+/// Sends one request on a connection of its own; gives the answer's head.
+pub(crate) async fn ask(nth: usize, to: SocketAddr, request: &[u8]) -> io::Result<String> {
+    let mut stream = connect(nth, to).await?;
+    tokio::time::timeout(PATIENCE, stream.write_all(request)).await??;
+    answer(&mut stream).await
+}
+
+/// What came of a request, in a word.
+pub(crate) fn outcome(answered: &io::Result<String>) -> String {
+    match answered {
+        Ok(head) => head.get(..3).unwrap_or("odd").to_owned(),
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => "no answer".to_owned(),
+        Err(_) => "cut off".to_owned(),
+    }
+}
