@@ -11,6 +11,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
+use service::settings::EdgeSettings;
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{Executor as _, PgPool};
 use tokio_util::sync::CancellationToken;
@@ -56,8 +57,8 @@ pub(crate) async fn serve(addr: SocketAddr) {
         .route("/api/v1/workflows/{id}/trigger", post(trigger))
         .with_state(pool.expect("Postgres"));
     let listener = service::listen(addr).await.expect("a listener");
-    let never = CancellationToken::new();
-    service::serve(listener, router, never, Duration::ZERO)
+    let (never, edge) = (CancellationToken::new(), EdgeSettings::default());
+    service::serve(listener, router, never, Duration::ZERO, edge)
         .await
         .expect("serving");
 }

@@ -16,6 +16,7 @@ use domain::workflow::{TriggeredBy, payload};
 use event_log::{EventLog, Expected, Keyring, LogSettings, Write};
 use schemas::{AggregateType, Event, EventId, NewEvent, OrgId, RunId, StreamId, workflow};
 use serde_json::json;
+use service::settings::EdgeSettings;
 use service::{HttpError, RequestContext};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -48,7 +49,8 @@ pub(crate) async fn serve(addr: SocketAddr, org: &str) {
             org: OrgId::from(org),
         });
     let listener = service::listen(addr).await.expect("a listener");
-    service::serve(listener, service::edge(router), never, Duration::ZERO)
+    let (router, edge) = (service::edge(router), EdgeSettings::default());
+    service::serve(listener, router, never, Duration::ZERO, edge)
         .await
         .expect("serving");
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use axum::body::Bytes;
 use axum::extract::State;
 use serde_json::{Value, json};
+use service::settings::EdgeSettings;
 use tokio_util::sync::CancellationToken;
 
 use crate::accept::put_workflow;
@@ -89,8 +90,14 @@ pub(crate) async fn receive(router: axum::Router) -> SocketAddr {
         .await
         .expect("a port");
     let addr = listener.local_addr().expect("an address");
-    let never = CancellationToken::new();
-    tokio::spawn(service::serve(listener, router, never, Duration::ZERO));
+    let (never, edge) = (CancellationToken::new(), EdgeSettings::default());
+    tokio::spawn(service::serve(
+        listener,
+        router,
+        never,
+        Duration::ZERO,
+        edge,
+    ));
     addr
 }
 

@@ -21,6 +21,9 @@ pub(crate) struct AnyBody {
 /// A body that must be JSON: 415 for another type, 413 for a larger one.
 pub(crate) struct JsonBody<const MAX_BYTES: usize = MAX_JSON_BYTES>(Bytes);
 
+/// A body that anyone may send, without a key: no larger than such a one has to be.
+pub(crate) type SmallBody = JsonBody<{ 16 * 1024 }>;
+
 impl<S: Send + Sync> FromRequest<S> for AnyBody {
     type Rejection = HttpError;
 

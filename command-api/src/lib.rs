@@ -179,5 +179,6 @@ pub async fn run(
         .merge(health::router(readiness));
     let listener = service::listen(http.addr).await?;
     tracing::info!(address = %http.addr, "Commands are taken");
-    service::serve(listener, service::edge(router), shutdown, http.shutdown).await
+    let (grace, edge) = (http.shutdown, http.edge.clone());
+    service::serve(listener, service::edge(router), shutdown, grace, edge).await
 }

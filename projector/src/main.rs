@@ -44,7 +44,8 @@ async fn run(settings: Settings) -> Result<(), Box<dyn std::error::Error>> {
     let readiness = Readiness::default();
     let listener = listen(settings.http.addr).await?;
     let router = edge(health::router(readiness.clone()));
-    let serving = serve(listener, router, shutdown.clone(), settings.http.shutdown);
+    let http = settings.http.clone();
+    let serving = serve(listener, router, shutdown.clone(), http.shutdown, http.edge);
     let working = async {
         let work = work(&settings, readiness, shutdown.clone()).await;
         shutdown.cancel();

@@ -147,7 +147,8 @@ pub async fn run(
         .merge(health::router(readiness));
     let listener = service::listen(http.addr).await?;
     tracing::info!(address = %http.addr, "Reads are answered");
-    service::serve(listener, service::edge(router), shutdown, http.shutdown).await
+    let (grace, edge) = (http.shutdown, http.edge.clone());
+    service::serve(listener, service::edge(router), shutdown, grace, edge).await
 }
 
 fn add_checks(readiness: &Readiness, state: &State) {

@@ -2,12 +2,14 @@
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use serde::de::DeserializeOwned;
 
-use crate::HttpError;
+use crate::memory::{Full, Held};
+use crate::serve::TooSlow;
+use crate::{Client, HttpError};
 
 /// The largest body of one object.
 pub const MAX_JSON_BYTES: usize = 1024 * 1024;
@@ -32,32 +34,51 @@ pub fn is_json(headers: &HeaderMap) -> bool {
     kind.eq_ignore_ascii_case("application") && (subtype == "json" || subtype.ends_with("+json"))
 }
 
-/// Reads a whole body of at most `limit` bytes: 413 for a larger one, 400 for one that breaks off.
+/// How long a client waits before it tries again, where too many bodies are being read.
+const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
+
+/// Reads a whole body of at most `limit` bytes: 413 for a larger one, 400 for one that breaks off,
+/// 408 for one that comes too slowly, 503 where the process holds all that it may of bodies.
 pub async fn read(request: Request, limit: usize) -> Result<Bytes, HttpError> {
     let announced = request
         .headers()
         .get(header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-    let body = request.into_body();
     if announced == Some(0) {
         return Ok(Bytes::new());
     }
-    collect(body, limit).await
+    let mut room = request.extensions().get::<Client>().map(Client::room);
+    let bytes = collect(request.into_body(), limit, room.as_mut()).await?;
+    Ok(match room {
+        Some(room) => room.keep(bytes),
+        // A router that is asked directly, without a connection.
+        None => bytes,
+    })
 }
 
-async fn collect(body: Body, limit: usize) -> Result<Bytes, HttpError> {
+async fn collect(
+    body: Body,
+    limit: usize,
+    mut room: Option<&mut Held>,
+) -> Result<Bytes, HttpError> {
     let mut chunks = body.into_data_stream();
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     let mut length = 0;
     while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(|error| {
-            HttpError::bad_request("the body broke off before its end").with_cause(error)
-        })?;
+        let chunk = chunk.map_err(broken_off)?;
         length += chunk.len();
+        if let Some(room) = &mut room
+            && length <= limit
+        {
+            room.grow(chunk.len()).map_err(|Full| no_room())?;
+        }
         if length > limit {
             first.clear();
             rest = BytesMut::new();
+            if let Some(room) = &mut room {
+                room.clear();
+            }
             if length > limit + DRAIN_BYTES {
                 break;
             }
@@ -82,6 +103,31 @@ async fn collect(body: Body, limit: usize) -> Result<Bytes, HttpError> {
     } else {
         rest.freeze()
     })
+}
+
+fn broken_off(error: axum::Error) -> HttpError {
+    if came_too_slowly(&error) {
+        HttpError::new(StatusCode::REQUEST_TIMEOUT, TooSlow.to_string())
+    } else {
+        HttpError::bad_request("the body broke off before its end").with_cause(error)
+    }
+}
+
+/// Whether this was the reason for which a body broke off.
+fn came_too_slowly(error: &axum::Error) -> bool {
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        if error.is::<TooSlow>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+fn no_room() -> HttpError {
+    let message = "too many requests are being read; try again in a few seconds";
+    HttpError::unavailable(message).with_header(header::RETRY_AFTER, RETRY_AFTER)
 }
 
 /// Reads JSON into its type; an error names the place, such as `steps[2].url: …`.

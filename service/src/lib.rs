@@ -6,19 +6,23 @@
 //! [`RequestContext`].
 
 pub mod body;
+mod client;
 pub mod clock;
 pub mod database;
 mod edge;
 mod elsewhere;
 mod error;
+mod files;
 pub mod health;
-mod linger;
+mod memory;
+pub mod outflow;
 mod request_context;
 mod serve;
 pub mod settings;
 mod shares;
 pub mod telemetry;
 
+pub use client::{Client, Networks};
 pub use clock::{Clock, SystemClock};
 pub use edge::edge;
 pub use elsewhere::answered_elsewhere;

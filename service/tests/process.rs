@@ -8,7 +8,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use clap::Parser;
-use service::settings::{CommonSettings, DatabaseSettings, HttpSettings, LogFormat};
+use service::settings::{CommonSettings, DatabaseSettings, EdgeSettings, HttpSettings, LogFormat};
 use service::{Secret, database, edge, listen, serve, telemetry};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -101,7 +101,10 @@ async fn client_of(
     let listener = listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let addr = listener.local_addr().unwrap();
     let server = tokio::spawn(async move {
-        serve(listener, router, shutdown, grace).await.unwrap();
+        let edge = EdgeSettings::default();
+        serve(listener, router, shutdown, grace, edge)
+            .await
+            .unwrap();
     });
     (TcpStream::connect(addr).await.unwrap(), server)
 }

@@ -1,159 +1,22 @@
 //! Where a request comes from.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::str::FromStr;
+use std::net::{IpAddr, Ipv4Addr};
 
-use axum::extract::{ConnectInfo, FromRequestParts};
-use axum::http::HeaderMap;
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-
-use crate::App;
-
-const FORWARDED_FOR: &str = "x-forwarded-for";
+use service::Client;
 
 /// The client's address: the other end of the connection, or what trusted proxies say of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClientAddress(pub(crate) IpAddr);
 
-impl FromRequestParts<App> for ClientAddress {
+impl<S: Sync> FromRequestParts<S> for ClientAddress {
     type Rejection = std::convert::Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Self::Rejection> {
-        let connection = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        let client = parts.extensions.get::<Client>();
         // Without a connection (a router asked directly) all clients are one.
-        let peer = connection.map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.0.ip());
-        let trusted = &app.accounts.settings().trusted_proxies;
-        Ok(Self(client(peer, &parts.headers, trusted)))
-    }
-}
-
-/// Walks back from the connection through the proxies that are trusted: the first address that is
-/// none of theirs is the client's, whatever that client itself has written before it.
-fn client(peer: IpAddr, headers: &HeaderMap, trusted: &Networks) -> IpAddr {
-    let is_trusted = |address: IpAddr| trusted.0.iter().any(|network| network.contains(address));
-    let mut client = peer.to_canonical();
-    let named = headers.get_all(FORWARDED_FOR).iter();
-    let named = named.filter_map(|value| value.to_str().ok());
-    let hops: Vec<&str> = named.flat_map(|value| value.split(',')).collect();
-    for hop in hops.into_iter().rev() {
-        if !is_trusted(client) {
-            break;
-        }
-        let Ok(hop) = hop.trim().parse::<IpAddr>() else {
-            break;
-        };
-        client = hop.to_canonical();
-    }
-    client
-}
-
-/// Ranges of addresses with commas between; nothing at all is none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Networks(Vec<Network>);
-
-impl FromStr for Networks {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let ranges = text.split(',').map(str::trim);
-        let ranges = ranges.filter(|range| !range.is_empty());
-        ranges.map(str::parse).collect::<Result<_, _>>().map(Self)
-    }
-}
-
-/// A range of addresses, such as `10.0.0.0/8`; an address alone is a range of one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Network {
-    base: u128,
-    bits: u32,
-}
-
-impl Network {
-    fn contains(&self, address: IpAddr) -> bool {
-        let differing = number(address) ^ self.base;
-        differing.checked_shr(128 - self.bits).unwrap_or(0) == 0
-    }
-}
-
-impl FromStr for Network {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no address and no range such as 10.0.0.0/8");
-        let (address, bits) = match text.split_once('/') {
-            Some((address, bits)) => (address, Some(bits)),
-            None => (text, None),
-        };
-        let address: IpAddr = address.trim().parse().map_err(|_| wrong())?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        let bits = bits.map_or(Ok(most), |bits| bits.trim().parse());
-        let bits = bits.ok().filter(|bits| *bits <= most).ok_or_else(wrong)?;
-        Ok(Self {
-            base: number(address),
-            bits: bits + 128 - most,
-        })
-    }
-}
-
-/// IPv4 addresses stand where IPv6 maps them.
-fn number(address: IpAddr) -> u128 {
-    match address {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
-        IpAddr::V6(v6) => v6.to_bits(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use axum::http::HeaderValue;
-
-    use super::*;
-
-    fn from(peer: &str, named: &[&str], trusted: &[&str]) -> String {
-        let mut headers = HeaderMap::new();
-        for value in named {
-            headers.append(FORWARDED_FOR, HeaderValue::from_str(value).unwrap());
-        }
-        let trusted: Networks = trusted.join(", ").parse().unwrap();
-        client(peer.parse().unwrap(), &headers, &trusted).to_string()
-    }
-
-    #[test]
-    fn nobody_is_believed_who_is_not_trusted() {
-        assert_eq!(from("192.0.2.1", &["198.51.100.9"], &[]), "192.0.2.1");
-        let elsewhere = from("192.0.2.1", &["198.51.100.9"], &["10.0.0.0/8"]);
-        assert_eq!(elsewhere, "192.0.2.1");
-    }
-
-    #[test]
-    fn behind_trusted_proxies_the_last_foreign_address_counts() {
-        let trusted = &["10.0.0.0/8", "::1"];
-        let one = from("10.1.2.3", &["198.51.100.9"], trusted);
-        assert_eq!(one, "198.51.100.9");
-        let forged = from(
-            "10.1.2.3",
-            &["203.0.113.7, 198.51.100.9, 10.9.9.9"],
-            trusted,
-        );
-        assert_eq!(forged, "198.51.100.9");
-        let several = from("::1", &["203.0.113.7", "198.51.100.9"], trusted);
-        assert_eq!(several, "198.51.100.9");
-        assert_eq!(from("10.1.2.3", &["nonsense"], trusted), "10.1.2.3");
-        assert_eq!(
-            from("::ffff:10.1.2.3", &["2001:db8::1"], trusted),
-            "2001:db8::1"
-        );
-    }
-
-    #[test]
-    fn what_is_no_range_is_refused() {
-        for wrong in ["", "10.0.0.0/33", "::/129", "10.0.0/8", "x"] {
-            assert!(wrong.parse::<Network>().is_err(), "{wrong}");
-        }
-        let all: Network = "0.0.0.0/0".parse().unwrap();
-        assert!(all.contains("203.0.113.7".parse().unwrap()));
-        assert!(!all.contains("2001:db8::1".parse().unwrap()));
-        let everything: Network = "::/0".parse().unwrap();
-        assert!(everything.contains("203.0.113.7".parse().unwrap()));
+        let address = client.map_or(Ipv4Addr::UNSPECIFIED.into(), Client::address);
+        Ok(Self(address))
     }
 }

@@ -10,7 +10,9 @@ use service::HttpError;
 use super::address::ClientAddress;
 use super::session::{NOT_KEPT, Session};
 use super::stored::{Claim, load, unseal};
-use crate::body::JsonBody;
+use super::throttle::Name;
+use super::turns::Visitor;
+use crate::body::SmallBody;
 use crate::{App, Commands, LogError};
 
 /// Stands where there is no account, so that looking it up takes as long.
@@ -19,7 +21,7 @@ const NOBODY: AccountId = AccountId(0);
 pub(super) async fn sign_in(
     State(app): State<App>,
     address: ClientAddress,
-    body: JsonBody,
+    body: SmallBody,
 ) -> Result<Response, HttpError> {
     let session = session_for(&app, address, body.read(SignIn::parse)?).await?;
     Ok((NOT_KEPT, Json(session)).into_response())

@@ -11,7 +11,7 @@ use service::HttpError;
 use super::session::{NOT_KEPT, Session};
 use super::stored::{Claim, Opening, load, new_account_id, unseal};
 use crate::answer::position_header;
-use crate::body::JsonBody;
+use crate::body::SmallBody;
 use crate::commands::{Earlier, Outcome, Plan, Repeated};
 use crate::repeatable::Repeatable;
 use crate::{App, CommandError, Commands, Done, LogError, Origin};
@@ -112,7 +112,7 @@ pub(super) async fn account_of(
 pub(super) async fn register_account(
     State(app): State<App>,
     repeatable: Repeatable,
-    body: JsonBody,
+    body: SmallBody,
 ) -> Result<Response, HttpError> {
     let registration = body.read(Registration::parse)?;
     let origin = repeatable.by_anybody(told(&registration).as_bytes());

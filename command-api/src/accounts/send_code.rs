@@ -14,14 +14,14 @@ use service::HttpError;
 use super::address::ClientAddress;
 use super::codes::Issue;
 use crate::App;
-use crate::body::JsonBody;
+use crate::body::SmallBody;
 use crate::repeatable::Repeatable;
 
 pub(super) async fn send_code(
     State(app): State<App>,
     address: ClientAddress,
     repeatable: Repeatable,
-    body: JsonBody,
+    body: SmallBody,
 ) -> Result<Response, HttpError> {
     let CodeRequest { phone } = body.read(CodeRequest::parse)?;
     app.accounts.throttles().count(address.0)?;

@@ -5,7 +5,6 @@ use std::time::Duration;
 use clap::Args;
 use service::settings::{Secret, seconds};
 
-use super::address::Networks;
 use super::password::Passwords;
 
 /// How persons sign in.
@@ -57,10 +56,6 @@ pub struct AccountSettings {
     /// `WAYPOST_PASSWORD_WAITING`, 200.
     #[arg(long, env = "WAYPOST_PASSWORD_WAITING", default_value_t = 200)]
     pub password_waiting: usize,
-    /// Proxies whose `X-Forwarded-For` is believed, addresses or ranges with commas between:
-    /// `WAYPOST_TRUSTED_PROXIES`, none.
-    #[arg(long, env = "WAYPOST_TRUSTED_PROXIES", default_value = "")]
-    pub trusted_proxies: Networks,
     /// How codes are sent.
     #[command(flatten)]
     pub sms: SmsSettings,
@@ -134,7 +129,6 @@ impl Default for AccountSettings {
             failures_within: Duration::from_mins(15),
             password_hashes: None,
             password_waiting: 200,
-            trusted_proxies: Networks::default(),
             sms: SmsSettings::default(),
         }
     }

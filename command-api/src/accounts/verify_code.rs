@@ -20,7 +20,7 @@ use super::register::account_of;
 use super::session::{NOT_KEPT, Session};
 use super::stored::{self, Claim, load};
 use crate::answer::position_header;
-use crate::body::JsonBody;
+use crate::body::SmallBody;
 use crate::commands::{ATTEMPTS, Earlier, Repeated};
 use crate::repeatable::Repeatable;
 use crate::{App, CommandError, Commands, LogError, Origin, Refusal as _};
@@ -70,7 +70,7 @@ pub(super) async fn verify_code(
     State(app): State<App>,
     address: ClientAddress,
     repeatable: Repeatable,
-    body: JsonBody,
+    body: SmallBody,
 ) -> Result<Response, HttpError> {
     let verification = body.read(Verification::parse)?;
     let origin = match &person {

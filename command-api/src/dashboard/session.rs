@@ -10,7 +10,7 @@ use service::HttpError;
 
 use super::origin::{OnPage, OwnPage};
 use crate::accounts::{ClientAddress, NOT_KEPT, end_token, session_for};
-use crate::body::JsonBody;
+use crate::body::SmallBody;
 use crate::{App, Origin};
 
 pub(super) async fn sign_in(
@@ -18,7 +18,7 @@ pub(super) async fn sign_in(
     State(app): State<App>,
     address: ClientAddress,
     headers: HeaderMap,
-    body: JsonBody,
+    body: SmallBody,
 ) -> Result<Response, HttpError> {
     let session = session_for(&app, address, body.read(SignIn::parse)?).await?;
     if app.access.organizations_of(session.account()).is_empty() {

@@ -134,7 +134,14 @@ async fn read_body(request: Request) -> Result<(Map<String, Value>, Bytes), Http
         .get(header::CONTENT_TYPE)
         .is_none_or(|_| service::body::is_json(request.headers()));
     let body = service::body::read(request, MAX_BYTES).await;
-    let body = body.map_err(|error| error.with_status(StatusCode::BAD_REQUEST))?;
+    let body = body.map_err(|error| {
+        let status = if error.status.is_server_error() {
+            StatusCode::INTERNAL_SERVER_ERROR
+        } else {
+            StatusCode::BAD_REQUEST
+        };
+        error.with_status(status)
+    })?;
     Ok((read_payload(&body, json)?, body))
 }
 

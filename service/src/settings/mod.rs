@@ -3,6 +3,7 @@
 //! Every program flattens the structs that it needs into its own `clap::Parser`, which it reads
 //! with [`parse`]: what `<VARIABLE>` would hold may stand in the file that `<VARIABLE>_FILE` names.
 
+mod edge;
 mod files;
 mod secret;
 
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+pub use edge::EdgeSettings;
 pub use files::parse;
 pub use secret::Secret;
 
@@ -61,7 +63,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// Where a service listens.
+/// Where a service listens, and how it serves.
 #[derive(Clone, Debug, Args)]
 pub struct HttpSettings {
     /// The address to listen at: `WAYPOST_ADDR`, `127.0.0.1:8080`.
@@ -70,6 +72,9 @@ pub struct HttpSettings {
     /// How long requests under way may take to end at shutdown: `WAYPOST_SHUTDOWN_SECONDS`, 10.
     #[arg(long, env = "WAYPOST_SHUTDOWN_SECONDS", default_value = "10", value_parser = seconds)]
     pub shutdown: Duration,
+    /// What may be taken over connections.
+    #[command(flatten)]
+    pub edge: EdgeSettings,
 }
 
 /// Where Postgres is and how it is used.

@@ -38,6 +38,7 @@ impl Listen {
             router,
             shutdown,
             std::time::Duration::from_secs(1),
+            service::settings::EdgeSettings::default(),
         )
         .await?;
         Ok(())

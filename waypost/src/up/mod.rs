@@ -75,6 +75,7 @@ impl Up {
             service::edge(router),
             shutdown.clone(),
             self.http.shutdown,
+            self.http.edge,
         );
         let serving = tokio::spawn(serving);
         let greeting = async {

@@ -52,6 +52,7 @@ impl Server {
             router,
             shutdown.clone(),
             Duration::from_secs(1),
+            service::settings::EdgeSettings::default(),
         ));
         tokio::spawn(async move { live.run(tails, shutdown).await });
         Self {

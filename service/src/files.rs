@@ -1,0 +1,58 @@
+//! How many files, and with them connections, the process may have open.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Files that are kept for everything but clients' connections, at least.
+const KEPT: u64 = 256;
+
+/// Raises the process' own limit of open files as far as the system lets it.
+pub(crate) fn raise_limit() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current == maximum {
+        return;
+    }
+    let raised = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "The limit of open files could not be raised");
+    }
+}
+
+/// How many connections may be taken where so many are wished for: a quarter of the files stays
+/// for what else is opened, or nobody could be answered.
+pub(crate) fn connections_within_limit(wished: usize) -> usize {
+    let Some(files) = getrlimit(Resource::Nofile).current else {
+        return wished;
+    };
+    let possible = within(files);
+    if possible >= wished {
+        return wished;
+    }
+    tracing::warn!(
+        files,
+        connections = possible,
+        "Fewer connections are taken than WAYPOST_CONNECTIONS says, since the process may open \
+         only so many files; raise the hard limit (ulimit -Hn, LimitNOFILE=) for more"
+    );
+    possible
+}
+
+fn within(files: u64) -> usize {
+    let left = files.saturating_sub((files / 4).max(KEPT)).max(1);
+    usize::try_from(left).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_left_for_what_is_no_connection() {
+        assert_eq!(within(20_000), 15_000);
+        assert_eq!(within(1_024), 768);
+        assert_eq!(within(300), 44);
+        assert_eq!(within(100), 1);
+    }
+}

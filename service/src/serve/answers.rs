@@ -1,0 +1,113 @@
+//! Answers to those who have not got as far as a request, in the one shape of every error.
+
+use crate::error::ErrorBody;
+
+/// An answer that is the connection's last.
+#[derive(Clone, Copy)]
+pub(super) struct LastAnswer {
+    status: &'static str,
+    headers: &'static str,
+    error: &'static str,
+}
+
+/// 503: the process has as many connections as it takes.
+pub(super) const FULL: LastAnswer = LastAnswer {
+    status: "503 Service Unavailable",
+    headers: "retry-after: 5\r\n",
+    error: "too many connections are open; try again later",
+};
+
+/// 429: this address has as many connections as it gets.
+pub(super) const SHARE_TAKEN: LastAnswer = LastAnswer {
+    status: "429 Too Many Requests",
+    headers: "retry-after: 5\r\n",
+    error: "too many connections are open from this address; close some, or use them for several \
+            requests each",
+};
+
+/// 408: a head did not come in time.
+pub(super) const HEAD_TOO_SLOW: LastAnswer = LastAnswer {
+    status: "408 Request Timeout",
+    headers: "",
+    error: "the request's head took too long; send it at once",
+};
+
+/// 400: no head of an HTTP request.
+pub(super) const NOT_HTTP: LastAnswer = LastAnswer {
+    status: "400 Bad Request",
+    headers: "",
+    error: "this is not an HTTP/1.1 request",
+};
+
+/// 414: an address that is too long.
+pub(super) const ADDRESS_TOO_LONG: LastAnswer = LastAnswer {
+    status: "414 URI Too Long",
+    headers: "",
+    error: "the request's address is too long",
+};
+
+/// 431: a head that is too large.
+pub(super) const HEAD_TOO_LARGE: LastAnswer = LastAnswer {
+    status: "431 Request Header Fields Too Large",
+    headers: "",
+    error: "the request's head is too large; send fewer or shorter headers",
+};
+
+impl LastAnswer {
+    /// As it goes over the connection.
+    pub(super) fn bytes(self) -> Vec<u8> {
+        let body = ErrorBody { error: self.error };
+        let body = serde_json::to_string(&body).unwrap_or_default();
+        let Self {
+            status, headers, ..
+        } = self;
+        let length = body.len();
+        format!(
+            "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\
+             {headers}connection: close\r\n\r\n{body}"
+        )
+        .into_bytes()
+    }
+
+    /// What belongs in the place of an answer that the HTTP library wrote by itself: to what it
+    /// could not read, with no body.
+    pub(super) fn instead_of(written: &[u8]) -> Option<Self> {
+        let status = written.strip_prefix(b"HTTP/1.1 ")?.get(..3)?;
+        let answer = match status {
+            b"400" => NOT_HTTP,
+            b"414" => ADDRESS_TOO_LONG,
+            b"431" => HEAD_TOO_LARGE,
+            _ => return None,
+        };
+        let bare = b"content-length: 0\r\n";
+        let is_bare = written.windows(bare.len()).any(|part| part == bare);
+        is_bare.then_some(answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_last_answer_is_whole() {
+        let answer = String::from_utf8(FULL.bytes()).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 503 "), "{head}");
+        assert!(head.contains("\r\nretry-after: 5\r\n"), "{head}");
+        assert!(head.ends_with("\r\nconnection: close"), "{head}");
+        assert!(head.contains(&format!("\r\ncontent-length: {}\r\n", body.len())));
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert!(body["error"].is_string());
+    }
+
+    #[test]
+    fn only_bare_answers_are_replaced() {
+        let bare = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\
+                     content-length: 0\r\n\r\n";
+        assert!(LastAnswer::instead_of(bare).is_some());
+        let ours = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 17\r\n\r\n{\"error\":\"wrong\"}";
+        assert!(LastAnswer::instead_of(ours).is_none());
+        assert!(LastAnswer::instead_of(b"HTTP/1.1 204 No Content\r\n\r\n").is_none());
+    }
+}

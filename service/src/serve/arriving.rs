@@ -1,0 +1,312 @@
+//! A request's body on its way in: waited for while it keeps its pace, and out of the way
+//! afterwards, so that the connection's next request finds it free.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::BoxError;
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use tokio::runtime::Handle;
+use tokio::time::{Instant, Sleep, sleep, timeout};
+
+use super::life::UnderWay;
+use super::wire::note_timeout;
+
+/// A body did not keep the pace that is asked of all.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the body came too slowly; send it faster, or in smaller parts")]
+pub(crate) struct TooSlow;
+
+/// How bodies are waited for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms {
+    /// How long a body may keep its reader waiting beyond its rate.
+    pub(super) patience: Duration,
+    pub(super) bytes_per_second: u32,
+    /// The largest rest that is read and thrown away.
+    pub(super) drain_bytes: u64,
+}
+
+/// What the answer's head has to know of the body: whether the connection can be used again.
+pub(super) struct Fate {
+    state: AtomicU8,
+    rest: AtomicU64,
+    /// The largest rest that is read and thrown away.
+    drain_bytes: u64,
+}
+
+/// Somebody may still read on.
+const HELD: u8 = 0;
+/// Nothing of it is left, or somebody takes care of what is.
+const OUT_OF_THE_WAY: u8 = 1;
+/// The client waits for a word before it sends any of it.
+const AWAITED: u8 = 2;
+/// The rest stays where it is.
+const LEFT: u8 = 3;
+
+impl Fate {
+    /// Whether the connection has to end with the answer that is given now.
+    pub(super) fn ends_connection(&self) -> bool {
+        match self.state.load(Ordering::Acquire) {
+            OUT_OF_THE_WAY => false,
+            HELD => !self.can_be_drained(),
+            _ => true,
+        }
+    }
+
+    fn can_be_drained(&self) -> bool {
+        self.rest.load(Ordering::Relaxed) <= self.drain_bytes
+    }
+
+    fn set(&self, state: u8) {
+        self.state.store(state, Ordering::Release);
+    }
+}
+
+/// A body as its reader sees it.
+pub(super) struct Arriving {
+    /// `None` once there is nothing more to come.
+    body: Option<Incoming>,
+    fate: Arc<Fate>,
+    pace: Pace,
+    waiting: Option<Waiting>,
+    patience: Duration,
+    under_way: UnderWay,
+}
+
+impl Arriving {
+    /// Watches over a body; `awaited` where the client sends none of it before it is told to.
+    pub(super) fn new(
+        body: Incoming,
+        awaited: bool,
+        terms: Terms,
+        under_way: UnderWay,
+    ) -> (Self, Arc<Fate>) {
+        let fate = Arc::new(Fate {
+            state: AtomicU8::new(if awaited { AWAITED } else { HELD }),
+            rest: AtomicU64::new(body.size_hint().upper().unwrap_or(u64::MAX)),
+            drain_bytes: terms.drain_bytes,
+        });
+        let arriving = Self {
+            body: Some(body),
+            fate: Arc::clone(&fate),
+            pace: Pace::new(terms),
+            waiting: None,
+            patience: terms.patience,
+            under_way,
+        };
+        (arriving, fate)
+    }
+
+    fn end(&mut self, state: u8) {
+        self.body = None;
+        self.fate.set(state);
+    }
+
+    /// Reads what is left and throws it away, beside the answer.
+    fn drain(&mut self, body: Incoming) {
+        let Ok(runtime) = Handle::try_current() else {
+            return self.fate.set(LEFT);
+        };
+        self.fate.set(OUT_OF_THE_WAY);
+        let (patience, under_way) = (self.patience, self.under_way.clone());
+        runtime.spawn(async move {
+            let drained = timeout(patience, throw_away(body)).await;
+            let outcome = if drained.is_ok() { "read" } else { "given_up" };
+            metrics::counter!("waypost_http_bodies_drained_total", "outcome" => outcome)
+                .increment(1);
+            drop(under_way);
+        });
+    }
+}
+
+async fn throw_away(mut body: Incoming) {
+    while let Some(Ok(_)) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {}
+}
+
+impl Body for Arriving {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let Self {
+            body,
+            fate,
+            pace,
+            waiting,
+            ..
+        } = &mut *self;
+        let Some(incoming) = body else {
+            return Poll::Ready(None);
+        };
+        // To read is to tell the client to send.
+        if fate.state.load(Ordering::Relaxed) == AWAITED {
+            fate.set(HELD);
+        }
+        let Poll::Ready(frame) = Pin::new(&mut *incoming).poll_frame(cx) else {
+            let waiting = waiting.get_or_insert_with(|| Waiting::at_most(pace.left));
+            ready!(waiting.out_of_patience.as_mut().poll(cx));
+            note_timeout("body");
+            self.end(LEFT);
+            return Poll::Ready(Some(Err(TooSlow.into())));
+        };
+        match frame {
+            Some(Ok(frame)) => {
+                let waited = waiting.take().map(|waiting| waiting.since.elapsed());
+                let bytes = frame.data_ref().map_or(0, Bytes::len);
+                pace.note(waited.unwrap_or_default(), bytes);
+                let rest = incoming.size_hint().upper().unwrap_or(u64::MAX);
+                fate.rest.store(rest, Ordering::Relaxed);
+                if incoming.is_end_stream() {
+                    self.end(OUT_OF_THE_WAY);
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Some(Err(error)) => {
+                self.end(LEFT);
+                Poll::Ready(Some(Err(error.into())))
+            }
+            None => {
+                self.end(OUT_OF_THE_WAY);
+                Poll::Ready(None)
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let hint = self.body.as_ref().map(Body::size_hint);
+        hint.unwrap_or_else(|| SizeHint::with_exact(0))
+    }
+}
+
+impl Drop for Arriving {
+    fn drop(&mut self) {
+        let Some(body) = self.body.take() else {
+            return;
+        };
+        let held = self.fate.state.load(Ordering::Acquire) == HELD;
+        if body.is_end_stream() {
+            self.fate.set(OUT_OF_THE_WAY);
+        } else if held && self.fate.can_be_drained() {
+            self.drain(body);
+        } else {
+            self.fate.set(LEFT);
+        }
+    }
+}
+
+/// How much longer a body may keep its reader waiting: waiting uses it up, every byte gives some
+/// back. Time in which nobody wanted to read does not count.
+#[derive(Clone, Copy)]
+struct Pace {
+    left: Duration,
+    most: Duration,
+    bytes_per_second: u32,
+}
+
+impl Pace {
+    fn new(terms: Terms) -> Self {
+        Self {
+            left: terms.patience,
+            most: terms.patience,
+            bytes_per_second: terms.bytes_per_second.max(1),
+        }
+    }
+
+    /// Bytes have come, for which the reader waited so long.
+    fn note(&mut self, waited: Duration, bytes: usize) {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let earned = Duration::from_secs(bytes.into()) / self.bytes_per_second;
+        let left = self.left.saturating_sub(waited);
+        self.left = left.saturating_add(earned).min(self.most);
+    }
+}
+
+/// A reader that waits for a body's next bytes.
+struct Waiting {
+    since: Instant,
+    out_of_patience: Pin<Box<Sleep>>,
+}
+
+impl Waiting {
+    fn at_most(patience: Duration) -> Self {
+        Self {
+            since: Instant::now(),
+            out_of_patience: Box::pin(sleep(patience)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TERMS: Terms = Terms {
+        patience: Duration::from_secs(30),
+        bytes_per_second: 500,
+        drain_bytes: 0,
+    };
+
+    /// Whether a reader waits for all of these pieces, each of so many bytes after so long.
+    fn waits_for(pieces: &[(Duration, usize)]) -> bool {
+        let mut pace = Pace::new(TERMS);
+        pieces.iter().all(|(waited, bytes)| {
+            let in_time = *waited <= pace.left;
+            pace.note(*waited, *bytes);
+            in_time
+        })
+    }
+
+    const fn seconds(n: u64) -> Duration {
+        Duration::from_secs(n)
+    }
+
+    #[test]
+    fn a_body_that_keeps_its_rate_may_take_as_long_as_it_likes() {
+        assert!(waits_for(&[(seconds(1), 500); 3_600]));
+    }
+
+    #[test]
+    fn a_body_that_trickles_is_given_up_though_it_never_stops() {
+        assert!(!waits_for(&[(seconds(1), 1); 60]));
+        assert!(!waits_for(&[(seconds(29), 100), (seconds(29), 100)]));
+    }
+
+    #[test]
+    fn what_came_fast_buys_no_long_silence() {
+        assert!(waits_for(&[(seconds(0), 100_000_000), (seconds(29), 1)]));
+        assert!(!waits_for(&[(seconds(0), 100_000_000), (seconds(31), 1)]));
+    }
+
+    proptest! {
+        /// No body keeps its reader waiting for longer than its bytes pay for.
+        #[test]
+        fn waiting_is_paid_for(
+            pieces in proptest::collection::vec((0_u64..20_000, 0_usize..5_000), 1..50),
+        ) {
+            let pieces: Vec<_> = pieces
+                .into_iter()
+                .map(|(after_ms, bytes)| (Duration::from_millis(after_ms), bytes))
+                .collect();
+            if waits_for(&pieces) {
+                let waited: Duration = pieces.iter().map(|(waited, _)| waited).sum();
+                let bytes: usize = pieces.iter().map(|(_, bytes)| bytes).sum();
+                let paid = TERMS.patience + seconds(bytes as u64) / 500;
+                prop_assert!(waited <= paid, "{waited:?} for {paid:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Between a connection and the router: who is asking, the body's watch, and whether the
+//! connection can be used again after the answer.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::http::{HeaderValue, Request, Response, StatusCode, header};
+use axum::{Error, Router};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use hyper::body::{Body as _, Frame, Incoming, SizeHint};
+use hyper::service::Service;
+use tower::Service as _;
+
+use super::arriving::{Arriving, Terms};
+use super::life::{Life, UnderWay};
+use crate::client::{Client, Networks};
+use crate::memory::Memory;
+
+/// What all connections of a process share.
+pub(super) struct House {
+    pub(super) router: Router,
+    pub(super) trusted: Networks,
+    pub(super) memory: Arc<Memory>,
+    pub(super) terms: Terms,
+}
+
+/// Answers the requests of one connection.
+pub(super) struct Front {
+    pub(super) house: Arc<House>,
+    pub(super) life: Arc<Life>,
+    pub(super) peer: SocketAddr,
+}
+
+impl Service<Request<Incoming>> for Front {
+    type Response = Response<Answer>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Answer>, Infallible>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let under_way = self.life.begin();
+        let house = &self.house;
+        let (mut parts, body) = request.into_parts();
+        let client = Client::of(self.peer, &parts.headers, &house.trusted, &house.memory);
+        parts.extensions.insert(client);
+        parts.extensions.insert(ConnectInfo(self.peer));
+        let (body, fate) = if body.is_end_stream() {
+            (Body::empty(), None)
+        } else {
+            let awaited = parts.headers.contains_key(header::EXPECT);
+            let (body, fate) = Arriving::new(body, awaited, house.terms, under_way.clone());
+            (Body::new(body), Some(fate))
+        };
+        let answered = house.router.clone().call(Request::from_parts(parts, body));
+        let life = Arc::clone(&self.life);
+        Box::pin(async move {
+            let mut response = answered.await?;
+            if fate.is_some_and(|fate| fate.ends_connection()) {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(header::CONNECTION, close);
+            }
+            if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                life.upgrade();
+            }
+            Ok(response.map(|body| Answer {
+                body,
+                _under_way: under_way,
+            }))
+        })
+    }
+}
+
+/// The body of an answer; the request is under way as long as there is something of it.
+pub(super) struct Answer {
+    body: Body,
+    _under_way: UnderWay,
+}
+
+impl hyper::body::Body for Answer {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

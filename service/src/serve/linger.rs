@@ -1,0 +1,55 @@
+//! Closing connections so that the last answer arrives.
+//!
+//! A request may be answered before its body has been read, one without a key for instance. Closed
+//! at once, the system would answer the rest of the body with a reset, and that can overtake the
+//! answer, most of all at a proxy in between. So only the writing side is closed at first, and what
+//! still comes is thrown away until the other side closes too.
+
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Sleep, sleep};
+
+/// How long the other side may take to close.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Bytes that are thrown away at most: as many as the largest body that is read whole.
+const THROWN_AWAY: usize = 1024 * 1024;
+
+/// What is left of a connection whose writing side is closed.
+pub(super) struct End {
+    out_of_patience: Pin<Box<Sleep>>,
+    to_throw_away: usize,
+}
+
+impl End {
+    pub(super) fn new() -> Self {
+        Self {
+            out_of_patience: Box::pin(sleep(PATIENCE)),
+            to_throw_away: THROWN_AWAY,
+        }
+    }
+
+    /// Throws away what comes until the other side has closed, or has had its time or its share.
+    pub(super) fn poll(&mut self, stream: &mut TcpStream, cx: &mut Context<'_>) -> Poll<()> {
+        let mut space = [MaybeUninit::uninit(); 4096];
+        while self.to_throw_away > 0 {
+            let mut buffer = ReadBuf::uninit(&mut space);
+            match Pin::new(&mut *stream).poll_read(cx, &mut buffer) {
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
+                    let thrown_away = buffer.filled().len();
+                    self.to_throw_away = self.to_throw_away.saturating_sub(thrown_away);
+                }
+                Poll::Ready(_) => self.to_throw_away = 0,
+                Poll::Pending => {
+                    ready!(self.out_of_patience.as_mut().poll(cx));
+                    self.to_throw_away = 0;
+                }
+            }
+        }
+        Poll::Ready(())
+    }
+}

@@ -1,0 +1,273 @@
+//! Listening, answering, and ending without cutting anyone off; and without letting anyone take
+//! more of a process than is left to the others.
+
+mod answers;
+mod arriving;
+mod front;
+mod life;
+mod linger;
+mod places;
+mod wire;
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub(crate) use arriving::TooSlow;
+
+use crate::files;
+use crate::memory::Memory;
+use crate::settings::EdgeSettings;
+use front::{Front, House};
+use life::Life;
+use linger::End;
+use places::{Place, Places, Refused};
+use wire::{Patience, Wire};
+
+/// Bytes of one connection that are read ahead, or written behind, at most.
+const BUFFER_BYTES: usize = 64 * 1024;
+/// Refused connections that may linger, so that they learn why; further ones are just closed.
+const REFUSED_LINGER: usize = 64;
+/// How long nothing is accepted after the system could not give another connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(250);
+
+/// Why a service could not listen.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The address cannot be listened at.
+    #[error("cannot listen at {addr}: {source}")]
+    Listen {
+        /// The address.
+        addr: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Listens at an address; port 0 takes a free one. The process may have as many files open as the
+/// system lets it from now on.
+pub async fn listen(addr: SocketAddr) -> Result<TcpListener, ServeError> {
+    files::raise_limit();
+    TcpListener::bind(addr)
+        .await
+        .map_err(|source| ServeError::Listen { addr, source })
+}
+
+/// Answers until `shutdown`, then takes no new connections and gives the requests that are under
+/// way `grace` to end.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    shutdown: CancellationToken,
+    grace: Duration,
+    settings: EdgeSettings,
+) -> Result<(), ServeError> {
+    let door = Door::new(router, settings, shutdown.clone());
+    while let Some((stream, peer)) = shutdown.run_until_cancelled(accept(&listener)).await {
+        door.open(stream, peer);
+    }
+    drop(listener);
+    door.connections.close();
+    let ended = tokio::time::timeout(grace, door.connections.wait()).await;
+    if ended.is_err() {
+        tracing::warn!(
+            grace_ms = grace.as_millis(),
+            "Requests still under way were cut off"
+        );
+    }
+    Ok(())
+}
+
+/// The next connection, whatever becomes of those before it.
+async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+    loop {
+        match listener.accept().await {
+            Ok(accepted) => return accepted,
+            Err(error) if is_the_clients(&error) => (),
+            Err(error) => {
+                tracing::error!(%error, "Connections cannot be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+fn is_the_clients(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+    )
+}
+
+/// Where connections come in.
+struct Door {
+    house: Arc<House>,
+    places: Arc<Places>,
+    patience: Patience,
+    http: http1::Builder,
+    refused: Arc<Semaphore>,
+    connections: TaskTracker,
+    shutdown: CancellationToken,
+}
+
+impl Door {
+    fn new(router: Router, settings: EdgeSettings, shutdown: CancellationToken) -> Self {
+        let mut http = http1::Builder::new();
+        // Time is kept by the wire.
+        http.header_read_timeout(None)
+            .max_header_size(settings.head_bytes)
+            .max_buf_size(BUFFER_BYTES.max(settings.head_bytes));
+        let trusted = settings.trusted_proxies;
+        Self {
+            places: Places::new(
+                files::connections_within_limit(settings.connections),
+                settings.connections_per_address,
+                trusted.clone(),
+            ),
+            house: Arc::new(House {
+                // All that a router prepares is prepared once.
+                router: router.with_state(()),
+                trusted,
+                memory: Memory::new(settings.body_memory_bytes),
+                terms: arriving::Terms {
+                    patience: settings.body,
+                    bytes_per_second: settings.body_bytes_per_second,
+                    drain_bytes: settings.drain_bytes,
+                },
+            }),
+            patience: Patience {
+                head: settings.head,
+                idle: settings.idle,
+                unread: settings.unread,
+            },
+            http,
+            refused: Arc::new(Semaphore::new(REFUSED_LINGER)),
+            connections: TaskTracker::new(),
+            shutdown,
+        }
+    }
+
+    /// Lets a connection in, or says why not.
+    fn open(&self, stream: TcpStream, peer: SocketAddr) {
+        match self.places.take(peer.ip()) {
+            Ok(place) => {
+                let serving = self.serve(stream, peer, place);
+                self.connections.spawn(serving);
+            }
+            Err(refused) => self.refuse(stream, refused),
+        }
+    }
+
+    fn serve(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        place: Place,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        if let Err(error) = prepare(&stream, self.patience.unread) {
+            tracing::debug!(%error, "A connection stays as the system made it");
+        }
+        let life = Life::new();
+        let wire = Wire::new(stream, Arc::clone(&life), self.patience, place);
+        let front = Front {
+            house: Arc::clone(&self.house),
+            life,
+            peer,
+        };
+        let connection = self.http.serve_connection(TokioIo::new(wire), front);
+        let shutdown = self.shutdown.clone();
+        async move {
+            let mut connection = pin!(connection.with_upgrades());
+            let ended = tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = shutdown.cancelled() => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            if let Err(error) = ended {
+                tracing::trace!(%error, "A connection broke off");
+            }
+        }
+    }
+
+    /// Costs next to nothing: strangers may do it as often as they like.
+    fn refuse(&self, stream: TcpStream, refused: Refused) {
+        let reason = refused.label();
+        metrics::counter!("waypost_http_connections_refused_total", "reason" => reason)
+            .increment(1);
+        let Ok(permit) = Arc::clone(&self.refused).try_acquire_owned() else {
+            return;
+        };
+        let answer = match refused {
+            Refused::Full => answers::FULL,
+            Refused::Share => answers::SHARE_TAKEN,
+        };
+        tokio::spawn(async move {
+            say_last(stream, &answer.bytes()).await;
+            drop(permit);
+        });
+    }
+}
+
+/// Writes what fits at once, and closes so that it arrives.
+async fn say_last(mut stream: TcpStream, answer: &[u8]) {
+    use tokio::io::AsyncWriteExt as _;
+    let said = async {
+        stream.write_all(answer).await?;
+        stream.shutdown().await
+    };
+    if said.await.is_ok() {
+        let mut end = End::new();
+        std::future::poll_fn(|cx| end.poll(&mut stream, cx)).await;
+    }
+}
+
+/// Answers are small and whole: waiting to fill a packet would only delay them. Who takes nothing
+/// of what waits, or has vanished without a word, is given up by the system.
+fn prepare(stream: &TcpStream, unread: Duration) -> io::Result<()> {
+    use rustix::net::sockopt;
+    const PROBE: Duration = Duration::from_secs(15);
+    stream.set_nodelay(true)?;
+    let unread_ms = u32::try_from(unread.as_millis()).unwrap_or(u32::MAX);
+    sockopt::set_tcp_user_timeout(stream, unread_ms.max(1))?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, unread.max(Duration::from_secs(1)))?;
+    sockopt::set_tcp_keepintvl(stream, PROBE)?;
+    Ok(())
+}
+
+/// A token that Ctrl-C or SIGTERM cancels; a second signal ends the process at once.
+pub fn until_signalled() -> io::Result<CancellationToken> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let shutdown = CancellationToken::new();
+    let token = shutdown.clone();
+    tokio::spawn(async move {
+        let mut next = async || {
+            tokio::select! {
+                _ = interrupt.recv() => (),
+                _ = terminate.recv() => (),
+            }
+        };
+        next().await;
+        tracing::info!("Shutting down");
+        token.cancel();
+        next().await;
+        std::process::exit(130);
+    });
+    Ok(shutdown)
+}

@@ -1,0 +1,253 @@
+//! A connection's bytes: read while they come in time, written while they are taken.
+//!
+//! The time for a head, and for silence between requests, is kept here and not by the HTTP library,
+//! which knows only one time for both. Timers are armed once and moved when they ring, so that a
+//! busy connection costs none of them.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
+
+use super::answers::{self, LastAnswer};
+use super::life::Life;
+use super::linger::End;
+use super::places::Place;
+
+/// The system sees every byte that a client takes, this process only when there is room for a good
+/// part of what the system holds: it waits so many times longer.
+const ROOM_TAKES: u32 = 5;
+
+/// How long a connection is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    pub(super) head: Duration,
+    pub(super) idle: Duration,
+    pub(super) unread: Duration,
+}
+
+/// A connection that is given up when it stands still, and that lingers at its end.
+pub(super) struct Wire {
+    stream: TcpStream,
+    life: Arc<Life>,
+    patience: Patience,
+    /// Rings when reading may have waited long enough.
+    reading: Option<Pin<Box<Sleep>>>,
+    /// Rings when writing has; there is one only while writing waits.
+    writing: Option<Pin<Box<Sleep>>>,
+    head: Option<Head>,
+    end: Option<End>,
+    _place: Place,
+}
+
+/// The head of a request, of which something has come.
+struct Head {
+    /// How many requests had come before it.
+    after: u64,
+    due: Instant,
+}
+
+impl Wire {
+    pub(super) fn new(
+        stream: TcpStream,
+        life: Arc<Life>,
+        patience: Patience,
+        place: Place,
+    ) -> Self {
+        Self {
+            stream,
+            life,
+            patience,
+            reading: None,
+            writing: None,
+            head: None,
+            end: None,
+            _place: place,
+        }
+    }
+
+    /// The head that is coming, while nothing else is under way.
+    fn coming_head(&self) -> Option<&Head> {
+        let begun = self.life.begun();
+        self.head.as_ref().filter(|head| head.after == begun)
+    }
+
+    /// Bytes have come; between requests they begin a head.
+    fn note_bytes(&mut self) {
+        if self.life.is_busy() || self.coming_head().is_some() {
+            return;
+        }
+        self.head = Some(Head {
+            after: self.life.begun(),
+            due: self.head_due(),
+        });
+    }
+
+    /// A new connection has one time for its silence and its first head.
+    fn head_due(&self) -> Instant {
+        if self.life.begun() == 0 {
+            self.life.born() + self.patience.head
+        } else {
+            Instant::now() + self.patience.head
+        }
+    }
+
+    /// Until when bytes have to come; `None` while the client need not send any.
+    fn reading_due(&self) -> Option<Instant> {
+        if self.life.is_busy() || self.writing.is_some() {
+            None
+        } else if let Some(head) = self.coming_head() {
+            Some(head.due)
+        } else if self.life.begun() == 0 {
+            Some(self.life.born() + self.patience.head)
+        } else {
+            Some(self.life.idle_since() + self.patience.idle)
+        }
+    }
+
+    /// Nothing has come: waits on, or ends the reading side where it has waited long enough.
+    fn wait_for_bytes(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.life.is_upgraded() {
+            self.reading = None;
+            return Poll::Pending;
+        }
+        loop {
+            let due = self.reading_due();
+            let idle = self.patience.idle;
+            let ring = || due.unwrap_or_else(|| Instant::now() + idle);
+            let timer = self
+                .reading
+                .get_or_insert_with(|| Box::pin(sleep_until(ring())));
+            if due.is_some_and(|due| due < timer.deadline()) {
+                timer.as_mut().reset(ring());
+            }
+            ready!(timer.as_mut().poll(cx));
+            if due.is_some_and(|due| due <= Instant::now()) {
+                self.give_up_reading();
+                return Poll::Ready(Ok(()));
+            }
+            timer.as_mut().reset(ring());
+        }
+    }
+
+    /// What follows looks like the other side's own end. Whoever has begun a head is told why.
+    fn give_up_reading(&mut self) {
+        let kind = if self.coming_head().is_some() {
+            // Nothing waits to be written, so there is room; and nobody to tell if there is none.
+            let _ = self.stream.try_write(&answers::HEAD_TOO_SLOW.bytes());
+            "head"
+        } else {
+            "idle"
+        };
+        note_timeout(kind);
+    }
+
+    /// Keeps the time of a write that finds no room.
+    fn write_in_time(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(written) = written {
+            if self.writing.take().is_some() {
+                self.life.rest();
+            }
+            return Poll::Ready(written.inspect_err(note_if_unread));
+        }
+        let patience = self.patience.unread.saturating_mul(ROOM_TAKES);
+        let timer = self
+            .writing
+            .get_or_insert_with(|| Box::pin(sleep(patience)));
+        ready!(timer.as_mut().poll(cx));
+        let error = io::Error::from(io::ErrorKind::TimedOut);
+        note_if_unread(&error);
+        Poll::Ready(Err(error))
+    }
+
+    /// Puts an answer of ours in the place of one that the HTTP library makes by itself.
+    fn instead_of(&self, written: &[u8]) -> Option<LastAnswer> {
+        if !written.starts_with(b"HTTP/1.1 4") || self.life.is_busy() {
+            return None;
+        }
+        LastAnswer::instead_of(written)
+    }
+}
+
+/// The system says so where a client has taken nothing for too long.
+fn note_if_unread(error: &io::Error) {
+    if error.kind() == io::ErrorKind::TimedOut {
+        note_timeout("unread");
+    }
+}
+
+/// Counts what was given up because it took too long.
+pub(super) fn note_timeout(kind: &'static str) {
+    metrics::counter!("waypost_http_timeouts_total", "kind" => kind).increment(1);
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        match Pin::new(&mut self.stream).poll_read(cx, buffer) {
+            Poll::Ready(read) => {
+                if buffer.filled().len() > before {
+                    self.note_bytes();
+                }
+                Poll::Ready(read.inspect_err(note_if_unread))
+            }
+            Poll::Pending => self.wait_for_bytes(cx),
+        }
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.write_in_time(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let instead = parts.first().and_then(|part| self.instead_of(part));
+        let written = match instead {
+            Some(answer) => Pin::new(&mut self.stream)
+                .poll_write(cx, &answer.bytes())
+                // The buffer is empty before a last answer: this one was taken whole.
+                .map_ok(|_| parts.iter().map(|part| part.len()).sum()),
+            None => Pin::new(&mut self.stream).poll_write_vectored(cx, parts),
+        };
+        self.write_in_time(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Self { stream, end, .. } = &mut *self;
+        if end.is_none() {
+            ready!(Pin::new(&mut *stream).poll_shutdown(cx))?;
+        }
+        end.get_or_insert_with(End::new).poll(stream, cx).map(Ok)
+    }
+}
