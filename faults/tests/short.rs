@@ -12,6 +12,7 @@ async fn nothing_is_lost_or_doubled_while_processes_and_servers_are_killed() {
         seconds: SECONDS,
         seed,
         nats: 1,
+        hostile: true,
     };
     println!("SEED={seed}");
     let report = run(&options).await;

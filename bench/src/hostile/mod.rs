@@ -41,7 +41,8 @@ pub(crate) async fn measure(
     let time = time.max(AT_LEAST);
     let sink = Sink::start().await.expect("a receiver");
     let mut ground = Ground {
-        waypost: system.addr(),
+        commands: system.addr(),
+        queries: system.addr(),
         sink: sink.addr(),
         neighbours: Vec::new(),
         size: Size::LARGE,
