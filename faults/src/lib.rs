@@ -20,6 +20,7 @@ mod readers;
 mod report;
 mod servers;
 mod settings;
+mod strangers;
 mod world;
 
 use std::sync::{Arc, PoisonError};
@@ -39,6 +40,7 @@ use nemesis::Nemesis;
 use notes::Notes;
 use readers::{Heard, Receiver, listen};
 use servers::Servers;
+use strangers::Strangers;
 use world::World;
 
 /// How long a new cluster may take to choose a leader.
@@ -53,6 +55,8 @@ pub struct Options {
     pub seed: u64,
     /// NATS servers: 1, or 3 as a cluster.
     pub nats: usize,
+    /// Whether strangers and a hostile tenant are at it beside the load.
+    pub hostile: bool,
 }
 
 /// Runs load and nemesis, heals, and holds everything against everything.
@@ -72,7 +76,13 @@ pub async fn run(options: &Options) -> Report {
     let system = System::start_on(Shape::Four, home, &servers.urls(), &settings).await;
     let log = open_log(&system, &log).await;
     let receiver = Receiver::start(dice.of("receiver")).await;
-    let world = World::make(&system, receiver.base()).await;
+    let mut world = World::make(&system, receiver.base()).await;
+    let mut strangers = None;
+    if options.hostile {
+        let settled = Strangers::settle(&system, &dice).await;
+        world.neighbour = Some(settled.neighbour().clone());
+        strangers = Some(settled);
+    }
     let mut facts = Facts::open(log.clone()).await;
     facts.advance().await;
 
@@ -85,6 +95,7 @@ pub async fn run(options: &Options) -> Report {
     });
     let sockets = subscribe(&load, &dice);
     let workers = load::start(&load, &dice);
+    let crowd = strangers.as_ref().map(Strangers::gather);
     let nemesis_dice = dice.of("nemesis");
     let mut nemesis = Nemesis::new(system, servers, load.clone(), log.clone(), nemesis_dice);
     let begun = Instant::now();
@@ -94,6 +105,10 @@ pub async fn run(options: &Options) -> Report {
     let raged = begun.elapsed();
 
     load.client.end();
+    let tally = match (&mut strangers, crowd) {
+        (Some(strangers), Some(crowd)) => Some(strangers.leave(crowd).await),
+        _ => None,
+    };
     let healed = nemesis.heal().await;
     for worker in workers {
         worker.await.expect("a worker that ends by itself");
@@ -110,6 +125,8 @@ pub async fn run(options: &Options) -> Report {
         done: &nemesis.done,
         database: &database,
         receiver: receiver.base(),
+        strangers: strangers.as_ref(),
+        tally: tally.as_deref(),
     };
     let mut findings = check::all(&evidence).await;
     let ready = "everything was ready again";

@@ -18,6 +18,9 @@ struct Arguments {
     /// NATS servers: 1, or 3 that keep three copies.
     #[arg(long, default_value_t = 1)]
     nats: usize,
+    /// Without strangers and a hostile tenant beside the load.
+    #[arg(long)]
+    friendly: bool,
 }
 
 #[tokio::main]
@@ -31,6 +34,7 @@ async fn main() -> ExitCode {
         seconds: arguments.seconds,
         seed: arguments.seed.unwrap_or_else(by_clock),
         nats: arguments.nats,
+        hostile: !arguments.friendly,
     };
     println!("SEED={}", options.seed);
     let report = faults::run(&options).await;

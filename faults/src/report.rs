@@ -23,6 +23,8 @@ pub struct Report {
     deliveries: usize,
     frames: usize,
     connections: u64,
+    /// What the hostile crowd got.
+    crowd: Option<String>,
     findings: Findings,
     logs: Option<PathBuf>,
 }
@@ -44,6 +46,7 @@ impl Report {
             deliveries: evidence.arrived.len(),
             frames: evidence.heard.iter().map(|heard| heard.seen.len()).sum(),
             connections: evidence.heard.iter().map(|heard| heard.connections).sum(),
+            crowd: evidence.tally.map(ToString::to_string),
             findings,
             logs: None,
         }
@@ -124,6 +127,9 @@ impl fmt::Display for Report {
         writeln!(f, "\nfaults, with {} kills", self.kills)?;
         for (name, count) in &self.faults {
             writeln!(f, "  {count:>6}  {name}")?;
+        }
+        for line in self.crowd.iter().flat_map(|crowd| crowd.lines()) {
+            writeln!(f, "  crowd: {line}")?;
         }
         writeln!(f, "\nchecked")?;
         for (check, count) in &self.findings.counts {

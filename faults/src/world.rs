@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use harness::{PASSWORD, System};
+use hostile::Neighbour;
 use serde_json::{Value, json};
 
 use crate::dice::Dice;
@@ -114,6 +115,8 @@ impl Person {
 pub(crate) struct World {
     pub(crate) orgs: Vec<Org>,
     pub(crate) persons: Vec<Person>,
+    /// The tenant that means harm, where there is one. The load does nothing for it.
+    pub(crate) neighbour: Option<Neighbour>,
 }
 
 /// A workflow of one of the kinds that every organization has. `step` is where HTTP steps call.
@@ -153,7 +156,11 @@ impl World {
             persons.push(person(system, nth).await);
         }
         family(system, &persons[..FAMILY]).await;
-        Self { orgs, persons }
+        Self {
+            orgs,
+            persons,
+            neighbour: None,
+        }
     }
 }
 

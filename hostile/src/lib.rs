@@ -17,6 +17,7 @@ mod wire;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
@@ -50,7 +51,7 @@ pub struct Size {
     pub heads: usize,
     /// Connections that are silent.
     pub idle: usize,
-    /// Strangers who sign in, register and want codes, each of them four times a second.
+    /// Strangers who sign in, register and want codes.
     pub strangers: usize,
     /// Readers of feeds who read nothing.
     pub readers: usize,
@@ -68,6 +69,12 @@ pub struct Size {
     pub numbers: usize,
     /// Times that a neighbour sets its fan off, which is a message three times over for itself.
     pub sparks: usize,
+    /// Milliseconds between two acts of one of them.
+    pub pause: u64,
+    /// Lines of one upload in a second.
+    pub lines: u32,
+    /// How long a call may take, in seconds.
+    pub call_seconds: u32,
 }
 
 impl Size {
@@ -86,6 +93,9 @@ impl Size {
         hammers: 4,
         numbers: 33_000,
         sparks: 3,
+        pause: 250,
+        lines: 50,
+        call_seconds: 120,
     };
 
     /// Few enough that everything they leave behind can be checked event by event.
@@ -98,19 +108,24 @@ impl Size {
         readers: 12,
         exports: 3,
         calls: 20,
-        hooks: 3,
+        hooks: 2,
         uploads: 1,
         hammers: 1,
         numbers: 5_000,
         sparks: 1,
+        pause: 2_000,
+        lines: 5,
+        call_seconds: 5,
     };
 }
 
 /// What a crowd goes for, and with what.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ground {
-    /// Where Waypost listens.
-    pub waypost: SocketAddr,
+    /// Where Waypost takes commands.
+    pub commands: SocketAddr,
+    /// Where it answers queries.
+    pub queries: SocketAddr,
     /// What takes calls and never answers; see [`Sink`].
     pub sink: SocketAddr,
     /// Those who have keys.
@@ -119,6 +134,13 @@ pub struct Ground {
     pub size: Size,
     /// What chance follows from.
     pub seed: u64,
+}
+
+impl Ground {
+    /// The first half of every trace that the crowd's requests bear.
+    pub fn trace(&self) -> u64 {
+        Chance::new(self.seed, "traces", 0).throw() | 1
+    }
 }
 
 /// All who are at it; dropped, they leave.
@@ -176,6 +198,11 @@ impl Here {
     /// The neighbour that this one belongs to.
     fn neighbour(&self) -> &Neighbour {
         &self.ground.neighbours[self.nth % self.ground.neighbours.len()]
+    }
+
+    /// Between two acts.
+    fn pause(&self) -> Duration {
+        Duration::from_millis(self.ground.size.pause)
     }
 
     fn got(&self, what: impl Into<String>) {

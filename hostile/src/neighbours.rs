@@ -7,30 +7,30 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::Here;
-use crate::wire::{ask, connect, head, json as request, outcome};
+use crate::wire::{Request, ask, connect, outcome};
 
-const SOON: Duration = Duration::from_millis(250);
 const A_WHILE: Duration = Duration::from_secs(3);
 
 /// Triggers one of the neighbour's workflows.
 async fn trigger(here: &Here, workflow: &str, body: &str) {
     let path = format!("/api/v1/workflows/{workflow}/trigger");
-    let asked = request("POST", &path, &here.neighbour().key, body);
-    let answered = ask(here.nth, here.ground.waypost, &asked).await;
+    let key = &here.neighbour().key;
+    let asked = here.ground.json("POST", &path, key, body);
+    let answered = ask(here.nth, &asked).await;
     here.got(outcome(&answered));
 }
 
 /// Asks for all there is and reads none of it, or what comes and never takes it.
 pub(crate) async fn read_nothing(mut here: Here) {
     loop {
-        here.chance.pause(SOON).await;
+        here.chance.pause(here.pause()).await;
         let (path, more) = match here.nth % 3 {
             0 => ("/api/v1/events", "accept: text/event-stream\r\n"),
             1 => ("/api/v1/locations", ""),
             _ => ("/api/v1/events", ""),
         };
-        let asked = head("GET", path, &here.neighbour().key, more);
-        let told = match wait_without_reading(&here, asked.as_bytes()).await {
+        let asked = here.ground.head("GET", path, &here.neighbour().key, more);
+        let told = match wait_without_reading(&here, &asked).await {
             Ok(()) => "ended by the server",
             Err(_) => "cut off",
         };
@@ -38,9 +38,9 @@ pub(crate) async fn read_nothing(mut here: Here) {
     }
 }
 
-async fn wait_without_reading(here: &Here, asked: &[u8]) -> io::Result<()> {
-    let mut stream = connect(here.nth, here.ground.waypost).await?;
-    stream.write_all(asked).await?;
+async fn wait_without_reading(here: &Here, asked: &Request) -> io::Result<()> {
+    let mut stream = connect(here.nth, asked.to).await?;
+    stream.write_all(&asked.bytes).await?;
     // Only what comes after all that the machine holds for this one would show the end: so it
     // looks now and then whether it may still say something.
     loop {
@@ -57,12 +57,12 @@ pub(crate) async fn read_slowly(mut here: Here) {
         "/api/export/contacts?format=pdf",
     ];
     loop {
-        here.chance.pause(SOON).await;
+        here.chance.pause(here.pause()).await;
         let path = PATHS[here.nth / here.ground.neighbours.len() % PATHS.len()];
-        let asked = head("GET", path, &here.neighbour().key, "");
+        let asked = here.ground.head("GET", path, &here.neighbour().key, "");
         let taken = async {
-            let mut stream = connect(here.nth, here.ground.waypost).await?;
-            stream.write_all(asked.as_bytes()).await?;
+            let mut stream = connect(here.nth, asked.to).await?;
+            stream.write_all(&asked.bytes).await?;
             let mut taken = [0; 512];
             let mut all = 0;
             loop {
@@ -121,7 +121,7 @@ pub(crate) async fn call(mut here: Here) {
 /// Events for webhooks that never answer.
 pub(crate) async fn tell(mut here: Here) {
     loop {
-        here.chance.pause(SOON).await;
+        here.chance.pause(here.pause()).await;
         trigger(&here, "tell", "{}").await;
     }
 }
@@ -129,10 +129,11 @@ pub(crate) async fn tell(mut here: Here) {
 /// Goes on as if nobody had said when to come again.
 pub(crate) async fn hammer(mut here: Here) {
     let key = here.neighbour().limited_key.clone();
-    let asked = request("POST", "/api/v1/workflows/tell/trigger", &key, "{}");
+    let path = "/api/v1/workflows/tell/trigger";
     loop {
-        here.chance.pause(SOON / 10).await;
-        let answered = ask(here.nth, here.ground.waypost, &asked).await;
+        here.chance.pause(here.pause() / 10).await;
+        let asked = here.ground.json("POST", path, &key, "{}");
+        let answered = ask(here.nth, &asked).await;
         here.got(outcome(&answered));
     }
 }
@@ -149,8 +150,8 @@ pub(crate) async fn send_odd_text(mut here: Here) {
         trigger(&here, "tell", r#"{"a\u0000": "\u0000"}"#).await;
         trigger(&here, "tell", r#"{"a": "\ud800"}"#).await;
         for path in reads {
-            let asked = head("GET", path, &here.neighbour().key, "");
-            let answered = ask(here.nth, here.ground.waypost, asked.as_bytes()).await;
+            let asked = here.ground.head("GET", path, &here.neighbour().key, "");
+            let answered = ask(here.nth, &asked).await;
             here.got(format!("read {}", outcome(&answered)));
         }
     }

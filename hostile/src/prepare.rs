@@ -1,22 +1,14 @@
 //! What neighbours set up beforehand, as anybody may.
 
-use std::net::SocketAddr;
-
 use serde_json::{Value, json};
 
-use crate::wire::{ask, json as request, outcome};
+use crate::wire::{ask, outcome};
 use crate::{Ground, Neighbour};
 
 /// Expressions whose work lies in what they are given.
 const EXPRESSIONS: [(&str, &str); 3] = [
-    (
-        "select",
-        r#"trigger.l|select("in", trigger.l)|length > 0"#,
-    ),
-    (
-        "reject",
-        r#"trigger.l|reject("in", trigger.l)|length > 0"#,
-    ),
+    ("select", r#"trigger.l|select("in", trigger.l)|length > 0"#),
+    ("reject", r#"trigger.l|reject("in", trigger.l)|length > 0"#),
     (
         "replace",
         r#"trigger.l|map("replace", "1", trigger.s)|length > 0"#,
@@ -27,8 +19,8 @@ const EXPRESSIONS: [(&str, &str); 3] = [
 pub async fn prepare(ground: &Ground) -> Vec<String> {
     let mut refused = Vec::new();
     for neighbour in &ground.neighbours {
-        for (id, steps) in workflows(ground.sink) {
-            let body = json!({"name": id, "status": "ACTIVE", "timeoutSeconds": 300,
+        for (id, steps) in workflows(ground) {
+            let body = json!({"name": id, "status": "ACTIVE", "timeoutSeconds": u64::from(ground.size.call_seconds) * 3,
                 "steps": steps});
             let path = format!("/api/v1/workflows/{id}");
             refused.extend(send(ground, neighbour, "PUT", &path, &body).await);
@@ -50,17 +42,17 @@ async fn send(
     path: &str,
     body: &Value,
 ) -> Option<String> {
-    let asked = request(method, path, &neighbour.key, &body.to_string());
-    let answered = ask(0, ground.waypost, &asked).await;
+    let asked = ground.json(method, path, &neighbour.key, &body.to_string());
+    let answered = ask(0, &asked).await;
     let taken = matches!(&answered, Ok(head) if head.starts_with('2'));
     (!taken).then(|| format!("{method} {path}: {}", outcome(&answered)))
 }
 
-fn workflows(sink: SocketAddr) -> Vec<(&'static str, Value)> {
+fn workflows(ground: &Ground) -> Vec<(&'static str, Value)> {
     let start = |next: &str| json!({"id": "start", "type": "TRIGGER", "next": [next]});
     let notify = |id: &str, event: &str| json!({"id": id, "type": "NOTIFY", "event": event});
-    let call = json!({"id": "call", "type": "HTTP", "url": format!("http://{sink}/step"),
-        "method": "POST", "timeoutSeconds": 120, "retry": {"maxAttempts": 2}});
+    let call = json!({"id": "call", "type": "HTTP", "url": format!("http://{}/step", ground.sink),
+        "method": "POST", "timeoutSeconds": ground.size.call_seconds, "retry": {"maxAttempts": 2}});
     let fan = json!({"id": "start", "type": "TRIGGER", "on": {"event": "custom.fan"},
         "next": ["a", "b", "c"]});
     let mut workflows = vec![

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 /// How often a call is given one more byte of an answer that never ends: whoever waits for silence
 /// waits for ever.
@@ -30,9 +30,11 @@ impl Sink {
         let held = Arc::<AtomicUsize>::default();
         let count = held.clone();
         let task = tokio::spawn(async move {
+            let mut calls = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 let count = count.clone();
-                tokio::spawn(async move {
+                while calls.try_join_next().is_some() {}
+                calls.spawn(async move {
                     count.fetch_add(1, Ordering::Relaxed);
                     let _ended = hold(stream).await;
                     count.fetch_sub(1, Ordering::Relaxed);
@@ -47,6 +49,11 @@ impl Sink {
         self.addr
     }
 
+    /// Takes no more, and lets go of what it holds.
+    pub fn close(&self) {
+        self.task.abort();
+    }
+
     /// How many calls wait for it now.
     pub fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
@@ -55,7 +62,7 @@ impl Sink {
 
 impl Drop for Sink {
     fn drop(&mut self) {
-        self.task.abort();
+        self.close();
     }
 }
 

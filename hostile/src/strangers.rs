@@ -8,19 +8,17 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::Here;
-use crate::wire::{answer, ask, connect, head, json as request, outcome};
+use crate::wire::{answer, ask, connect, outcome};
 
-/// Between two acts of one stranger.
-const SOON: Duration = Duration::from_millis(250);
 /// Between two bytes of somebody who wants to be waited for.
 const DRIP: Duration = Duration::from_secs(1);
 
 /// Holds a connection as `hold` does, again and again: whoever is cut off comes back.
 async fn hold_on(mut here: Here, hold: impl AsyncFn(&Here, &mut TcpStream) -> io::Result<()>) {
     loop {
-        here.chance.pause(SOON).await;
+        here.chance.pause(here.pause()).await;
         let held = async {
-            let mut stream = connect(here.nth, here.ground.waypost).await?;
+            let mut stream = connect(here.nth, here.ground.commands).await?;
             hold(&here, &mut stream).await
         };
         let told = match held.await {
@@ -50,8 +48,8 @@ pub(crate) async fn send_no_end(here: Here) {
     hold_on(here, async |here, stream| {
         let length = here.ground.size.body_bytes;
         let more = format!("content-type: application/json\r\ncontent-length: {length}\r\n");
-        let head = head("POST", "/auth/login", "", &more);
-        stream.write_all(head.as_bytes()).await?;
+        let head = here.ground.head("POST", "/auth/login", "", &more);
+        stream.write_all(&head.bytes).await?;
         let sent = vec![b' '; length - length / 10];
         tokio::time::timeout(Duration::from_mins(1), stream.write_all(&sent)).await??;
         drip(stream, b" ").await
@@ -73,8 +71,8 @@ pub(crate) async fn say_nothing(here: Here) {
     hold_on(here, async |here, stream| {
         // Some have asked for something once.
         if here.nth % 2 == 0 {
-            let asked = head("GET", "/healthz", "", "");
-            stream.write_all(asked.as_bytes()).await?;
+            let asked = here.ground.head("GET", "/healthz", "", "");
+            stream.write_all(&asked.bytes).await?;
         }
         let mut taken = [0; 1024];
         while stream.read(&mut taken).await? > 0 {}
@@ -86,7 +84,7 @@ pub(crate) async fn say_nothing(here: Here) {
 /// As most clients do it: the body in a packet of its own, and then the next request.
 pub(crate) async fn send_bodies_late(mut here: Here) {
     loop {
-        here.chance.pause(SOON).await;
+        here.chance.pause(here.pause()).await;
         let answered = refused_twice(&here).await;
         here.got(match answered {
             Ok(told) => told.to_owned(),
@@ -98,16 +96,17 @@ pub(crate) async fn send_bodies_late(mut here: Here) {
 async fn refused_twice(here: &Here) -> io::Result<&'static str> {
     let body = [b' '; 2_000];
     let more = "content-type: application/json\r\ncontent-length: 2000\r\n";
-    let asked = head("POST", "/api/v1/workflows/none/trigger", "wp_none", more);
-    let mut stream = connect(here.nth, here.ground.waypost).await?;
-    stream.write_all(asked.as_bytes()).await?;
+    let path = "/api/v1/workflows/none/trigger";
+    let asked = here.ground.head("POST", path, "wp_none", more);
+    let mut stream = connect(here.nth, asked.to).await?;
+    stream.write_all(&asked.bytes).await?;
     tokio::time::sleep(Duration::from_millis(20)).await;
     stream.write_all(&body).await?;
     let first = answer(&mut stream).await?;
     if first.to_lowercase().contains("connection: close") {
         return Ok("refused, and told that the connection ends");
     }
-    stream.write_all(asked.as_bytes()).await?;
+    stream.write_all(&asked.bytes).await?;
     stream.write_all(&body).await?;
     Ok(match answer(&mut stream).await {
         Ok(_) => "refused twice",
@@ -118,11 +117,11 @@ async fn refused_twice(here: &Here) -> io::Result<&'static str> {
 /// Asks from ever other addresses, of so many thousand.
 async fn ask_on(mut here: Here, of: impl Fn(u64) -> (&'static str, String)) {
     loop {
-        here.chance.pause(SOON).await;
+        here.chance.pause(here.pause()).await;
         let (path, body) = of(here.chance.throw());
         let from = here.chance.below(4_000);
-        let asked = request("POST", path, "", &body);
-        let answered = ask(from, here.ground.waypost, &asked).await;
+        let asked = here.ground.json("POST", path, "", &body);
+        let answered = ask(from, &asked).await;
         here.got(outcome(&answered));
     }
 }

@@ -7,10 +7,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::Here;
-use crate::wire::{connect, head};
-
-/// Lines of one upload in a second.
-const LINES: u32 = 50;
+use crate::wire::connect;
 
 pub(crate) async fn upload(mut here: Here) {
     loop {
@@ -25,12 +22,13 @@ pub(crate) async fn upload(mut here: Here) {
 
 async fn lines(here: &Here) -> io::Result<()> {
     let more = "content-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n";
-    let asked = head("POST", "/api/v1/records/leads", &here.neighbour().key, more);
-    let mut stream = connect(here.nth, here.ground.waypost).await?;
-    stream.write_all(asked.as_bytes()).await?;
+    let key = &here.neighbour().key;
+    let asked = here.ground.head("POST", "/api/v1/records/leads", key, more);
+    let mut stream = connect(here.nth, asked.to).await?;
+    stream.write_all(&asked.bytes).await?;
     let (mut answers, mut sending) = stream.split();
     let send = async {
-        let mut ticks = tokio::time::interval(Duration::from_secs(1) / LINES);
+        let mut ticks = tokio::time::interval(Duration::from_secs(1) / here.ground.size.lines);
         for number in 0_u64.. {
             ticks.tick().await;
             // The same ids over again: what is left behind stays bounded.

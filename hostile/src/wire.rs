@@ -2,10 +2,13 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
+
+use crate::Ground;
 
 /// Who waits longer than this for an answer gives up.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -25,23 +28,44 @@ pub(crate) async fn connect(nth: usize, to: SocketAddr) -> io::Result<TcpStream>
     Ok(stream)
 }
 
-/// A request's head; `more` are further lines, each with its end.
-pub(crate) fn head(method: &str, path: &str, key: &str, more: &str) -> String {
-    let key = if key.is_empty() {
-        String::new()
-    } else {
-        format!("authorization: Bearer {key}\r\n")
-    };
-    format!("{method} {path} HTTP/1.1\r\nhost: waypost\r\n{key}{more}\r\n")
+/// A request as bytes, and where it goes.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) to: SocketAddr,
+    pub(crate) bytes: Vec<u8>,
 }
 
-/// A whole request with a JSON body.
-pub(crate) fn json(method: &str, path: &str, key: &str, body: &str) -> Vec<u8> {
-    let length = body.len();
-    let more = format!("content-type: application/json\r\ncontent-length: {length}\r\n");
-    let mut request = head(method, path, key, &more).into_bytes();
-    request.extend_from_slice(body.as_bytes());
-    request
+impl Ground {
+    /// A request's head; `more` are further lines, each with its end.
+    pub(crate) fn head(&self, method: &str, path: &str, key: &str, more: &str) -> Request {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let key = if key.is_empty() {
+            String::new()
+        } else {
+            format!("authorization: Bearer {key}\r\n")
+        };
+        let (root, next) = (self.trace(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let trace = format!("traceparent: 00-{root:016x}{next:016x}-{next:016x}-01\r\n");
+        let head = format!("{method} {path} HTTP/1.1\r\nhost: waypost\r\n{trace}{key}{more}\r\n");
+        let to = if method == "GET" {
+            self.queries
+        } else {
+            self.commands
+        };
+        Request {
+            to,
+            bytes: head.into_bytes(),
+        }
+    }
+
+    /// A whole request with a JSON body.
+    pub(crate) fn json(&self, method: &str, path: &str, key: &str, body: &str) -> Request {
+        let length = body.len();
+        let more = format!("content-type: application/json\r\ncontent-length: {length}\r\n");
+        let mut request = self.head(method, path, key, &more);
+        request.bytes.extend_from_slice(body.as_bytes());
+        request
+    }
 }
 
 /// An answer's head, from its status on.
@@ -62,9 +86,9 @@ pub(crate) async fn answer(stream: &mut TcpStream) -> io::Result<String> {
 }
 
 /// Sends one request on a connection of its own; gives the answer's head.
-pub(crate) async fn ask(nth: usize, to: SocketAddr, request: &[u8]) -> io::Result<String> {
-    let mut stream = connect(nth, to).await?;
-    tokio::time::timeout(PATIENCE, stream.write_all(request)).await??;
+pub(crate) async fn ask(nth: usize, request: &Request) -> io::Result<String> {
+    let mut stream = connect(nth, request.to).await?;
+    tokio::time::timeout(PATIENCE, stream.write_all(&request.bytes)).await??;
     answer(&mut stream).await
 }
 

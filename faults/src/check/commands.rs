@@ -45,6 +45,9 @@ pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
             );
             continue;
         }
+        if evidence.is_the_crowds(fact) {
+            continue;
+        }
         let trace = fact.trace.filter(|trace| known.contains(trace));
         if let Some(trace) = trace {
             by_trace.entry(trace).or_default().push(fact);

@@ -13,9 +13,11 @@ mod models;
 mod persons;
 mod runs;
 mod sockets;
+mod strangers;
 mod verify;
 mod webhooks;
 
+use hostile::Tally;
 use serde_json::Value;
 
 pub(crate) use facts::{Fact, Facts};
@@ -28,6 +30,7 @@ pub(crate) use webhooks::undelivered;
 use crate::client::Client;
 use crate::nemesis::Done;
 use crate::readers::{Arrived, Heard};
+use crate::strangers::Strangers;
 use crate::world::World;
 
 /// All that a run leaves for the checker.
@@ -42,6 +45,23 @@ pub(crate) struct Evidence<'a> {
     pub(crate) database: &'a str,
     /// Where the receiver listens.
     pub(crate) receiver: &'a str,
+    pub(crate) strangers: Option<&'a Strangers>,
+    /// What the crowd has got.
+    pub(crate) tally: Option<&'a Tally>,
+}
+
+impl Evidence<'_> {
+    /// Whether a request of the crowd led to an event. What it may be, [`strangers`] judges.
+    fn is_the_crowds(&self, fact: &Fact) -> bool {
+        let led_to = |trace| self.strangers.is_some_and(|crowd| crowd.led_to(trace));
+        fact.trace.is_some_and(led_to)
+    }
+
+    /// Whether an organization is the tenant that means harm.
+    pub(crate) fn is_hostile(&self, org: &str) -> bool {
+        let neighbour = self.world.neighbour.as_ref();
+        neighbour.is_some_and(|neighbour| neighbour.org == org)
+    }
 }
 
 /// Holds everything against everything.
@@ -61,6 +81,7 @@ pub(crate) async fn all(evidence: &Evidence<'_>) -> Findings {
     tokio::time::sleep(limits::WINDOW).await;
     answers::check(evidence, &mut findings).await;
     exports::check(evidence, &mut findings).await;
+    strangers::check(evidence, &mut findings).await;
     findings
 }
 

@@ -37,7 +37,8 @@ pub(super) async fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
 }
 
 async fn all(database: &mut PgConnection, table: &str) -> Result<Vec<Value>, sqlx::Error> {
-    let query = format!("SELECT to_jsonb(t)::text FROM {table} AS t");
+    // Not jsonb, which cannot hold the U+0000 that a client's own JSON may.
+    let query = format!("SELECT to_json(t)::text FROM {table} AS t");
     let rows: Vec<String> = sqlx::query_scalar(AssertSqlSafe(query))
         .fetch_all(database)
         .await?;

@@ -35,6 +35,10 @@ pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
     let called: HashSet<&str> = called.map(|call| call.id.as_str()).collect();
     for ((org, id), run) in &runs {
         judge(&format!("run {id} of {org}"), run, findings);
+        // The hostile tenant's runs say the same thing several times over, or nothing.
+        if !evidence.is_hostile(org) {
+            judge_effects(&format!("run {id} of {org}"), run, findings);
+        }
         for step in run
             .effects
             .keys()
@@ -83,6 +87,14 @@ fn judge(what: &str, run: &Run<'_>, findings: &mut Findings) {
     let found = format!("{:?}", run.events);
     let right = began == 1 && ended == 1 && count("run.started") <= 1;
     findings.judge(ENDED, right, what, "one beginning and one end", &found);
+    for (attempt, times) in &run.attempts {
+        let what = format!("attempt {attempt} of {what}");
+        findings.judge(ATTEMPTS, *times == 1, what, "once", times);
+    }
+}
+
+fn judge_effects(what: &str, run: &Run<'_>, findings: &mut Findings) {
+    let found = format!("{:?}", run.events);
     for (effect, times) in &run.effects {
         let what = format!("{effect} of {what}");
         findings.judge(EFFECTS, *times == 1, what, "once", times);
@@ -91,7 +103,7 @@ fn judge(what: &str, run: &Run<'_>, findings: &mut Findings) {
         .effects
         .keys()
         .any(|effect| effect.starts_with("custom."));
-    let succeeded = count("run.succeeded") == 1;
+    let succeeded = run.events.get("run.succeeded") == Some(&1);
     findings.judge(
         EFFECTS,
         notified || !succeeded,
@@ -99,8 +111,4 @@ fn judge(what: &str, run: &Run<'_>, findings: &mut Findings) {
         "what NOTIFY says",
         &found,
     );
-    for (attempt, times) in &run.attempts {
-        let what = format!("attempt {attempt} of {what}");
-        findings.judge(ATTEMPTS, *times == 1, what, "once", times);
-    }
 }

@@ -94,6 +94,9 @@ fn may_be_hidden(kind: &str) -> bool {
 fn due<'a>(facts: &'a Facts, receiver: &str) -> Vec<(String, &'a super::Fact)> {
     let mut due = Vec::new();
     for (org, hook) in hooks(facts, receiver) {
+        if !hook.path.starts_with('/') {
+            continue; // It is somebody else's receiver.
+        }
         for fact in facts.of(Log::Events) {
             let is_for_it = fact.public && fact.org == org && !may_be_hidden(&fact.kind);
             if is_for_it

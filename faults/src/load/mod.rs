@@ -7,6 +7,7 @@ mod persons;
 mod positions;
 mod records;
 mod settings;
+mod trespass;
 mod workflows;
 
 use std::sync::Arc;
@@ -82,6 +83,9 @@ const PERSON_ACTS: &[(usize, Act)] = &[
     }),
 ];
 
+/// What the hostile tenant tries beside what its crowd does.
+const TRESPASSES: &[(usize, Act)] = &[(1, |load, dice| Box::pin(trespass::try_one(load, dice)))];
+
 impl Load {
     fn org(&self, dice: &mut Dice) -> &Org {
         &self.world.orgs[dice.below(self.world.orgs.len())]
@@ -109,6 +113,9 @@ pub(crate) fn start(load: &Arc<Load>, dice: &Dice) -> Vec<JoinHandle<()>> {
     }
     for nth in 0..OF_PERSONS {
         workers.push(worker(format!("person {nth}"), PERSON_ACTS));
+    }
+    if load.world.neighbour.is_some() {
+        workers.push(worker("trespasser".to_owned(), TRESPASSES));
     }
     for nth in 0..load.world.orgs.len() {
         let (load, dice) = (load.clone(), dice.of(&format!("limits {nth}")));

@@ -1,0 +1,77 @@
+//! The crowd beside the load: strangers, and a tenant who means harm.
+
+use std::sync::Arc;
+
+use harness::System;
+use hostile::{Attack, Crowd, Ground, Neighbour, Sink, Size, Tally};
+use serde_json::json;
+
+use crate::dice::Dice;
+use crate::world::text;
+
+/// Requests in a window of the tenant's limited key.
+const LIMIT: u64 = 5;
+
+/// What the crowd stands on, set up before there are faults.
+pub(crate) struct Strangers {
+    ground: Ground,
+    /// Where the tenant's webhooks and calls go, which never answers.
+    sink: Sink,
+}
+
+impl Strangers {
+    /// Makes the tenant and what it needs.
+    pub(crate) async fn settle(system: &System, dice: &Dice) -> Self {
+        let sink = Sink::start().await.expect("a receiver");
+        let made = system.organization().await;
+        let terms = json!({"name": "limited", "scopes": ["workflows:trigger"],
+            "rateLimit": LIMIT});
+        let limited = made.admin.post("/api/v1/keys", &terms).await.ok(201);
+        let neighbour = Neighbour {
+            org: made.id.clone(),
+            key: made.key.clone(),
+            limited_key: text(&limited["key"]),
+        };
+        // Its own addresses, since a proxy would take much of this upon itself.
+        let door = |name: &str| {
+            let mut clients = system.clients().into_iter();
+            let client = clients.find(|(known, _)| *known == name);
+            let base = client.map(|(_, client)| client.base().replace("http://", ""));
+            base.and_then(|addr| addr.parse().ok()).expect("an address")
+        };
+        let ground = Ground {
+            commands: door("command-api"),
+            queries: door("query-api"),
+            sink: sink.addr(),
+            neighbours: vec![neighbour],
+            size: Size::SMALL,
+            seed: dice.of("strangers").throw(),
+        };
+        let refused = hostile::prepare(&ground).await;
+        for refused in refused {
+            println!("refused to the crowd: {refused}");
+        }
+        Self { ground, sink }
+    }
+
+    pub(crate) fn neighbour(&self) -> &Neighbour {
+        &self.ground.neighbours[0]
+    }
+
+    /// Whether one of the crowd's requests led to a trace.
+    pub(crate) fn led_to(&self, trace: u128) -> bool {
+        trace >> 64 == u128::from(self.ground.trace())
+    }
+
+    /// Lets everybody begin.
+    pub(crate) fn gather(&self) -> Crowd {
+        Crowd::gather(self.ground.clone(), &Attack::ALL)
+    }
+
+    /// Ends it: who waits for the sink's answers waits no longer.
+    pub(crate) async fn leave(&mut self, crowd: Crowd) -> Arc<Tally> {
+        let tally = crowd.leave().await;
+        self.sink.close();
+        tally
+    }
+}
