@@ -334,3 +334,27 @@ async fn no_address_with_u0000_in_it_fails() {
         }
     }
 }
+
+/// Postgres' functions that look into JSON: they refuse all of it for one U+0000 in it.
+const LOOKS_INTO_JSON: &[&str] = &["->>", "#>>", "::jsonb", "jsonb_", "json_array", "json_each"];
+
+#[test]
+fn no_read_has_postgres_look_into_a_clients_own_json() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../query-api/src");
+    let mut folders = vec![folder];
+    let mut sources = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|kind| kind == "rs") {
+                let source = std::fs::read_to_string(&path).unwrap();
+                let found = LOOKS_INTO_JSON.iter().find(|name| source.contains(**name));
+                assert_eq!(found, None, "{}", path.display());
+                sources += 1;
+            }
+        }
+    }
+    assert!(sources > 50, "the sources were not found: {sources}");
+}

@@ -18,7 +18,20 @@ pub(super) fn optional(text: Option<&String>) -> Option<Cow<'_, str>> {
 }
 
 /// A list of texts as one JSON text. An array of arrays is a matrix to Postgres, whose rows must
-/// be equally long, so that the lists of many rows have to travel in another form.
+/// be equally long, so that the lists of many rows have to travel in another form, which Postgres
+/// takes apart again: [`storable`] each.
 pub(super) fn text_list(texts: &[String]) -> String {
-    serde_json::Value::from(texts).to_string()
+    let texts: serde_json::Value = texts.iter().map(|text| storable(text)).collect();
+    texts.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_postgres_takes_apart_has_no_nul() {
+        let texts = ["run.*".to_owned(), "custom.a\0b".to_owned()];
+        assert_eq!(text_list(&texts), "[\"run.*\",\"custom.a\u{fffd}b\"]");
+    }
 }
