@@ -42,6 +42,7 @@ impl Strangers {
         let ground = Ground {
             commands: door("command-api"),
             queries: door("query-api"),
+            sockets: door("workflow-runner"),
             sink: sink.addr(),
             neighbours: vec![neighbour],
             size: Size::SMALL,

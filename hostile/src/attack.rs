@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Ground, Here, neighbours, strangers, uploads};
+use crate::{Ground, Here, neighbours, sockets, strangers, uploads};
 
 /// A way to do harm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -27,6 +27,8 @@ pub enum Attack {
     Codes,
     /// Readers of feeds who read nothing.
     Readers,
+    /// Sockets that subscribe and read nothing.
+    Sockets,
     /// Readers of exports who take some bytes a second.
     Exports,
     /// Expressions that work by their arguments.
@@ -49,7 +51,7 @@ type Doing = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Attack {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Bodies,
         Self::Heads,
         Self::Idle,
@@ -58,6 +60,7 @@ impl Attack {
         Self::Registrations,
         Self::Codes,
         Self::Readers,
+        Self::Sockets,
         Self::Exports,
         Self::Templates,
         Self::Fans,
@@ -79,6 +82,7 @@ impl Attack {
             Self::Registrations => "registrations",
             Self::Codes => "codes",
             Self::Readers => "readers",
+            Self::Sockets => "sockets",
             Self::Exports => "exports",
             Self::Templates => "templates",
             Self::Fans => "fans",
@@ -101,10 +105,12 @@ impl Attack {
             Self::SignIns | Self::Registrations => size.strangers,
             Self::Codes => size.strangers.div_ceil(8),
             Self::Readers if neighbours > 0 => size.readers,
+            Self::Sockets if neighbours > 0 => size.sockets,
             Self::Exports => size.exports * neighbours,
             Self::Uploads => size.uploads * neighbours,
             Self::Hammers => size.hammers * neighbours,
             Self::Readers
+            | Self::Sockets
             | Self::Templates
             | Self::Fans
             | Self::Calls
@@ -123,6 +129,7 @@ impl Attack {
             Self::Registrations => Box::pin(strangers::register(here)),
             Self::Codes => Box::pin(strangers::guess_codes(here)),
             Self::Readers => Box::pin(neighbours::read_nothing(here)),
+            Self::Sockets => Box::pin(sockets::subscribe(here)),
             Self::Exports => Box::pin(neighbours::read_slowly(here)),
             Self::Templates => Box::pin(neighbours::compute(here)),
             Self::Fans => Box::pin(neighbours::fan(here)),

@@ -10,6 +10,7 @@ mod chance;
 mod neighbours;
 mod prepare;
 mod sink;
+mod sockets;
 mod strangers;
 mod tally;
 mod uploads;
@@ -55,6 +56,8 @@ pub struct Size {
     pub strangers: usize,
     /// Readers of feeds who read nothing.
     pub readers: usize,
+    /// Sockets that read nothing.
+    pub sockets: usize,
     /// Of each neighbour: slow readers of exports.
     pub exports: usize,
     /// Of each neighbour: runs that wait for an answer that never comes.
@@ -86,6 +89,7 @@ impl Size {
         idle: 300,
         strangers: 32,
         readers: 150,
+        sockets: 100,
         exports: 8,
         calls: 300,
         hooks: 16,
@@ -106,6 +110,7 @@ impl Size {
         idle: 20,
         strangers: 3,
         readers: 12,
+        sockets: 10,
         exports: 3,
         calls: 20,
         hooks: 2,
@@ -126,6 +131,8 @@ pub struct Ground {
     pub commands: SocketAddr,
     /// Where it answers queries.
     pub queries: SocketAddr,
+    /// Where it keeps sockets.
+    pub sockets: SocketAddr,
     /// What takes calls and never answers; see [`Sink`].
     pub sink: SocketAddr,
     /// Those who have keys.

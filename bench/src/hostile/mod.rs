@@ -25,7 +25,7 @@ const NEIGHBOURS: usize = 2;
 /// Records that each of them has, so that its feeds and exports are long.
 const RECORDS: usize = 20_000;
 /// How long either part lasts at least: a p99 needs hundreds of requests of the rarest kind.
-const AT_LEAST: Duration = Duration::from_secs(20);
+const AT_LEAST: Duration = Duration::from_secs(30);
 /// How long the crowd is at it before anything is measured.
 const SETTLES: Duration = Duration::from_secs(5);
 /// How long after the crowd has left memory is looked at once more.
@@ -43,6 +43,7 @@ pub(crate) async fn measure(
     let mut ground = Ground {
         commands: system.addr(),
         queries: system.addr(),
+        sockets: system.addr(),
         sink: sink.addr(),
         neighbours: Vec::new(),
         size: Size::LARGE,
