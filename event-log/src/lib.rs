@@ -40,4 +40,4 @@ pub use page::Page;
 pub use position::{Position, PositionError};
 pub use settings::LogSettings;
 pub use tail::Tail;
-pub use vault::{Owner, Vault, VaultError};
+pub use vault::{Binding, Owner, Vault, VaultError};

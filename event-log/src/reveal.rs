@@ -3,7 +3,7 @@
 use schemas::Event;
 use serde_json::{Map, Value};
 
-use crate::{EventLog, Owner, VaultError};
+use crate::{Binding, EventLog, VaultError};
 
 impl EventLog {
     /// The event's data as feeds, webhooks and sockets show it. What is personal in it is unsealed
@@ -13,10 +13,10 @@ impl EventLog {
     /// Where the vault does not answer, or the event was sealed by nobody it knows.
     pub async fn reveal(&self, event: &Event) -> Result<Value, VaultError> {
         let mut shown = event.public_data().map_err(|_| VaultError::Broken)?;
-        let Some((account, sealed)) = event.personal() else {
+        let Some((binding, sealed)) = Binding::of_personal(event) else {
             return Ok(shown);
         };
-        let personal = match self.vault().unseal(&Owner::Account(account), sealed).await {
+        let personal = match self.vault().unseal(&binding, sealed).await {
             Ok(personal) => personal,
             Err(VaultError::Forgotten) => return Ok(shown),
             Err(error) => return Err(error),

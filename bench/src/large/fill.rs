@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use event_log::{Commit, EventLog, Expected, Keyring, LogSettings, Owner, Write};
+use event_log::{Binding, Commit, EventLog, Expected, Keyring, LogSettings, Write};
 use schemas::record::{Contact, Lead, Order, OrderClient, OrderProduct, OrderStatus};
 use schemas::{
     AccountId, AggregateType, Context, Event, EventId, Log, NewEvent, OrgId, RecordId, RunId,
@@ -244,25 +244,25 @@ impl Fill {
 
     async fn person(&self, number: usize) {
         let account_id = AccountId(number as u64);
-        let owner = Owner::Account(account_id);
-        let seal = async |text: &str| {
-            let sealed = self.log.vault().seal(&owner, text).await;
+        let seal = async |binding: Binding, text: &str| {
+            let sealed = self.log.vault().seal(&binding, text).await;
             sealed.expect("a sealed text")
         };
         let registered = Event::AccountRegistered(account::Registered {
             account_id,
-            name: seal("A person").await,
-            email: seal("person@example.com").await,
-            password_hash: seal("none").await,
+            name: seal(Binding::Name(account_id), "A person").await,
+            email: seal(Binding::Email(account_id), "person@example.com").await,
+            password_hash: seal(Binding::Password(account_id), "none").await,
         });
         let mut positions = Vec::with_capacity(POSITIONS_EACH);
         for nth in 0..POSITIONS_EACH {
             let text = r#"{"lat":53.55,"lng":9.99,"accuracy":5.0,"speed":null,"place_name":null,"battery":null}"#;
             let seconds = i64::try_from(nth).expect("small");
+            let recorded_at = self.began - TimeDelta::seconds(seconds);
             positions.push(Event::LocationUpdated(location::Updated {
                 user_id: account_id,
-                recorded_at: self.began - TimeDelta::seconds(seconds),
-                sealed: seal(text).await,
+                recorded_at,
+                sealed: seal(Binding::Position(account_id, recorded_at), text).await,
             }));
         }
         for (stream, events) in [

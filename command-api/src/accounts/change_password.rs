@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use domain::account::{Account, PasswordChange, may_be_password};
-use event_log::{Owner, Position};
+use event_log::{Binding, Position};
 use schemas::account::PasswordChanged;
 use schemas::{Event, StreamId};
 use service::HttpError;
@@ -102,7 +102,12 @@ async fn check(app: &App, person: &Person, password: String) -> Result<Account, 
     let commands = &app.commands;
     let account = load(commands, person.account_id).await?;
     let account = account.ok_or_else(|| crate::Refusal::into_http(Refusal::Gone))?;
-    let hash = unseal(commands, account.id, &account.password_hash).await?;
+    let hash = unseal(
+        commands,
+        &Binding::Password(account.id),
+        &account.password_hash,
+    )
+    .await?;
     let password = if may_be_password(&password) {
         password
     } else {
@@ -129,7 +134,7 @@ async fn set(
     let sealed = commands
         .log()
         .vault()
-        .seal(&Owner::Account(shown.id), &hash)
+        .seal(&Binding::Password(shown.id), &hash)
         .await
         .map_err(LogError::from)?;
     let (stream, holder) = (StreamId::of_account(shown.id), shown.id.to_string());

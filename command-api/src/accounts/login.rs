@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use domain::account::{Account, Email, SignIn, may_be_password};
+use event_log::Binding;
 use schemas::AccountId;
 use service::HttpError;
 
@@ -78,7 +79,14 @@ async fn find(
     };
     let account = load(commands, holder.unwrap_or(NOBODY)).await?;
     let hash = match &account {
-        Some(account) => unseal(commands, account.id, &account.password_hash).await?,
+        Some(account) => {
+            unseal(
+                commands,
+                &Binding::Password(account.id),
+                &account.password_hash,
+            )
+            .await?
+        }
         None => None,
     };
     Ok((account, hash))

@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use domain::account::{Account, Registration};
+use event_log::Binding;
 use schemas::AccountId;
 use service::HttpError;
 
@@ -84,7 +85,10 @@ async fn again(
 ) -> Result<Done<AccountId>, CommandError<OpenError>> {
     let account = account_of(commands, &repeated.holder).await?;
     let hash = match &account {
-        Some(account) => unseal(commands, account.id, &account.first_password_hash).await?,
+        Some(account) => {
+            let binding = Binding::Password(account.id);
+            unseal(commands, &binding, &account.first_password_hash).await?
+        }
         None => None,
     };
     let password = registration.password.clone();

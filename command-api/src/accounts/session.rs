@@ -2,6 +2,7 @@
 
 use axum::http::header::{CACHE_CONTROL, HeaderName};
 use domain::account::Account;
+use event_log::Binding;
 use schemas::{AccountId, TokenId};
 use serde::Serialize;
 
@@ -42,8 +43,8 @@ impl Session {
     /// Signs somebody in, unless the account was forgotten a moment ago.
     pub(super) async fn open(app: &App, account: &Account) -> Result<Option<Self>, LogError> {
         let commands = &app.commands;
-        let name = unseal(commands, account.id, &account.name).await?;
-        let email = unseal(commands, account.id, &account.email).await?;
+        let name = unseal(commands, &Binding::Name(account.id), &account.name).await?;
+        let email = unseal(commands, &Binding::Email(account.id), &account.email).await?;
         let (Some(name), Some(email)) = (name, email) else {
             return Ok(None);
         };

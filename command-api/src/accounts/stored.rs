@@ -1,7 +1,7 @@
 //! Accounts as they stand in the log.
 
 use domain::account::{Account, Email, Phone};
-use event_log::{Expected, Owner, VaultError, Write};
+use event_log::{Binding, Expected, VaultError, Write};
 use schemas::account::{PhoneNamed, Registered};
 use schemas::claim::{Claimed, Released};
 use schemas::{AccountId, Event, Recorded, Sealed, StreamId};
@@ -103,11 +103,11 @@ pub(crate) async fn load(commands: &Commands, id: AccountId) -> Result<Option<Ac
 /// Reads what is sealed for an account; nothing where it was forgotten.
 pub(crate) async fn unseal(
     commands: &Commands,
-    id: AccountId,
+    binding: &Binding,
     sealed: &Sealed,
 ) -> Result<Option<String>, LogError> {
     let vault = commands.log().vault();
-    match vault.unseal(&Owner::Account(id), sealed).await {
+    match vault.unseal(binding, sealed).await {
         Ok(text) => Ok(Some(text)),
         Err(VaultError::Forgotten) => Ok(None),
         Err(error) => Err(error.into()),
@@ -123,7 +123,7 @@ pub(crate) async fn phone_given_back(
     let Some(sealed) = &account.phone else {
         return Ok(None);
     };
-    let phone = unseal(commands, account.id, sealed).await?;
+    let phone = unseal(commands, &Binding::VerifiedPhone(account.id), sealed).await?;
     let Some(phone) = phone.and_then(|phone| Phone::parse(&phone).ok()) else {
         return Ok(None);
     };
@@ -162,17 +162,18 @@ impl Opening<'_> {
     }
 
     async fn events(&self, commands: &Commands) -> Result<Vec<Event>, LogError> {
-        let (vault, owner) = (commands.log().vault(), Owner::Account(self.id));
+        let (vault, id) = (commands.log().vault(), self.id);
+        let hash = self.password_hash;
         let mut events = vec![Event::AccountRegistered(Registered {
             account_id: self.id,
-            name: vault.seal(&owner, self.name).await?,
-            email: vault.seal(&owner, self.email.as_str()).await?,
-            password_hash: vault.seal(&owner, self.password_hash).await?,
+            name: vault.seal(&Binding::Name(id), self.name).await?,
+            email: vault.seal(&Binding::Email(id), self.email.as_str()).await?,
+            password_hash: vault.seal(&Binding::Password(id), hash).await?,
         })];
         if let Some(phone) = self.phone {
             events.push(Event::AccountPhoneNamed(PhoneNamed {
                 account_id: self.id,
-                phone: vault.seal(&owner, phone.as_str()).await?,
+                phone: vault.seal(&Binding::NamedPhone(id), phone.as_str()).await?,
             }));
         }
         Ok(events)

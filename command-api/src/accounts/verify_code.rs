@@ -9,7 +9,7 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use chrono::TimeDelta;
 use domain::account::{Account, Phone, Verification};
-use event_log::{AppendError, Expected, Owner, Position, Write};
+use event_log::{AppendError, Binding, Expected, Position, Write};
 use schemas::account::PhoneVerified;
 use schemas::{Event, StreamId};
 use service::HttpError;
@@ -210,7 +210,7 @@ async fn taking(
 ) -> Result<Vec<Write>, LogError> {
     let vault = commands.log().vault();
     let sealed = vault
-        .seal(&Owner::Account(account.id), phone.as_str())
+        .seal(&Binding::VerifiedPhone(account.id), phone.as_str())
         .await?;
     let verified = Event::AccountPhoneVerified(PhoneVerified {
         account_id: account.id,

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use domain::circles::{self, NameRequest};
-use event_log::Owner;
+use event_log::Binding;
 use schemas::CircleId;
 use schemas::circle::CircleOwner;
 use serde::Serialize;
@@ -33,12 +33,13 @@ async fn create(
     request: NameRequest,
 ) -> Result<Done<NewCircle>, CommandError<Infallible>> {
     let commands = &app.commands;
-    let (org, sealing) = match &owner {
-        CircleOwner::Account(account) => (nobodys(), Owner::Account(*account)),
-        CircleOwner::Organization(org) => (org.clone(), Owner::Organization(org.clone())),
+    let org = match &owner {
+        CircleOwner::Account(_) => nobodys(),
+        CircleOwner::Organization(org) => org.clone(),
     };
     let id = CircleId::from(commands.random.id());
-    let name = commands.log().vault().seal(&sealing, &request.name).await?;
+    let binding = Binding::CircleName(owner.clone(), id.clone());
+    let name = commands.log().vault().seal(&binding, &request.name).await?;
     let stream = stream(&org, &id);
     let made = commands.execute_once(origin, &stream, Past::Last, id.as_str(), |_, _| {
         Ok(Decision {

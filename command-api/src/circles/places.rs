@@ -6,7 +6,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use domain::circles::{self, Circle, NotMember, PlaceRequest};
-use event_log::Owner;
+use event_log::Binding;
 use schemas::{AccountId, CircleId, PlaceId};
 use serde::Serialize;
 use service::HttpError;
@@ -37,7 +37,9 @@ async fn add(
     let id = PlaceId::from(commands.random.id());
     let personal = request.personal().to_string();
     let vault = commands.log().vault();
-    let place = vault.seal(&Owner::Account(by), &personal).await?;
+    let place = vault
+        .seal(&Binding::WatchedPlace(by, id.clone()), &personal)
+        .await?;
     let stream = stream(&app.circles.org_of(circle_id), circle_id);
     let added = commands.execute_once(origin, &stream, Past::Whole, id.as_str(), |past, _| {
         let circle = Circle::fold(past);

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
 use domain::location::{Fix, Request, Timed, settle_times, taken_since};
-use event_log::{AppendError, Expected, Owner, Position, Write};
+use event_log::{AppendError, Binding, Expected, Position, Write};
 use schemas::location::Updated;
 use schemas::{AccountId, Event, EventId, Log, NewEvent, Receipt, StreamId};
 use serde::Serialize;
@@ -207,7 +207,9 @@ async fn events(
         }
         let personal = timed.fix.personal().to_string();
         let vault = app.commands.log().vault();
-        let sealed = vault.seal(&Owner::Account(account), &personal).await?;
+        let sealed = vault
+            .seal(&Binding::Position(account, timed.recorded_at), &personal)
+            .await?;
         events.push(NewEvent {
             id: EventId(accepted.id),
             time: now,

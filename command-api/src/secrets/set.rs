@@ -1,7 +1,7 @@
 //! Gives a secret a value.
 
 use domain::{FieldError, secret};
-use event_log::Owner;
+use event_log::Binding;
 use schemas::{AggregateType, Event, OrgId, StreamId};
 
 use crate::commands::{Decision, Past};
@@ -17,8 +17,8 @@ pub async fn set(
 ) -> Result<Done<()>, CommandError<FieldError>> {
     secret::check_name(name).map_err(CommandError::Refused)?;
     secret::check_value(value).map_err(CommandError::Refused)?;
-    let owner = Owner::Organization(org.clone());
-    let sealed = commands.log().vault().seal(&owner, value).await?;
+    let binding = Binding::Secret(org.clone(), name.to_owned());
+    let sealed = commands.log().vault().seal(&binding, value).await?;
     let set = Event::SecretSet(schemas::secret::Set {
         name: name.to_owned(),
         value: sealed,

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use chrono::TimeDelta;
 use domain::sos::{self, Request};
-use event_log::{EventLog, Expected, Owner};
+use event_log::{Binding, EventLog, Expected};
 use futures::future::join_all;
 use schemas::sos::Triggered;
 use schemas::{AccountId, Event, OrgId, SosId, StreamId};
@@ -69,9 +69,10 @@ async fn call(
     let commands = &app.commands;
     let personal = request.personal().to_string();
     let vault = commands.log().vault();
-    let sealed = vault.seal(&Owner::Account(account), &personal).await?;
-    let late_after = TimeDelta::from_std(app.sos_late).unwrap_or(TimeDelta::MAX);
     let id = SosId::from(commands.random.id());
+    let binding = Binding::CallForHelp(account, id.clone());
+    let sealed = vault.seal(&binding, &personal).await?;
+    let late_after = TimeDelta::from_std(app.sos_late).unwrap_or(TimeDelta::MAX);
     let called = commands.carry_out(origin, || async {
         let (audience, orgs) = app.circles.look(|circles| {
             let orgs = circles.current_orgs_of(account).into_iter().cloned();
@@ -135,6 +136,6 @@ async fn name(log: &EventLog, account: AccountId) -> Option<String> {
     let Event::AccountRegistered(registered) = first.event else {
         return None;
     };
-    let owner = Owner::Account(account);
-    log.vault().unseal(&owner, &registered.name).await.ok()
+    let binding = Binding::Name(account);
+    log.vault().unseal(&binding, &registered.name).await.ok()
 }

@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use chrono::{DateTime, Utc};
 use domain::webhook::{self, Endpoint, Request as WebhookRequest};
-use event_log::Owner;
+use event_log::Binding;
 use schemas::{AggregateType, Event, OrgId, StreamId, WebhookId};
 use serde::Serialize;
 use service::HttpError;
@@ -49,8 +49,8 @@ pub async fn create(
 ) -> Result<Done<NewWebhook>, CommandError<Infallible>> {
     let id = WebhookId::from(commands.random.id());
     let secret = new_secret(commands);
-    let owner = Owner::Organization(org.clone());
-    let sealed = commands.log().vault().seal(&owner, &secret).await?;
+    let binding = Binding::WebhookSecret(org.clone(), id.clone());
+    let sealed = commands.log().vault().seal(&binding, &secret).await?;
     let event = webhook::create(id.clone(), request, sealed);
     let stream = StreamId::new(org, AggregateType::Webhook, id.as_str());
     let made = commands.execute_once(origin, &stream, Past::Last, id.as_str(), |_, now| {
@@ -64,7 +64,8 @@ pub async fn create(
             let Event::WebhookCreated(created) = &event else {
                 return Err(lost().into());
             };
-            let secret = commands.log().vault().unseal(&owner, &created.secret);
+            let binding = Binding::WebhookSecret(org.clone(), created.id.clone());
+            let secret = commands.log().vault().unseal(&binding, &created.secret);
             let secret = secret.await?;
             (event, at, secret, repeated.position)
         }

@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use chrono::{DateTime, TimeDelta};
 use domain::webhook;
-use event_log::Owner;
+use event_log::Binding;
 use schemas::{Event, OrgId, Sealed, WebhookId};
 use serde::Serialize;
 use service::HttpError;
@@ -34,8 +34,8 @@ async fn rotate_secret(
     old_signs: Duration,
 ) -> Result<Done<NewSecret>, CommandError<Refused>> {
     let secret = new_secret(commands);
-    let owner = Owner::Organization(org.clone());
-    let sealed = commands.log().vault().seal(&owner, &secret).await?;
+    let binding = Binding::WebhookSecret(org.clone(), id.clone());
+    let sealed = commands.log().vault().seal(&binding, &secret).await?;
     let old_signs = TimeDelta::from_std(old_signs).unwrap_or(TimeDelta::MAX);
     let rotated = request::carry_out(
         commands,
@@ -52,7 +52,7 @@ async fn rotate_secret(
         Outcome::First(done) => (secret, done.position),
         Outcome::Repeat(repeated) => {
             let sealed = rotated_by(commands, org, id, &repeated.holder).await?;
-            let secret = commands.log().vault().unseal(&owner, &sealed).await?;
+            let secret = commands.log().vault().unseal(&binding, &sealed).await?;
             (secret, repeated.position)
         }
     };

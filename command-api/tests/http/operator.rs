@@ -3,7 +3,7 @@
 use command_api::{CommandError, Origin, organizations, records, secrets, workflows};
 use domain::account::Email;
 use domain::record::{Columns, Kind};
-use event_log::Owner;
+use event_log::Binding;
 use futures::stream;
 use schemas::{AccountId, AggregateType, Context, Event, OrgId, StreamId};
 use serde_json::json;
@@ -52,7 +52,7 @@ async fn an_owner_gets_an_account_once() {
     };
     let vault = house.commands.log().vault();
     let read = vault
-        .unseal(&Owner::Account(owner), &registered.email)
+        .unseal(&Binding::Email(owner), &registered.email)
         .await
         .unwrap();
     assert_eq!(read, email.as_str());
@@ -97,9 +97,9 @@ async fn a_secret_is_sealed() {
     let Event::SecretSet(last) = &events[1].event else {
         panic!("{events:?}");
     };
-    let owner = Owner::Organization(house.org.clone());
+    let binding = Binding::Secret(house.org.clone(), last.name.clone());
     let vault = house.commands.log().vault();
-    assert_eq!(vault.unseal(&owner, &last.value).await.unwrap(), "second");
+    assert_eq!(vault.unseal(&binding, &last.value).await.unwrap(), "second");
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! The vault: personal data and secrets are sealed under their owner's own key, so that
 //! destroying the key forgets the owner.
 
+mod binding;
 mod cipher;
 mod keys;
 
@@ -10,11 +11,15 @@ use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
 use schemas::{AccountId, OrgId, Sealed};
 
 use crate::{Error, Keyring, LogSettings};
+pub use binding::Binding;
+use cipher::Key;
 use keys::Keys;
 pub(crate) use keys::stream as keys_stream;
 
-/// Stands before every ciphertext, so that another scheme can follow.
-const SCHEME: &str = "v1.";
+/// Stands before a text that opens for its owner at its place only.
+const SCHEME: &str = "v2.";
+/// Stands before a text from earlier times, that opens for its owner at any place.
+const ANYWHERE: &str = "v1.";
 
 /// Whose data it is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -31,7 +36,7 @@ pub enum VaultError {
     /// The owner's key has been destroyed: nobody can read this any more.
     #[error("the owner was forgotten")]
     Forgotten,
-    /// The ciphertext does not belong to this owner or was changed. It may also stem from before
+    /// The ciphertext does not belong to this owner and place, or was changed. It may also stem from before
     /// its owner was forgotten, if something was sealed for the owner since.
     #[error("the sealed value cannot be opened")]
     Broken,
@@ -62,23 +67,21 @@ impl Vault {
         self.keys.bucket()
     }
 
-    /// Seals a value under its owner's key, which is made at the first use.
-    pub async fn seal(&self, owner: &Owner, plaintext: &str) -> Result<Sealed, VaultError> {
-        let key = self.keys.get_or_make(owner).await?;
-        let bound_to = self.keys.name(owner);
+    /// Seals a value for where it belongs, under its owner's key, which is made at the first use.
+    pub async fn seal(&self, binding: &Binding, plaintext: &str) -> Result<Sealed, VaultError> {
+        let owner = binding.owner();
+        let key = self.keys.get_or_make(&owner).await?;
+        let bound_to = binding.bound_to(&self.keys.name(&owner));
         let sealed = cipher::encrypt(&key, &bound_to, plaintext.as_bytes())?;
         let text = format!("{SCHEME}{}", BASE64.encode(sealed));
         Ok(Sealed::from_ciphertext(text))
     }
 
-    /// Reads a sealed value.
-    pub async fn unseal(&self, owner: &Owner, sealed: &Sealed) -> Result<String, VaultError> {
-        let key = self.keys.get(owner).await?.ok_or(VaultError::Forgotten)?;
-        let text = sealed.ciphertext().strip_prefix(SCHEME);
-        let text = text.ok_or(VaultError::Broken)?;
-        let bytes = BASE64.decode(text).map_err(|_| VaultError::Broken)?;
-        let plain = cipher::decrypt(&key, &self.keys.name(owner), bytes)?;
-        String::from_utf8(plain).map_err(|_| VaultError::Broken)
+    /// Reads a sealed value that belongs there.
+    pub async fn unseal(&self, binding: &Binding, sealed: &Sealed) -> Result<String, VaultError> {
+        let owner = binding.owner();
+        let key = self.keys.get(&owner).await?.ok_or(VaultError::Forgotten)?;
+        open(&key, &self.keys.name(&owner), binding, sealed.ciphertext())
     }
 
     /// Takes note that an owner is being forgotten: from now on this process holds no key of theirs
@@ -93,5 +96,35 @@ impl Vault {
     /// May be repeated.
     pub async fn forget(&self, owner: &Owner) -> Result<(), VaultError> {
         self.keys.destroy(owner).await
+    }
+}
+
+/// Opens a text of the owner of this `name`.
+fn open(key: &Key, name: &str, binding: &Binding, text: &str) -> Result<String, VaultError> {
+    let (bound_to, text) = if let Some(text) = text.strip_prefix(SCHEME) {
+        (binding.bound_to(name), text)
+    } else {
+        let text = text.strip_prefix(ANYWHERE).ok_or(VaultError::Broken)?;
+        (name.to_owned(), text)
+    };
+    let bytes = BASE64.decode(text).map_err(|_| VaultError::Broken)?;
+    let plain = cipher::decrypt(key, &bound_to, bytes)?;
+    String::from_utf8(plain).map_err(|_| VaultError::Broken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_earlier_times_open_for_ever() {
+        // Sealed by a program of then.
+        let text = "v1.AAECAwQFBgcICQoLCGdc9wmzi0f8M2rOcFPxM55kIX55Kl2Srd16gQ";
+        let key = cipher::key(&[5; 32]);
+        for binding in [Binding::Name(AccountId(1)), Binding::Email(AccountId(1))] {
+            let opened = open(&key, "account.1", &binding, text);
+            assert_eq!(opened.unwrap(), "Ada Lovelace");
+        }
+        assert!(open(&key, "account.2", &Binding::Name(AccountId(2)), text).is_err());
     }
 }

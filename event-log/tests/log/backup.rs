@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use event_log::backup::{self, BackupError, Progress};
-use event_log::{EventLog, Expected, Keyring, LogSettings, Owner, PositionError, VaultError};
+use event_log::{Binding, EventLog, Expected, Keyring, LogSettings, PositionError, VaultError};
 use local_servers::TemporaryHome;
 use schemas::{AccountId, Event, Log, OrgId, Recorded, StreamId, account};
 use uuid::Uuid;
@@ -167,9 +167,10 @@ async fn what_is_written_meanwhile_is_not_in_the_backup() {
 #[tokio::test]
 async fn owners_read_what_was_sealed_before_and_the_forgotten_stay_forgotten() {
     let log = TestLog::new().await;
-    let org = Owner::Organization(OrgId::from("an org, with a comma"));
+    let org = OrgId::from("an org, with a comma");
+    let org = Binding::Secret(org, "TOKEN".to_owned());
     let (kept, forgotten) = (AccountId(7), AccountId(8));
-    let (kept, gone) = (Owner::Account(kept), Owner::Account(forgotten));
+    let (kept, gone) = (Binding::Name(kept), Binding::Name(forgotten));
     let mut sealed = Vec::new();
     for owner in [&org, &kept, &gone] {
         sealed.push(log.vault().seal(owner, "a secret").await.unwrap());

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use event_log::{AppendError, EventLog, LogSettings, Owner, ReadError, VaultError};
+use event_log::{AppendError, Binding, EventLog, LogSettings, ReadError, VaultError};
 use futures::future::join_all;
 use schemas::{AccountId, Log};
 
@@ -52,7 +52,7 @@ async fn reads_and_secrets_do_not_wait_for_a_server_that_hangs() {
     let run = fresh_run();
     own.nats.pause();
     let log = &own.log;
-    let owner = Owner::Account(AccountId(1));
+    let name = Binding::Name(AccountId(1));
     let unavailable = |error| matches!(error, ReadError::Unavailable(_));
     let asked = async {
         futures::join!(
@@ -71,8 +71,8 @@ async fn reads_and_secrets_do_not_wait_for_a_server_that_hangs() {
                     .is_err_and(unavailable)
             },
             async { log.end(Log::Events).await.map(drop).is_err_and(unavailable) },
-            async { log.vault().seal(&owner, "x").await.is_err() },
-            async { log.vault().forget(&owner).await.is_err() },
+            async { log.vault().seal(&name, "x").await.is_err() },
+            async { log.vault().forget(&name.owner()).await.is_err() },
         )
     };
     let told = tokio::time::timeout(READ_LIMIT, Box::pin(asked)).await;
@@ -118,7 +118,7 @@ async fn a_server_that_is_gone_is_told_at_once() {
     let sealed = own
         .log
         .vault()
-        .seal(&Owner::Account(AccountId(1)), "x")
+        .seal(&Binding::Name(AccountId(1)), "x")
         .await;
     assert!(matches!(sealed, Err(VaultError::Unavailable(_))));
     assert!(started.elapsed() < Duration::from_millis(500));

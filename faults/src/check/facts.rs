@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
-use event_log::{EventLog, Item, Owner, Tail, TailError, VaultError};
-use schemas::circle::CircleOwner;
+use event_log::{Binding, EventLog, Item, Tail, TailError, VaultError};
 use schemas::{AggregateType, Event, Log, Recorded, Sealed};
 use serde_json::{Value, json};
 
@@ -153,23 +152,23 @@ impl Facts {
     async fn open_sealed(&self, event: &Event, data: &mut Value) {
         let opened = match event {
             Event::AccountRegistered(new) => {
-                let owner = Owner::Account(new.account_id);
-                let (name, email) = (&new.name, &new.email);
-                json!({"name": self.open_one(&owner, name).await,
-                    "email": self.open_one(&owner, email).await})
+                let (name, email) = (
+                    Binding::Name(new.account_id),
+                    Binding::Email(new.account_id),
+                );
+                json!({"name": self.open_one(&name, &new.name).await,
+                    "email": self.open_one(&email, &new.email).await})
             }
             Event::CircleCreated(new) => {
-                let owner = match &new.owner {
-                    CircleOwner::Account(account) => Owner::Account(*account),
-                    CircleOwner::Organization(org) => Owner::Organization(org.clone()),
-                };
-                json!({"name": self.open_one(&owner, &new.name).await})
+                let binding = Binding::CircleName(new.owner.clone(), new.circle_id.clone());
+                json!({"name": self.open_one(&binding, &new.name).await})
             }
             Event::CirclePlaceAdded(new) => {
-                self.open_object(&Owner::Account(new.by), &new.place).await
+                let binding = Binding::WatchedPlace(new.by, new.place_id.clone());
+                self.open_object(&binding, &new.place).await
             }
-            other => match other.personal() {
-                Some((account, sealed)) => self.open_object(&Owner::Account(account), sealed).await,
+            other => match Binding::of_personal(other) {
+                Some((binding, sealed)) => self.open_object(&binding, sealed).await,
                 None => return,
             },
         };
@@ -178,9 +177,9 @@ impl Facts {
         }
     }
 
-    async fn open_one(&self, owner: &Owner, sealed: &Sealed) -> Option<String> {
+    async fn open_one(&self, binding: &Binding, sealed: &Sealed) -> Option<String> {
         for _ in 0..UNSEALING {
-            match self.log.vault().unseal(owner, sealed).await {
+            match self.log.vault().unseal(binding, sealed).await {
                 Err(VaultError::Unavailable(_)) => {}
                 unsealed => return unsealed.ok(),
             }
@@ -188,8 +187,8 @@ impl Facts {
         None
     }
 
-    async fn open_object(&self, owner: &Owner, sealed: &Sealed) -> Value {
-        let opened = self.open_one(owner, sealed).await.unwrap_or_default();
+    async fn open_object(&self, binding: &Binding, sealed: &Sealed) -> Value {
+        let opened = self.open_one(binding, sealed).await.unwrap_or_default();
         serde_json::from_str(&opened).unwrap_or_default()
     }
 

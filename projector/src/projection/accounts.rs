@@ -1,6 +1,6 @@
 //! Persons by name.
 
-use event_log::{EventLog, Owner};
+use event_log::{Binding, EventLog};
 use futures::future::BoxFuture;
 use schemas::{AccountId, AggregateType, Event, Recorded};
 use sqlx::PgConnection;
@@ -51,7 +51,7 @@ async fn insert(
     let registered = events.iter().filter_map(|recorded| match &recorded.event {
         Event::AccountRegistered(registered) => Some(Unsealing {
             of: (registered.account_id, recorded.time),
-            owner: Owner::Account(registered.account_id),
+            binding: Binding::Name(registered.account_id),
             sealed: &registered.name,
         }),
         _ => None,

@@ -1,6 +1,6 @@
 //! What is personal, unsealed on its way into a table.
 
-use event_log::{EventLog, Owner, VaultError};
+use event_log::{Binding, EventLog, VaultError};
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
 use schemas::Sealed;
 use serde::de::DeserializeOwned;
@@ -13,7 +13,7 @@ const SIDE_BY_SIDE: usize = 64;
 /// A sealed value that belongs to something.
 pub(super) struct Unsealing<'e, T> {
     pub(super) of: T,
-    pub(super) owner: Owner,
+    pub(super) binding: Binding,
     pub(super) sealed: &'e Sealed,
 }
 
@@ -35,7 +35,7 @@ async fn unseal<T>(
     log: &EventLog,
     value: Unsealing<'_, T>,
 ) -> Result<Option<(T, String)>, ApplyError> {
-    match log.vault().unseal(&value.owner, value.sealed).await {
+    match log.vault().unseal(&value.binding, value.sealed).await {
         Ok(text) => Ok(Some((value.of, text))),
         Err(VaultError::Forgotten) => Ok(None),
         Err(VaultError::Broken) => Err(ApplyError::Refused(

@@ -1,6 +1,6 @@
 //! Where persons were.
 
-use event_log::{EventLog, Owner};
+use event_log::{Binding, EventLog};
 use futures::future::BoxFuture;
 use schemas::{AggregateType, Event, Recorded};
 use serde::Deserialize;
@@ -54,7 +54,7 @@ impl Projection for Positions {
             let updates = events.iter().filter_map(|recorded| match &recorded.event {
                 Event::LocationUpdated(updated) => Some(Unsealing {
                     of: (updated, recorded.time),
-                    owner: Owner::Account(updated.user_id),
+                    binding: Binding::Position(updated.user_id, updated.recorded_at),
                     sealed: &updated.sealed,
                 }),
                 _ => None,

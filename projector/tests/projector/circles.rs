@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::circles::{Circles, Viewer, create};
-use event_log::{EventLog, Expected, Item, Keyring, Owner, Write};
+use event_log::{Binding, EventLog, Expected, Item, Keyring, Owner, Write};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
@@ -52,29 +52,27 @@ fn nobodys(aggregate: AggregateType, id: &dyn std::fmt::Display) -> StreamId {
     StreamId::new(&OrgId::from(SYSTEM_ORG), aggregate, id.to_string())
 }
 
-async fn seal(log: &EventLog, account: AccountId, text: &str) -> Sealed {
-    log.vault()
-        .seal(&Owner::Account(account), text)
-        .await
-        .unwrap()
+async fn seal(log: &EventLog, binding: Binding, text: &str) -> Sealed {
+    log.vault().seal(&binding, text).await.unwrap()
 }
 
 async fn registered(log: &EventLog, account: AccountId, name: &str) -> Event {
     Event::AccountRegistered(Registered {
         account_id: account,
-        name: seal(log, account, name).await,
-        email: seal(log, account, "a@b.c").await,
-        password_hash: seal(log, account, "hash").await,
+        name: seal(log, Binding::Name(account), name).await,
+        email: seal(log, Binding::Email(account), "a@b.c").await,
+        password_hash: seal(log, Binding::Password(account), "hash").await,
     })
 }
 
 async fn fix(log: &EventLog, account: AccountId, recorded_at: DateTime<Utc>, lat: f64) -> Event {
     let personal = json!({"lat": lat, "lng": 2.0, "accuracy": 1.5, "speed": null,
                           "place_name": "Café", "battery": 50});
+    let position = Binding::Position(account, recorded_at);
     Event::LocationUpdated(Updated {
         user_id: account,
         recorded_at,
-        sealed: seal(log, account, &personal.to_string()).await,
+        sealed: seal(log, position, &personal.to_string()).await,
     })
 }
 
@@ -179,8 +177,9 @@ async fn sql_and_fold_agree_on_who_sees_whom() {
     let mut writer = Writer::new(&world);
     let start = now() - TimeDelta::minutes(200);
     for circle in 0..3 {
-        let name = seal(&world.log, ADA, "Family").await;
         let owner = CircleOwner::Account(ADA);
+        let named = Binding::CircleName(owner.clone(), circle_id(circle));
+        let name = seal(&world.log, named, "Family").await;
         for event in create(circle_id(circle), owner, name) {
             let stream = nobodys(AggregateType::Circle, &circle);
             writer.append(stream, start, event).await;
@@ -225,16 +224,18 @@ async fn a_forgotten_person_leaves_no_row_and_comes_back_by_no_late_event() {
         last = writer.append(stream, now(), event).await;
     }
     let circle = nobodys(AggregateType::Circle, &"c");
-    let name = seal(log, ADA, "Family").await;
+    let named = Binding::CircleName(CircleOwner::Account(ADA), CircleId::from("c"));
+    let name = seal(log, named, "Family").await;
     for event in create(CircleId::from("c"), CircleOwner::Account(ADA), name) {
         writer.append(circle.clone(), now(), event).await;
     }
     let place = json!({"name": "Home", "lat": 1, "lng": 2, "radius_m": 50}).to_string();
+    let watched = Binding::WatchedPlace(ADA, PlaceId::from("p"));
     let place = Event::CirclePlaceAdded(PlaceAdded {
         circle_id: CircleId::from("c"),
         place_id: PlaceId::from("p"),
         by: ADA,
-        place: seal(log, ADA, &place).await,
+        place: seal(log, watched, &place).await,
     });
     last = last.max(writer.append(circle.clone(), now(), place).await);
     let track = nobodys(AggregateType::Track, &ADA);

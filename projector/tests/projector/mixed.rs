@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use event_log::{EventLog, Expected, Owner, Write};
+use chrono::Utc;
+use event_log::{Binding, EventLog, Expected, Owner, Write};
+use schemas::circle::CircleOwner;
 use schemas::{AccountId, AggregateType, Event, Log, OrgId, SYSTEM_ORG, Sealed, StreamId};
 use serde_json::{Value, json};
 
@@ -88,9 +90,8 @@ impl<'w> Mixer<'w> {
         &self.world.log
     }
 
-    async fn seal(&self, account: u64, text: &str) -> Sealed {
-        let owner = Owner::Account(AccountId(account));
-        self.log().vault().seal(&owner, text).await.unwrap()
+    async fn seal(&self, binding: Binding, text: &str) -> Sealed {
+        self.log().vault().seal(&binding, text).await.unwrap()
     }
 
     /// Records of every kind, in two months and all statuses.
@@ -200,7 +201,7 @@ impl<'w> Mixer<'w> {
             self.of_org(AggregateType::Run, &run, recorded_type, data)
                 .await;
         }
-        let secret = self.seal(1, "whsec").await;
+        let secret = self.seal(Binding::Name(AccountId(1)), "whsec").await;
         let created = json!({"id": hook, "url": "https://a.example", "events": ["run.*"],
                              "secret": secret});
         self.of_org(AggregateType::Webhook, &hook, "webhook.created.v1", created)
@@ -253,8 +254,11 @@ impl<'w> Mixer<'w> {
     async fn persons(&mut self) {
         let n = self.round;
         let (person, circle) = (n.to_string(), format!("c{n}"));
-        let account = json!({"accountId": n, "name": self.seal(n, "Ada").await,
-            "email": self.seal(n, "a@b.c").await, "passwordHash": self.seal(n, "x").await});
+        let ada = AccountId(n);
+        let account = json!({"accountId": n, 
+            "name": self.seal(Binding::Name(ada), "Ada").await,
+            "email": self.seal(Binding::Email(ada), "a@b.c").await,
+            "passwordHash": self.seal(Binding::Password(ada), "x").await});
         self.nobodys(
             AggregateType::Account,
             &person,
@@ -263,12 +267,15 @@ impl<'w> Mixer<'w> {
         )
         .await;
         let place = json!({"name": "Home", "lat": 1.5, "lng": 2.5, "radius_m": 100.0});
-        let place = self.seal(n, &place.to_string()).await;
+        let watched = Binding::WatchedPlace(ada, "p1".into());
+        let place = self.seal(watched, &place.to_string()).await;
+        let named = Binding::CircleName(CircleOwner::Account(ada), circle.as_str().into());
+        let named = self.seal(named, "Family").await;
         for (recorded_type, data) in [
             (
                 "circle.created.v1",
                 json!({"circleId": circle, "owner": {"account": n},
-                       "name": self.seal(n, "Family").await}),
+                       "name": named}),
             ),
             (
                 "circle.member_joined.v1",
@@ -300,8 +307,11 @@ impl<'w> Mixer<'w> {
         let fix = json!({"lat": 1.5, "lng": 2.5, "accuracy": 3.0, "speed": null,
                          "place_name": "Café", "battery": 50});
         for _ in 0..2 {
-            let fix = self.seal(n, &fix.to_string()).await;
-            let fix = json!({"user_id": n, "recorded_at": now(), "sealed": fix});
+            let at = Utc::now();
+            let fix = self
+                .seal(Binding::Position(ada, at), &fix.to_string())
+                .await;
+            let fix = json!({"user_id": n, "recorded_at": at, "sealed": fix});
             self.nobodys(AggregateType::Track, &person, "location.updated.v1", fix)
                 .await;
         }

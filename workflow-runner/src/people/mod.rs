@@ -10,7 +10,7 @@ mod newest;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use event_log::{Batch, EventLog, Owner, ReadError, Tail, TailError, VaultError};
+use event_log::{Batch, Binding, EventLog, ReadError, Tail, TailError, VaultError};
 use schemas::{AccountId, AggregateType, Log, Recorded};
 use serde_json::Value;
 use tokio::sync::{Mutex, watch};
@@ -160,11 +160,10 @@ impl Roll {
 
     /// What a person sealed, unsealed; `None` where they were forgotten. While the vault does not
     /// answer it is waited for.
-    pub async fn unseal(&self, account: AccountId, sealed: &schemas::Sealed) -> Option<String> {
-        let owner = Owner::Account(account);
-        let unsealed = insist(|| self.0.log.vault().unseal(&owner, sealed)).await;
+    pub async fn unseal(&self, binding: &Binding, sealed: &schemas::Sealed) -> Option<String> {
+        let unsealed = insist(|| self.0.log.vault().unseal(binding, sealed)).await;
         if let Err(VaultError::Broken) = &unsealed {
-            tracing::error!(%account, "What a person sealed cannot be opened");
+            tracing::error!(?binding, "What a person sealed cannot be opened");
         }
         unsealed.ok()
     }
@@ -191,7 +190,7 @@ impl Roll {
     /// What a person is called, where that can be read.
     pub async fn name(&self, account: AccountId) -> Option<String> {
         let sealed = self.read(|book| book.name(account).cloned())?;
-        self.unseal(account, &sealed).await
+        self.unseal(&Binding::Name(account), &sealed).await
     }
 }
 

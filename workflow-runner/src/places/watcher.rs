@@ -7,7 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use domain::circles::Circles;
 use domain::presence::{self, Crossing, Fix, Place, Told};
-use event_log::{AppendError, EventLog, Expected, Owner, ReadError, Write};
+use event_log::{AppendError, Binding, EventLog, Expected, ReadError, Write};
 use schemas::circle::CircleOwner;
 use schemas::location::Updated;
 use schemas::{
@@ -103,7 +103,8 @@ impl Watcher {
     }
 
     async fn fix(&self, updated: &Updated) -> Option<Fix> {
-        let text = self.roll.unseal(updated.user_id, &updated.sealed).await?;
+        let at = Binding::Position(updated.user_id, updated.recorded_at);
+        let text = self.roll.unseal(&at, &updated.sealed).await?;
         let Coordinates { lat, lng, accuracy } = serde_json::from_str(&text)
             .inspect_err(|error| tracing::error!(%error, "A position cannot be read"))
             .ok()?;
@@ -119,7 +120,8 @@ impl Watcher {
         if let Some(place) = lock(&self.places).get(&watched.place) {
             return Some(place.clone());
         }
-        let text = self.roll.unseal(watched.by, &watched.sealed).await?;
+        let of = Binding::WatchedPlace(watched.by, watched.place.clone());
+        let text = self.roll.unseal(&of, &watched.sealed).await?;
         let place: Place = serde_json::from_str(&text)
             .inspect_err(|error| tracing::error!(%error, "A place cannot be read"))
             .ok()?;
@@ -197,9 +199,14 @@ impl Watcher {
             return None;
         };
         let name = json!({"name": place.name}).to_string();
-        let owner = Owner::Account(updated.user_id);
+        let sealing = Binding::Crossing {
+            account: updated.user_id,
+            circle: watched.circle.clone(),
+            place: watched.place.clone(),
+            at: fix.recorded_at,
+        };
         let sealed = loop {
-            match self.log.vault().seal(&owner, &name).await {
+            match self.log.vault().seal(&sealing, &name).await {
                 Ok(sealed) => break sealed,
                 Err(event_log::VaultError::Unavailable(_)) => sleep(AGAIN).await,
                 Err(_) => return None,

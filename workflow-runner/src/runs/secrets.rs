@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use event_log::{EventLog, Owner, ReadError, VaultError};
+use event_log::{Binding, EventLog, ReadError, VaultError};
 use schemas::{AggregateType, Event, OrgId, StreamId};
 use tokio::time::Instant;
 
@@ -93,8 +93,8 @@ impl Secrets {
             Ok(None) | Err(ReadError::Undecodable { .. }) => return Ok(None),
             Err(ReadError::Unavailable(reason)) => return Err(Unavailable(reason)),
         };
-        let owner = Owner::Organization(org.clone());
-        match self.log.vault().unseal(&owner, &sealed).await {
+        let binding = Binding::Secret(org.clone(), name.to_owned());
+        match self.log.vault().unseal(&binding, &sealed).await {
             Ok(value) => Ok(Some(Arc::from(value))),
             Err(VaultError::Unavailable(reason)) => Err(Unavailable(reason)),
             Err(error @ (VaultError::Forgotten | VaultError::Broken)) => {

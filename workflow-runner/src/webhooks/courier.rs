@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use event_log::{AppendError, EventLog, Expected, Owner, ReadError, VaultError, Write};
+use event_log::{AppendError, Binding, EventLog, Expected, ReadError, VaultError, Write};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Method, RequestBuilder};
 use schemas::delivery::{Attempted, Message, Outcome};
@@ -277,9 +277,9 @@ impl Courier {
         secret: &'s Secret,
     ) -> Result<&'s SigningKey, &'static str> {
         let unseal = || async {
-            let owner = Owner::Organization(endpoint.org.clone());
+            let binding = Binding::WebhookSecret(endpoint.org.clone(), endpoint.id.clone());
             let unsealed = insist(
-                || self.log.vault().unseal(&owner, &secret.sealed),
+                || self.log.vault().unseal(&binding, &secret.sealed),
                 |error| matches!(error, VaultError::Unavailable(_)),
             );
             let secret = unsealed

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use domain::circles::{Circle, Circles, Viewer};
+use event_log::Binding;
 use futures::future::join_all;
 use schemas::AccountId;
 use schemas::circle::CircleOwner;
@@ -64,7 +65,8 @@ impl Candidate {
 
     async fn show(&self, lookout: &Lookout) -> Option<Value> {
         let account = self.fix.user_id;
-        let unsealed = lookout.roll().unseal(account, &self.fix.sealed).await?;
+        let binding = Binding::Position(account, self.fix.recorded_at);
+        let unsealed = lookout.roll().unseal(&binding, &self.fix.sealed).await?;
         let personal: Personal = serde_json::from_str(&unsealed)
             .inspect_err(|error| tracing::error!(%error, "A position cannot be read"))
             .ok()?;

@@ -2,7 +2,7 @@
 
 use access::Access;
 use chrono::{DateTime, TimeDelta, Utc};
-use event_log::{Owner, Position};
+use event_log::{Binding, Owner, Position};
 use schemas::circle::{CircleOwner, Created, MemberJoined, MemberLeft, PlaceAdded};
 use schemas::{AccountId, AggregateType, CircleId, Event, OrgId, SYSTEM_ORG, StreamId, TokenId};
 use schemas::{account, location, presence, sos};
@@ -27,12 +27,11 @@ impl World {
     /// Opens an account with a token.
     pub(crate) async fn person(&self, access: &Access, name: &str) -> Person {
         let id = AccountId(Uuid::new_v4().as_u64_pair().0 >> 12);
-        let seal = async |text| self.seal(id, text).await;
         let registered = account::Registered {
             account_id: id,
-            name: seal(name).await,
-            email: seal("somebody@example.org").await,
-            password_hash: seal("hash").await,
+            name: self.seal(Binding::Name(id), name).await,
+            email: self.seal(Binding::Email(id), "somebody@example.org").await,
+            password_hash: self.seal(Binding::Password(id), "hash").await,
         };
         self.tell(&account_of(id), Event::AccountRegistered(registered))
             .await;
@@ -45,9 +44,8 @@ impl World {
         }
     }
 
-    async fn seal(&self, id: AccountId, text: &str) -> schemas::Sealed {
-        let owner = Owner::Account(id);
-        self.log.vault().seal(&owner, text).await.unwrap()
+    async fn seal(&self, binding: Binding, text: &str) -> schemas::Sealed {
+        self.log.vault().seal(&binding, text).await.unwrap()
     }
 
     /// Appends behind whatever the aggregate's last event is.
@@ -147,11 +145,12 @@ impl World {
     pub(crate) async fn place(&self, circle: &Circle, by: &Person, lat: f64) -> StreamOf {
         let place_id = schemas::PlaceId::from(Uuid::new_v4());
         let place = json!({"name": "School", "lat": lat, "lng": 13.4, "radius_m": 100.0});
+        let watched = Binding::WatchedPlace(by.id, place_id.clone());
         let added = PlaceAdded {
             circle_id: circle.id.clone(),
             place_id: place_id.clone(),
             by: by.id,
-            place: self.seal(by.id, &place.to_string()).await,
+            place: self.seal(watched, &place.to_string()).await,
         };
         self.tell(&circle.stream(), Event::CirclePlaceAdded(added))
             .await;
@@ -177,10 +176,11 @@ impl World {
             "lat": lat, "lng": 13.4, "accuracy": 5.0, "speed": null,
             "place_name": place_name, "battery": null,
         });
+        let position = Binding::Position(person.id, recorded_at);
         let updated = location::Updated {
             user_id: person.id,
             recorded_at,
-            sealed: self.seal(person.id, &personal.to_string()).await,
+            sealed: self.seal(position, &personal.to_string()).await,
         };
         self.tell(&track_of(person.id), Event::LocationUpdated(updated))
             .await
@@ -192,13 +192,14 @@ impl World {
         let sos_id = schemas::SosId::from(Uuid::new_v4());
         let org = OrgId::from(SYSTEM_ORG);
         let stream = StreamId::new(&org, AggregateType::Sos, sos_id.as_str());
+        let call = Binding::CallForHelp(person.id, sos_id.clone());
         let triggered = sos::Triggered {
             sos_id,
             user_id: person.id,
             audience: audience.iter().map(|person| person.id).collect(),
             late: false,
             recorded_at: Utc::now(),
-            sealed: self.seal(person.id, &personal.to_string()).await,
+            sealed: self.seal(call, &personal.to_string()).await,
         };
         self.tell(&stream, Event::SosTriggered(triggered)).await
     }
@@ -211,12 +212,19 @@ impl World {
             AggregateType::Presence,
             format!("p1-{}", person.id),
         );
+        let recorded_at = Utc::now();
+        let binding = Binding::Crossing {
+            account: person.id,
+            circle: circle.id.clone(),
+            place: "p1".into(),
+            at: recorded_at,
+        };
         let crossing = presence::Crossing {
             user_id: person.id,
             circle_id: circle.id.clone(),
             place_id: "p1".into(),
-            recorded_at: Utc::now(),
-            sealed: self.seal(person.id, &personal.to_string()).await,
+            recorded_at,
+            sealed: self.seal(binding, &personal.to_string()).await,
         };
         self.tell(&stream, Event::PlaceEntered(crossing)).await
     }
@@ -235,10 +243,12 @@ impl World {
                     "lat": 1.0, "lng": seconds, "accuracy": null, "speed": null,
                     "place_name": place_name, "battery": null,
                 });
+                let recorded_at = start + TimeDelta::milliseconds(seconds);
+                let position = Binding::Position(person.id, recorded_at);
                 events.push(Event::LocationUpdated(location::Updated {
                     user_id: person.id,
-                    recorded_at: start + TimeDelta::milliseconds(seconds),
-                    sealed: self.seal(person.id, &personal.to_string()).await,
+                    recorded_at,
+                    sealed: self.seal(position, &personal.to_string()).await,
                 }));
             }
             let before = self.log.last(&stream).await.unwrap();

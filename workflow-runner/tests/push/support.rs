@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use access::{Access, ApiKey, LimitSettings};
 use chrono::{DateTime, Utc};
-use event_log::{Commit, EventLog, Expected, Keyring, LogSettings, Owner, Position, Write};
+use event_log::{Binding, Commit, EventLog, Expected, Keyring, LogSettings, Position, Write};
 use schemas::{AggregateType, Context, Event, EventId, KeyId, NewEvent, OrgId, RunId, StreamId};
 use schemas::{key, record, run, webhook, workflow};
 use service::{Clock, SystemClock};
@@ -161,13 +161,13 @@ impl World {
         let random = [Uuid::new_v4(), Uuid::new_v4()].map(Uuid::into_bytes);
         let secret = base64::engine::general_purpose::STANDARD.encode(random.concat());
         let secret = format!("whsec_{secret}");
-        let owner = Owner::Organization(self.org.clone());
+        let binding = Binding::WebhookSecret(self.org.clone(), id.as_str().into());
         let created = webhook::Created {
             id: id.as_str().into(),
             url: url.to_owned(),
             events: events.iter().map(ToString::to_string).collect(),
             description: None,
-            secret: self.log.vault().seal(&owner, &secret).await.unwrap(),
+            secret: self.log.vault().seal(&binding, &secret).await.unwrap(),
         };
         let stream = StreamId::new(&self.org, AggregateType::Webhook, &id);
         self.append(&stream, 0, Event::WebhookCreated(created))

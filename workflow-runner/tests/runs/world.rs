@@ -4,7 +4,7 @@ use std::env;
 use std::time::Duration;
 
 use domain::record;
-use event_log::{Commit, EventLog, Expected, Keyring, LogSettings, Owner, Write};
+use event_log::{Binding, Commit, EventLog, Expected, Keyring, LogSettings, Write};
 use schemas::workflow::{Saved, Triggered};
 use schemas::{
     AggregateType, Context, Event, EventId, NewEvent, OrgId, Recorded, RunId, StreamId,
@@ -95,10 +95,10 @@ impl World {
     }
 
     pub(crate) async fn set_secret(&self, name: &str, value: &str) {
-        let owner = Owner::Organization(self.org.clone());
+        let binding = Binding::Secret(self.org.clone(), name.to_owned());
         let set = Event::SecretSet(secret::Set {
             name: name.to_owned(),
-            value: self.log.vault().seal(&owner, value).await.unwrap(),
+            value: self.log.vault().seal(&binding, value).await.unwrap(),
         });
         let stream = StreamId::new(&self.org, AggregateType::Secret, name);
         self.append(&stream, None, set).await;

@@ -4,7 +4,7 @@ mod members;
 mod pauses;
 mod places;
 
-use event_log::{EventLog, Owner};
+use event_log::{Binding, EventLog};
 use futures::future::BoxFuture;
 use schemas::circle::{CircleOwner, Created};
 use schemas::{AggregateType, Event, Recorded};
@@ -55,13 +55,6 @@ impl Projection for Circles {
     }
 }
 
-fn owner(circle: &Created) -> Owner {
-    match &circle.owner {
-        CircleOwner::Account(account) => Owner::Account(*account),
-        CircleOwner::Organization(org) => Owner::Organization(org.clone()),
-    }
-}
-
 async fn insert(
     rows: &mut PgConnection,
     log: &EventLog,
@@ -80,7 +73,7 @@ async fn insert(
         .enumerate()
         .map(|(nth, (circle, _))| Unsealing {
             of: nth,
-            owner: owner(circle),
+            binding: Binding::CircleName(circle.owner.clone(), circle.circle_id.clone()),
             sealed: &circle.name,
         });
     // A circle outlives the name that a forgotten person gave it.

@@ -1,6 +1,6 @@
 //! The places that circles watch.
 
-use event_log::{EventLog, Owner};
+use event_log::{Binding, EventLog};
 use schemas::{Event, Recorded};
 use serde::Deserialize;
 use sqlx::PgConnection;
@@ -27,7 +27,7 @@ pub(super) async fn add(
     let added = events.iter().filter_map(|recorded| match &recorded.event {
         Event::CirclePlaceAdded(added) => Some(Unsealing {
             of: (added, recorded.time),
-            owner: Owner::Account(added.by),
+            binding: Binding::WatchedPlace(added.by, added.place_id.clone()),
             sealed: &added.place,
         }),
         _ => None,
