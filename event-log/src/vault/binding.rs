@@ -16,6 +16,8 @@ pub enum Binding {
     Email(AccountId),
     /// The hash of a person's password.
     Password(AccountId),
+    /// The address that an invite of this id went to, under the account that it would open.
+    Invited(AccountId, String),
     /// A number that a person has named.
     NamedPhone(AccountId),
     /// A number that a person has shown to hold.
@@ -71,6 +73,7 @@ impl Binding {
             Self::Name(account)
             | Self::Email(account)
             | Self::Password(account)
+            | Self::Invited(account, _)
             | Self::NamedPhone(account)
             | Self::VerifiedPhone(account)
             | Self::Position(account, _)
@@ -92,6 +95,7 @@ impl Binding {
             Self::Name(_) => ("account.name", vec![]),
             Self::Email(_) => ("account.email", vec![]),
             Self::Password(_) => ("account.password", vec![]),
+            Self::Invited(_, invite) => ("invite.email", vec![invite.clone()]),
             Self::NamedPhone(_) => ("account.phone_named", vec![]),
             Self::VerifiedPhone(_) => ("account.phone_verified", vec![]),
             Self::Position(_, at) => ("location", vec![time(at)]),
@@ -132,6 +136,7 @@ mod tests {
             Binding::Name(ada),
             Binding::Email(ada),
             Binding::Password(ada),
+            Binding::Invited(ada, "1".to_owned()),
             Binding::NamedPhone(ada),
             Binding::VerifiedPhone(ada),
             Binding::Position(ada, at),
