@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Ground, Here, neighbours, sockets, strangers, uploads};
 
+/// Of each neighbour, those who share the calls that wait.
+pub(crate) const CALLERS: usize = 10;
+
 /// A way to do harm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Attack {
@@ -107,13 +110,13 @@ impl Attack {
             Self::Readers if neighbours > 0 => size.readers,
             Self::Sockets if neighbours > 0 => size.sockets,
             Self::Exports => size.exports * neighbours,
+            Self::Calls => CALLERS * neighbours,
             Self::Uploads => size.uploads * neighbours,
             Self::Hammers => size.hammers * neighbours,
             Self::Readers
             | Self::Sockets
             | Self::Templates
             | Self::Fans
-            | Self::Calls
             | Self::Hooks
             | Self::Text => neighbours,
         }

@@ -7,6 +7,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::Here;
+use crate::attack::CALLERS;
 use crate::wire::{Request, ask, connect, outcome};
 
 const A_WHILE: Duration = Duration::from_secs(3);
@@ -109,11 +110,11 @@ pub(crate) async fn fan(mut here: Here) {
 
 /// Runs that hold a place each for as long as a call may take.
 pub(crate) async fn call(mut here: Here) {
-    for _ in 0..here.ground.size.calls {
+    for _ in 0..here.ground.size.calls / CALLERS {
         trigger(&here, "hang", "{}").await;
     }
     loop {
-        here.chance.pause(A_WHILE).await;
+        here.chance.pause(A_WHILE * 5).await;
         trigger(&here, "hang", "{}").await;
     }
 }
