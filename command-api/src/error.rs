@@ -31,6 +31,9 @@ pub enum LogError {
     /// Too many passwords wait to be hashed.
     #[error("too many passwords wait to be hashed")]
     Overloaded,
+    /// Too many of these come from one client.
+    #[error("too many passwords of one client wait to be hashed")]
+    TooManyAtOnce,
     /// More than one event can hold.
     #[error("too large for the log")]
     TooLarge,
@@ -100,6 +103,11 @@ impl From<LogError> for HttpError {
                 Self::unavailable("too many persons sign in at once; try again in a moment")
                     .with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
             }
+            LogError::TooManyAtOnce => Self::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too many sign-ins at once from this address; try again in a moment",
+            )
+            .with_header(header::RETRY_AFTER, HeaderValue::from_static("1")),
             LogError::TooLarge => {
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, "the request is too large")
             }

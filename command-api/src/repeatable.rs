@@ -1,5 +1,7 @@
 //! Requests that are carried out once, however often they are sent.
 
+use std::net::IpAddr;
+
 use access::{Caller, Person};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -71,9 +73,10 @@ impl Repeatable {
         self.by(|| format!("{SYSTEM_ORG}/{}", person.account_id), body)
     }
 
-    /// Sent without a key or token. All those share one name space.
-    pub(crate) fn by_anybody(self, body: &[u8]) -> Origin {
-        self.by(|| SYSTEM_ORG.to_owned(), body)
+    /// Sent without a key or token from this address, which has a name space of its own: nobody
+    /// elsewhere finds what was answered there.
+    pub(crate) fn by_client(self, address: IpAddr, body: &[u8]) -> Origin {
+        self.by(|| format!("{SYSTEM_ORG}/address/{address}"), body)
     }
 
     fn by(self, namespace: impl FnOnce() -> String, body: &[u8]) -> Origin {

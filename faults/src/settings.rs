@@ -21,6 +21,8 @@ const SETTINGS: &[(&str, &str)] = &[
     ),
     ("WAYPOST_SIGN_IN_PER_ADDRESS", "1000000"),
     ("WAYPOST_SIGN_IN_PER_ACCOUNT", "1000000"),
+    ("WAYPOST_SIGN_INS_PER_ADDRESS", "1000000"),
+    ("WAYPOST_REGISTRATIONS_PER_ADDRESS", "1000000"),
 ];
 
 /// The settings of services on so many NATS servers.

@@ -2,12 +2,13 @@
 
 use sqlx::{AssertSqlSafe, PgPool};
 
-/// What is no read model: counts of limits, codes on their way, and which migrations have run.
-const KEPT: [&str; 5] = [
+/// What is no read model: counts of limits and tries, codes on their way, and which migrations have run.
+const KEPT: [&str; 6] = [
     "limit_windows",
     "limit_seconds",
     "limit_uses",
     "one_time_codes",
+    "throttles",
     "_sqlx_migrations",
 ];
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use axum::http::{HeaderMap, StatusCode};
 use harness::{Answer, Organization, Receiver, Socket, System};
 use reqwest::Method;
+use reqwest::header::{CONTENT_TYPE, ORIGIN};
 use serde_json::json;
 use sqlx::{AssertSqlSafe, PgConnection};
 
@@ -92,6 +93,21 @@ async fn use_secret(org: &Organization<'_>, receiver: &Receiver, secret: &str) {
     }
 }
 
+/// Invites somebody to an organization's people, opens the link and gives its code.
+async fn invite(org: &Organization<'_>, email: &str) -> String {
+    let invite = ["org", "invite", "--org", &org.id, email];
+    let invited = org.system.waypost(&invite).await;
+    let (_, code) = invited["link"].as_str().unwrap().split_once('#').unwrap();
+    let client = org.system.client();
+    let look = client.request(Method::POST, "/dashboard/invite/look");
+    let look = look
+        .header(ORIGIN, client.base())
+        .header(CONTENT_TYPE, "application/json")
+        .body(json!({"code": code}).to_string());
+    Answer::to(look).await.ok(200);
+    code.to_owned()
+}
+
 #[tokio::test]
 async fn secrets_stand_nowhere_in_plain() {
     let system = System::start_alone(SHAPE, &[("WAYPOST_LOG", "debug")]).await;
@@ -127,6 +143,7 @@ async fn secrets_stand_nowhere_in_plain() {
         "ada@owner.example",
     ];
     let made_for_owner = system.waypost(&owner).await;
+    let code = invite(&org, "invited@owner.example").await;
     let contact = json!({"id": "c", "email": "in-plain@contact.example"});
     let written = org.admin.post("/api/v1/records/contacts", &contact).await;
     org.admin
@@ -155,6 +172,8 @@ async fn secrets_stand_nowhere_in_plain() {
     let webhook_secret = hook["secret"].as_str().unwrap();
     for (what, secret) in [
         ("the operator's key", org.key.as_str()),
+        ("the code of an invite", code.as_str()),
+        ("an invited address", "invited@owner.example"),
         ("a key", key),
         ("half a key", &key[..key.len() / 2]),
         (
@@ -202,7 +221,7 @@ async fn what_persons_entrust_stands_nowhere_in_plain() {
         "{kept:?}"
     );
     let tried = json!({"phone": phone, "code": code});
-    client.post("/auth/otp/verify", &tried).await.ok(200);
+    person.post("/auth/otp/verify", &tried).await.ok(200);
     let change = json!({"old": "entrusted pass phrase", "new": "another pass phrase"});
     let changed = person.post("/auth/password", &change).await.ok(200);
     let person = client.with_key(changed["access_token"].as_str().unwrap());

@@ -3,7 +3,6 @@
 use access::{EndingToken, Person};
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use domain::account::{Account, PasswordChange, may_be_password};
 use event_log::{Binding, Position};
@@ -12,13 +11,15 @@ use schemas::{Event, StreamId};
 use service::HttpError;
 
 use super::address::ClientAddress;
-use super::logout::is_repeat;
+use super::repeats::{self, still_good};
 use super::session::{NOT_KEPT, Session};
 use super::stored::{load, unseal};
+use super::throttle::{Name, Try};
+use super::turns::Visitor;
 use super::until_ended;
 use crate::answer::position_header;
 use crate::body::JsonBody;
-use crate::commands::{Decision, Outcome, Past};
+use crate::commands::{Decision, Earlier, Outcome, Past, Repeated};
 use crate::repeatable::Repeatable;
 use crate::{App, CommandError, LogError, Origin};
 
@@ -48,43 +49,46 @@ pub(super) async fn change_password(
     // A receipt says nothing of passwords, so that none can be guessed from it.
     let origin = repeatable.by_person(&person, b"");
     let throttles = app.accounts.throttles();
-    let entered = throttles.enter(address.0, person.account_id)?;
-    if is_repeat(&app, &origin).await? {
-        let answer = again(&app, &person, change.new).await;
-        if answer.is_ok() {
-            entered.succeeded();
-        }
-        return answer;
+    let entered = throttles.sign_in(address.0, Name::Account(person.account_id));
+    let entered = entered.await?;
+    if let Earlier::Repeat(repeated) = app.commands.earlier::<Refusal>(&origin).await? {
+        return again(&app, entered, &repeated, change.new).await;
     }
     if !in_force {
-        entered.succeeded();
+        entered.is_nobodys().await;
         return Err(access::Refusal::InvalidToken.into());
     }
-    let account = check(&app, &person, change.old).await;
-    if !is_wrong(&account) {
-        entered.succeeded();
+    let visitor = entered.visitor();
+    let account = check(&app, visitor, &person, change.old).await;
+    entered.settle(&account).await;
+    let account = account?.ok_or_else(|| crate::Refusal::into_http(Refusal::WrongPassword))?;
+    match set(&app, &origin, visitor, &account, change.new.clone()).await? {
+        Outcome::First(done) => {
+            until_ended(&app.access, &person).await;
+            signed_in(&app, &done.answer, Some(done.position)).await
+        }
+        Outcome::Repeat(repeated) => {
+            let entered = throttles.sign_in(address.0, Name::Account(person.account_id));
+            again(&app, entered.await?, &repeated, change.new).await
+        }
     }
-    let account = account?;
-    let done = match set(&app, &origin, &account, change.new.clone()).await? {
-        Outcome::First(done) => done,
-        Outcome::Repeat(_) => return again(&app, &person, change.new).await,
-    };
-    until_ended(&app.access, &person).await;
-    signed_in(&app, &done.answer, Some(done.position)).await
 }
 
 /// The answer to a repeat, which shows that it has the password that the first one set.
-async fn again(app: &App, person: &Person, new: String) -> Result<Response, HttpError> {
-    let account = check(app, person, new).await;
-    if is_wrong(&account) {
-        return Err(CommandError::<Refusal>::OtherRequest.into());
-    }
-    signed_in(app, &account?, None).await
-}
-
-fn is_wrong(checked: &Result<Account, HttpError>) -> bool {
-    let error = checked.as_ref().err();
-    error.is_some_and(|error| error.status == StatusCode::UNAUTHORIZED)
+async fn again(
+    app: &App,
+    entered: Try<'_>,
+    repeated: &Repeated,
+    new: String,
+) -> Result<Response, HttpError> {
+    let Some(account) = still_good(app, repeated).await? else {
+        return Err(repeats::lapsed());
+    };
+    let right = is_password(app, entered.visitor(), &account, new).await;
+    let right = right.map(|right| right.then_some(account));
+    entered.settle(&right).await;
+    let account = right?.ok_or(CommandError::<Refusal>::OtherRequest)?;
+    signed_in(app, &account, None).await
 }
 
 async fn signed_in(
@@ -98,10 +102,26 @@ async fn signed_in(
 }
 
 /// The account, if this is its password.
-async fn check(app: &App, person: &Person, password: String) -> Result<Account, HttpError> {
+async fn check(
+    app: &App,
+    visitor: Visitor,
+    person: &Person,
+    password: String,
+) -> Result<Option<Account>, LogError> {
+    let Some(account) = load(&app.commands, person.account_id).await? else {
+        return Ok(None);
+    };
+    let right = is_password(app, visitor, &account, password).await?;
+    Ok(right.then_some(account))
+}
+
+async fn is_password(
+    app: &App,
+    visitor: Visitor,
+    account: &Account,
+    password: String,
+) -> Result<bool, LogError> {
     let commands = &app.commands;
-    let account = load(commands, person.account_id).await?;
-    let account = account.ok_or_else(|| crate::Refusal::into_http(Refusal::Gone))?;
     let hash = unseal(
         commands,
         &Binding::Password(account.id),
@@ -113,24 +133,21 @@ async fn check(app: &App, person: &Person, password: String) -> Result<Account, 
     } else {
         String::new()
     };
-    let right = commands.passwords.verify(password, hash).await;
-    if right.map_err(LogError::from)? {
-        Ok(account)
-    } else {
-        Err(crate::Refusal::into_http(Refusal::WrongPassword))
-    }
+    let right = commands.passwords.verify_for(visitor, password, hash);
+    Ok(right.await?)
 }
 
 /// Sets the password of an account whose present one was just shown.
 async fn set(
     app: &App,
     origin: &Origin,
+    visitor: Visitor,
     shown: &Account,
     new: String,
 ) -> Result<Outcome<Account>, HttpError> {
     let commands = &app.commands;
-    let hash = commands.passwords.hash(&commands.random, new).await;
-    let hash = hash.map_err(LogError::from)?;
+    let hash = commands.passwords.hash_for(visitor, &commands.random, new);
+    let hash = hash.await.map_err(LogError::from)?;
     let sealed = commands
         .log()
         .vault()

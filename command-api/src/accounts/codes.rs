@@ -128,22 +128,28 @@ impl Codes {
         phone: &Phone,
         code: &str,
         of_use: bool,
+        receipt: Option<&Receipt>,
     ) -> Result<Trial, sqlx::Error> {
         let name = self.name(phone);
+        let request = receipt.map(|receipt| format!("{}/{}", receipt.key, receipt.fingerprint));
         let right = sqlx::query_scalar!(
             r#"
             UPDATE one_time_codes
             SET tries_left = CASE
-                WHEN code <> $2 THEN tries_left - 1
-                WHEN $3 THEN 0
-                ELSE tries_left
-            END
-            WHERE phone = $1 AND tries_left > 0 AND expires_at > now()
+                    WHEN code <> $2 THEN tries_left - 1
+                    WHEN $3 THEN 0
+                    ELSE tries_left
+                END,
+                used_by = CASE WHEN code = $2 AND $3 THEN $4 ELSE used_by END
+            WHERE phone = $1 AND expires_at > now()
+              -- The same request while the first is under way: it has used the code itself.
+              AND (tries_left > 0 OR code = $2 AND used_by = $4)
             RETURNING code = $2 AS "right!"
             "#,
             name,
             self.hash(&name, code),
             of_use,
+            request,
         )
         .fetch_optional(&self.pool)
         .await?;

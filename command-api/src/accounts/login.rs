@@ -35,18 +35,17 @@ pub(crate) async fn session_for(
     SignIn { email, password }: SignIn,
 ) -> Result<Session, HttpError> {
     let email = Email::parse(&email).ok();
-    let named = email.as_ref().map(Email::as_str);
-    let entered = app.accounts.throttles().enter(address.0, named)?;
-    let session = attempt(app, email.as_ref(), password).await;
-    // What failed for reasons of ours is nobody's guess.
-    if !matches!(session, Ok(None)) {
-        entered.succeeded();
-    }
+    let name = email.as_ref().map_or(Name::NoEmail, Name::Email);
+    let entered = app.accounts.throttles().sign_in(address.0, name).await?;
+    let visitor = entered.visitor();
+    let session = attempt(app, visitor, email.as_ref(), password).await;
+    entered.settle(&session).await;
     session?.ok_or_else(wrong)
 }
 
 async fn attempt(
     app: &App,
+    visitor: Visitor,
     email: Option<&Email>,
     password: String,
 ) -> Result<Option<Session>, LogError> {
@@ -56,7 +55,8 @@ async fn attempt(
     } else {
         String::new()
     };
-    let right = app.commands.passwords.verify(password, hash).await?;
+    let passwords = &app.commands.passwords;
+    let right = passwords.verify_for(visitor, password, hash).await?;
     match account {
         Some(account) if right => Session::open(app, &account).await,
         _ => Ok(None),

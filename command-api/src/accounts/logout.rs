@@ -52,7 +52,7 @@ pub(crate) async fn end(
 }
 
 /// Whether the request was carried out before.
-pub(super) async fn is_repeat(app: &App, origin: &Origin) -> Result<bool, HttpError> {
+async fn is_repeat(app: &App, origin: &Origin) -> Result<bool, HttpError> {
     let earlier: Result<Earlier, CommandError<Infallible>> = app.commands.earlier(origin).await;
     Ok(matches!(earlier?, Earlier::Repeat(_)))
 }

@@ -6,8 +6,10 @@ mod codes;
 mod forget;
 mod login;
 mod logout;
+mod network;
 mod password;
 mod register;
+mod repeats;
 mod send_code;
 mod sender;
 mod session;
@@ -15,6 +17,7 @@ mod settings;
 pub(crate) mod stored;
 mod throttle;
 mod tier;
+mod turns;
 mod verify_code;
 
 use std::path::Path;
@@ -43,7 +46,7 @@ pub(crate) use session::NOT_KEPT;
 
 use codes::Codes;
 use sender::Sender;
-use throttle::{Throttle, Throttles};
+use throttle::Throttles;
 
 /// How long this process may take to learn that a token has ended.
 const LEARNING: Duration = Duration::from_millis(500);
@@ -69,16 +72,11 @@ impl Accounts {
         keyring: &Keyring,
         home: &Path,
     ) -> Result<Self, SendError> {
-        let window = settings.failures_within;
-        let throttles = Throttles::new(
-            Throttle::new(settings.failures_per_address, window),
-            Throttle::new(settings.failures_per_account, window),
-        );
         Ok(Self(Arc::new(Inner {
             passwords: settings.passwords(),
+            throttles: Throttles::new(&settings, &pool, keyring),
             codes: Codes::new(pool, keyring.clone()),
             sender: Sender::new(&settings.sms, home)?,
-            throttles,
             settings,
         })))
     }

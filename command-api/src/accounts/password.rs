@@ -1,29 +1,31 @@
 //! Passwords: hashed slowly, away from the threads that answer requests, and so many at a time.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZero;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use argon2::Argon2;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
-use tokio::sync::Semaphore;
 
+use super::network::Network;
+use super::turns::{Lane, NoTurn, Room, Turns, Visitor};
 use crate::{LogError, Random};
 
-/// Hashes that may wait for their turn where nothing else is said.
-const WAITING: usize = 200;
+/// How many may wait for their turn where nothing else is said.
+pub(super) const ROOM: Room = Room {
+    in_lane: 200,
+    of_network: 100,
+};
 
 /// Hashes passwords with argon2id. Each takes a processor and 19 MiB for some 20 ms, so only so
-/// many are under way at once; a few more may wait, and beyond that one is turned away.
+/// many are under way at once; some more wait for their turn, and beyond that one is turned away.
 #[derive(Clone, Debug)]
 pub struct Passwords(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    turns: Arc<Semaphore>,
-    waiting: AtomicUsize,
-    most_waiting: usize,
+    turns: Turns,
     /// Nobody's password: what is hashed against where there is no account, so that it takes as
     /// long as where there is one.
     nobodys: OnceLock<String>,
@@ -35,6 +37,9 @@ pub(crate) enum HashError {
     /// Too many wait already.
     #[error("too many sign-ins at once")]
     TooMany,
+    /// Too many of them from this one network.
+    #[error("too many sign-ins at once from this address")]
+    TooManyOfOne,
     /// What nobody expected.
     #[error("{0}")]
     Broken(String),
@@ -44,48 +49,85 @@ impl From<HashError> for LogError {
     fn from(error: HashError) -> Self {
         match error {
             HashError::TooMany => Self::Overloaded,
+            HashError::TooManyOfOne => Self::TooManyAtOnce,
             HashError::Broken(reason) => Self::Broken(reason),
         }
     }
 }
 
+impl From<NoTurn> for HashError {
+    fn from(none: NoTurn) -> Self {
+        match none {
+            NoTurn::TooManyOfOne => Self::TooManyOfOne,
+            NoTurn::TooMany => Self::TooMany,
+        }
+    }
+}
+
+/// Where those are.
+const OPERATOR: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+impl Visitor {
+    /// Whoever works on the machine itself goes with those who are known.
+    pub(super) fn operator() -> Self {
+        Self {
+            lane: Lane::Known,
+            network: Network::of(OPERATOR),
+        }
+    }
+}
+
+/// All processors but one, which is left for everything else.
+pub(super) fn at_once() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    processors.saturating_sub(1).max(1)
+}
+
 impl Default for Passwords {
     fn default() -> Self {
-        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-        Self::new(processors, WAITING)
+        Self::new(at_once(), ROOM)
     }
 }
 
 impl Passwords {
     /// So many hashes at once, and so many more that may wait.
-    pub fn new(at_once: usize, most_waiting: usize) -> Self {
+    pub(super) fn new(at_once: usize, room: Room) -> Self {
         Self(Arc::new(Inner {
-            turns: Arc::new(Semaphore::new(at_once.max(1))),
-            waiting: AtomicUsize::new(0),
-            most_waiting,
+            turns: Turns::new(at_once, room),
             nobodys: OnceLock::new(),
         }))
     }
 
-    /// Hashes a password under a salt of its own.
+    /// Hashes a password of the operator's making, under a salt of its own.
     pub(crate) async fn hash(
         &self,
         random: &Random,
         password: String,
     ) -> Result<String, HashError> {
+        self.hash_for(Visitor::operator(), random, password).await
+    }
+
+    /// Hashes a password under a salt of its own.
+    pub(crate) async fn hash_for(
+        &self,
+        visitor: Visitor,
+        random: &Random,
+        password: String,
+    ) -> Result<String, HashError> {
         let salt: [u8; 16] = random.bytes();
-        self.in_turn(move |_| hash(password.as_bytes(), &salt))
+        self.in_turn(visitor, move |_| hash(password.as_bytes(), &salt))
             .await?
     }
 
     /// Whether a password is the one behind a hash; without a hash it is not, and finding that out
     /// takes as long.
-    pub(crate) async fn verify(
+    pub(crate) async fn verify_for(
         &self,
+        visitor: Visitor,
         password: String,
         expected: Option<String>,
     ) -> Result<bool, HashError> {
-        self.in_turn(move |inner| {
+        self.in_turn(visitor, move |inner| {
             let known = expected.is_some();
             let expected = match expected {
                 Some(expected) => expected,
@@ -101,13 +143,16 @@ impl Passwords {
 
     async fn in_turn<T: Send + 'static>(
         &self,
+        visitor: Visitor,
         work: impl FnOnce(&Inner) -> T + Send + 'static,
     ) -> Result<T, HashError> {
         let inner = self.0.clone();
-        let waiting = Waiting::enter(inner.clone())?;
-        let turn = inner.turns.clone().acquire_owned().await;
-        let turn = turn.map_err(|error| HashError::Broken(error.to_string()))?;
-        drop(waiting);
+        let turn = inner.turns.enter(visitor).await.inspect_err(|none| {
+            let lane = visitor.lane.name();
+            let reason = none.name();
+            metrics::counter!("waypost_passwords_refused_total", "lane" => lane, "reason" => reason)
+                .increment(1);
+        })?;
         let done = tokio::task::spawn_blocking(move || {
             let done = work(&inner);
             // Not before: whoever asked may go away, and the work goes on.
@@ -129,26 +174,6 @@ impl Inner {
     }
 }
 
-/// A place in the queue, given back when its holder goes away too.
-struct Waiting(Arc<Inner>);
-
-impl Waiting {
-    fn enter(inner: Arc<Inner>) -> Result<Self, HashError> {
-        let before = inner.waiting.fetch_add(1, Ordering::Relaxed);
-        let entered = Self(inner);
-        if before > entered.0.most_waiting {
-            return Err(HashError::TooMany);
-        }
-        Ok(entered)
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 fn hash(password: &[u8], salt: &[u8]) -> Result<String, HashError> {
     let hash = Argon2::default().hash_password_with_salt(password, salt);
     let hash = hash.map_err(|error| HashError::Broken(error.to_string()))?;
@@ -159,6 +184,13 @@ fn hash(password: &[u8], salt: &[u8]) -> Result<String, HashError> {
 mod tests {
     use super::*;
 
+    fn visitor() -> Visitor {
+        Visitor {
+            lane: Lane::SignIn,
+            network: Network::of(OPERATOR),
+        }
+    }
+
     #[tokio::test]
     async fn a_hash_opens_for_its_password_alone() {
         let (passwords, random) = (Passwords::default(), Random::default());
@@ -168,7 +200,8 @@ mod tests {
             .unwrap();
         assert!(hash.starts_with("$argon2id$"));
         let verify = async |password: &str, hash: &str| {
-            let verified = passwords.verify(password.to_owned(), Some(hash.to_owned()));
+            let (password, hash) = (password.to_owned(), Some(hash.to_owned()));
+            let verified = passwords.verify_for(visitor(), password, hash);
             verified.await.unwrap()
         };
         assert!(verify("correct horse", &hash).await);
@@ -184,20 +217,24 @@ mod tests {
     async fn nobody_has_nobodys_password() {
         let passwords = Passwords::default();
         for password in ["nobody's", ""] {
-            let verified = passwords.verify(password.to_owned(), None).await;
-            assert!(!verified.unwrap());
+            let verified = passwords.verify_for(visitor(), password.to_owned(), None);
+            assert!(!verified.await.unwrap());
         }
     }
 
     #[tokio::test]
     async fn only_so_many_wait() {
-        let passwords = Passwords::new(1, 2);
-        let verify = || passwords.verify("x".to_owned(), None);
+        let room = Room {
+            in_lane: 10,
+            of_network: 2,
+        };
+        let passwords = Passwords::new(1, room);
+        let verify = || passwords.verify_for(visitor(), "x".to_owned(), None);
         let answers = futures::future::join_all((0..20).map(|_| verify())).await;
         let turned_away = answers
             .iter()
-            .filter(|answer| matches!(answer, Err(HashError::TooMany)));
-        assert!((1..20).contains(&turned_away.count()));
+            .filter(|answer| matches!(answer, Err(HashError::TooManyOfOne)));
+        assert_eq!(turned_away.count(), 17, "one at work, two waiting");
         assert!(!verify().await.unwrap());
     }
 }

@@ -5,12 +5,16 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use domain::account::{Account, Registration};
-use event_log::Binding;
+use event_log::{Binding, Position};
 use schemas::AccountId;
 use service::HttpError;
 
+use super::address::ClientAddress;
+use super::repeats::{self, account_of, still_good};
 use super::session::{NOT_KEPT, Session};
 use super::stored::{Claim, Opening, load, new_account_id, unseal};
+use super::throttle::Name;
+use super::turns::Visitor;
 use crate::answer::position_header;
 use crate::body::SmallBody;
 use crate::commands::{Earlier, Outcome, Plan, Repeated};
@@ -38,11 +42,31 @@ pub async fn open(
     origin: &Origin,
     registration: &Registration,
 ) -> Result<Done<AccountId>, CommandError<OpenError>> {
+    match open_for(commands, origin, registration, Visitor::operator()).await? {
+        Outcome::First(done) => Ok(done),
+        Outcome::Repeat(repeated) => again(commands, registration, repeated).await,
+    }
+}
+
+async fn open_for(
+    commands: &Commands,
+    origin: &Origin,
+    registration: &Registration,
+    visitor: Visitor,
+) -> Result<Outcome<AccountId>, CommandError<OpenError>> {
     if let Earlier::Repeat(repeated) = commands.earlier(origin).await? {
-        return again(commands, registration, repeated).await;
+        return Ok(Outcome::Repeat(repeated));
+    }
+    // Looked at before the password is hashed, which costs more than all the rest.
+    let email = Claim::of_email(commands, &registration.email).await?;
+    if email.holder().is_some() {
+        return taken(commands, origin).await;
     }
     let password = registration.password.clone();
-    let hash = commands.passwords.hash(&commands.random, password).await;
+    let hash = commands
+        .passwords
+        .hash_for(visitor, &commands.random, password)
+        .await;
     let hash = hash.map_err(LogError::from)?;
     let opening = Opening {
         id: new_account_id(commands),
@@ -62,22 +86,24 @@ pub async fn open(
             writes: opening.writes(commands, origin, &email).await?,
         })
     });
-    let opened = match opened.await {
-        // It may be the same request's doing, between the two looks at the log.
-        Err(CommandError::Refused(taken)) => match commands.earlier(origin).await? {
-            Earlier::Repeat(repeated) => Outcome::Repeat(repeated),
-            Earlier::None(_) => return Err(CommandError::Refused(taken)),
-        },
-        opened => opened?,
-    };
-    match opened {
-        Outcome::First(done) => Ok(done),
-        Outcome::Repeat(repeated) => again(commands, registration, repeated).await,
+    match opened.await {
+        Err(CommandError::Refused(OpenError::EmailTaken)) => taken(commands, origin).await,
+        opened => opened,
     }
 }
 
-/// A receipt says nothing of passwords, so that none can be guessed from it: a repeat shows that it
-/// has the first one's.
+/// The address is taken; it may be the same request's doing, between two looks at the log.
+async fn taken(
+    commands: &Commands,
+    origin: &Origin,
+) -> Result<Outcome<AccountId>, CommandError<OpenError>> {
+    match commands.earlier(origin).await? {
+        Earlier::Repeat(repeated) => Ok(Outcome::Repeat(repeated)),
+        Earlier::None(_) => Err(CommandError::Refused(OpenError::EmailTaken)),
+    }
+}
+
+/// What a repeat of the operator's finds, who shows that it has the first one's password.
 async fn again(
     commands: &Commands,
     registration: &Registration,
@@ -92,7 +118,9 @@ async fn again(
         None => None,
     };
     let password = registration.password.clone();
-    let right = commands.passwords.verify(password, hash).await;
+    let operator = Visitor::operator();
+    let right = commands.passwords.verify_for(operator, password, hash);
+    let right = right.await;
     match account {
         Some(account) if right.map_err(LogError::from)? => Ok(Done {
             answer: account.id,
@@ -102,33 +130,74 @@ async fn again(
     }
 }
 
-/// The account that a claim names.
-pub(super) async fn account_of(
-    commands: &Commands,
-    holder: &str,
-) -> Result<Option<Account>, LogError> {
-    match holder.parse() {
-        Ok(id) => load(commands, AccountId(id)).await,
-        Err(_) => Ok(None),
-    }
-}
-
 pub(super) async fn register_account(
     State(app): State<App>,
+    address: ClientAddress,
     repeatable: Repeatable,
     body: SmallBody,
 ) -> Result<Response, HttpError> {
     let registration = body.read(Registration::parse)?;
-    let origin = repeatable.by_anybody(told(&registration).as_bytes());
-    let done = open(&app.commands, &origin, &registration).await?;
-    let account = load(&app.commands, done.answer).await?;
-    let session = match &account {
-        Some(account) => Session::open(&app, account).await?,
+    let throttles = app.accounts.throttles();
+    let entered = throttles.registration(address.0, &registration.email);
+    let entered = entered.await?;
+    let origin = repeatable.by_client(address.0, told(&registration).as_bytes());
+    let visitor = entered.visitor();
+    match open_for(&app.commands, &origin, &registration, visitor).await? {
+        Outcome::First(done) => {
+            entered.succeeded().await;
+            let account = load(&app.commands, done.answer).await?;
+            signed_in(&app, account.as_ref(), done.position).await
+        }
+        Outcome::Repeat(repeated) => {
+            let answer = repeat(&app, address, &registration, &repeated).await?;
+            entered.succeeded().await;
+            Ok(answer)
+        }
+    }
+}
+
+/// A receipt says nothing of passwords, so that none can be guessed from it. A repeat is a sign-in:
+/// it shows that it has the password, and counts as a try.
+async fn repeat(
+    app: &App,
+    address: ClientAddress,
+    registration: &Registration,
+    repeated: &Repeated,
+) -> Result<Response, HttpError> {
+    let name = Name::Email(&registration.email);
+    let entered = app.accounts.throttles().sign_in(address.0, name).await?;
+    let Some(account) = still_good(app, repeated).await? else {
+        return Err(repeats::lapsed());
+    };
+    let hash = unseal(
+        &app.commands,
+        &Binding::Password(account.id),
+        &account.password_hash,
+    )
+    .await?;
+    let password = registration.password.clone();
+    let passwords = &app.commands.passwords;
+    let right = passwords.verify_for(entered.visitor(), password, hash);
+    let right = right.await.map(|right| right.then_some(()));
+    entered.settle(&right).await;
+    if right.map_err(LogError::from)?.is_none() {
+        return Err(CommandError::<OpenError>::OtherRequest.into());
+    }
+    signed_in(app, Some(&account), repeated.position).await
+}
+
+async fn signed_in(
+    app: &App,
+    account: Option<&Account>,
+    position: Position,
+) -> Result<Response, HttpError> {
+    let session = match account {
+        Some(account) => Session::open(app, account).await?,
         None => None,
     };
     let gone = || HttpError::conflict("the account was forgotten meanwhile");
     let session = session.ok_or_else(gone)?;
-    let position = position_header(done.position);
+    let position = position_header(position);
     Ok((StatusCode::CREATED, position, NOT_KEPT, Json(session)).into_response())
 }
 

@@ -13,8 +13,6 @@ use crate::{Commands, LogError, Origin};
 const EMAIL: &str = "email";
 /// The kind of claim by which a verified phone number belongs to one account.
 const PHONE: &str = "phone";
-/// The kind of claim that many may make: each is an account that was opened with the number.
-const NAMED_PHONE: &str = "named phone";
 
 /// A random positive number below 2^53, which every JSON reader keeps exactly.
 pub(crate) fn new_account_id(commands: &Commands) -> AccountId {
@@ -51,10 +49,6 @@ impl Claim {
         Self::load(commands, PHONE, phone.as_str()).await
     }
 
-    async fn of_naming(commands: &Commands, phone: &Phone) -> Result<Self, LogError> {
-        Self::load(commands, NAMED_PHONE, phone.as_str()).await
-    }
-
     pub(crate) fn holder(&self) -> Option<AccountId> {
         self.last.as_ref().and_then(holder)
     }
@@ -85,13 +79,6 @@ impl Claim {
         let (stream, expected) = (self.stream.clone(), self.expected());
         commands.write(origin, commands.now(), stream, expected, vec![event])
     }
-}
-
-/// Accounts that were opened with a number, as the log says: all of them, the lapsed and the
-/// forgotten included, with the times they were opened at.
-pub(crate) async fn namings(commands: &Commands, phone: &Phone) -> Result<Vec<Recorded>, LogError> {
-    let stream = commands.log().claim(NAMED_PHONE, phone.as_str());
-    Ok(commands.log().load(&stream).await?)
 }
 
 /// An account that can be signed in to.
@@ -150,15 +137,10 @@ impl Opening<'_> {
     ) -> Result<Vec<Write>, LogError> {
         let stream = StreamId::of_account(self.id);
         let events = self.events(commands).await?;
-        let mut writes = vec![
+        Ok(vec![
             commands.write(origin, commands.now(), stream, Expected::Empty, events),
             email.taken_by(commands, origin, self.id),
-        ];
-        if let Some(phone) = self.phone {
-            let naming = Claim::of_naming(commands, phone).await?;
-            writes.push(naming.taken_by(commands, origin, self.id));
-        }
-        Ok(writes)
+        ])
     }
 
     async fn events(&self, commands: &Commands) -> Result<Vec<Event>, LogError> {

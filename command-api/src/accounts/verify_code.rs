@@ -7,7 +7,6 @@ use axum::extract::{FromRequestParts, State};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use chrono::TimeDelta;
 use domain::account::{Account, Phone, Verification};
 use event_log::{AppendError, Binding, Expected, Position, Write};
 use schemas::account::PhoneVerified;
@@ -16,9 +15,10 @@ use service::HttpError;
 
 use super::address::ClientAddress;
 use super::codes::Trial;
-use super::register::account_of;
+use super::repeats::{self, still_good};
 use super::session::{NOT_KEPT, Session};
 use super::stored::{self, Claim, load};
+use super::throttle::{Name, Try};
 use crate::answer::position_header;
 use crate::body::SmallBody;
 use crate::commands::{ATTEMPTS, Earlier, Repeated};
@@ -75,18 +75,26 @@ pub(super) async fn verify_code(
     let verification = body.read(Verification::parse)?;
     let origin = match &person {
         Some(person) => repeatable.by_person(person, &body),
-        None => repeatable.by_anybody(&body),
+        None => repeatable.by_client(address.0, &body),
     };
-    if let Earlier::Repeat(repeated) = app.commands.earlier::<Refusal>(&origin).await? {
-        return again(&app, repeated).await;
-    }
     let phone = &verification.phone;
-    let entered = app.accounts.throttles().enter(address.0, phone.as_str())?;
-    let account = attempt(&app, person.as_ref(), &verification).await;
-    // What failed for reasons of ours is nobody's guess.
-    if !matches!(account, Ok(None)) {
-        entered.succeeded();
+    // Before anything is compared, so that a repeat is no cheaper than a first try.
+    let entered = app
+        .accounts
+        .throttles()
+        .sign_in(address.0, Name::Phone(phone));
+    let entered = entered.await?;
+    match app.commands.earlier::<Refusal>(&origin).await {
+        Ok(Earlier::Repeat(repeated)) => return again(&app, entered, &origin, &repeated).await,
+        Ok(Earlier::None(_)) => {}
+        Err(CommandError::OtherRequest) => return Err(other_request(&app, &entered, &origin).await),
+        Err(error) => {
+            entered.is_nobodys().await;
+            return Err(error.into());
+        }
     }
+    let account = attempt(&app, &origin, person.as_ref(), &verification).await;
+    entered.settle(&account).await;
     let account = account?.ok_or_else(|| Refusal::Wrong.into_http())?;
     let attached = attach(&app.commands, &origin, account, phone).await?;
     signed_in(&app, &attached.account, attached.position).await
@@ -95,6 +103,7 @@ pub(super) async fn verify_code(
 /// The account that a right code signs in.
 async fn attempt(
     app: &App,
+    origin: &Origin,
     person: Option<&Person>,
     Verification { phone, code }: &Verification,
 ) -> Result<Option<Account>, HttpError> {
@@ -104,14 +113,49 @@ async fn attempt(
         None => whose(app, phone).await?,
     };
     let of_use = account.is_some();
-    let trial = app.accounts.codes().try_code(phone, code, of_use).await?;
+    let (codes, receipt) = (app.accounts.codes(), origin.receipt.as_ref());
+    let trial = codes.try_code(phone, code, of_use, receipt).await?;
     Ok(account.filter(|_| trial == Trial::Right))
 }
 
-async fn again(app: &App, repeated: Repeated) -> Result<Response, HttpError> {
-    let account = account_of(&app.commands, &repeated.holder).await?;
-    let account = account.ok_or_else(|| Refusal::Wrong.into_http())?;
+/// The answer to a repeat. A code that was used guards it as well as it guarded the first one:
+/// whoever sends other codes under the key ends both after as many tries.
+async fn again(
+    app: &App,
+    entered: Try<'_>,
+    origin: &Origin,
+    repeated: &Repeated,
+) -> Result<Response, HttpError> {
+    let compared = compare(app, &entered, origin).await?;
+    let Some(account) = still_good(app, repeated).await? else {
+        return Err(repeats::lapsed());
+    };
+    if let Some(compared) = compared {
+        compared.succeeded().await;
+    }
+    entered.succeeded().await;
     signed_in(app, &account, Some(repeated.position)).await
+}
+
+/// Another code under the same key: the wrong guess that it may be is counted.
+async fn other_request(app: &App, entered: &Try<'_>, origin: &Origin) -> HttpError {
+    match compare(app, entered, origin).await {
+        Ok(_counted) => CommandError::<Refusal>::OtherRequest.into(),
+        Err(refused) => refused,
+    }
+}
+
+async fn compare<'a>(
+    app: &'a App,
+    entered: &Try<'_>,
+    origin: &Origin,
+) -> Result<Option<Try<'a>>, HttpError> {
+    let Some(receipt) = &origin.receipt else {
+        return Ok(None);
+    };
+    let throttles = app.accounts.throttles();
+    let compared = throttles.repeat(entered.visitor(), receipt).await?;
+    Ok(Some(compared))
 }
 
 async fn signed_in(
@@ -129,31 +173,14 @@ async fn signed_in(
     })
 }
 
-/// Whom a number signs in: the account that holds it, or else the only one that was opened with it
-/// a short while ago. Where several were, none of them: each has to show a token, so that nobody
-/// comes into an account that somebody else has opened with their number.
+/// Whom a number signs in: the account that holds it. Having named it at registration gives no
+/// right to it, or whoever comes to a number would come into an account that a stranger has opened.
 async fn whose(app: &App, phone: &Phone) -> Result<Option<Account>, LogError> {
-    let commands = &app.commands;
-    let held = Claim::of_phone(commands, phone).await?;
-    if let Some(holder) = held.holder() {
-        return load(commands, holder).await;
+    let held = Claim::of_phone(&app.commands, phone).await?;
+    match held.holder() {
+        Some(holder) => load(&app.commands, holder).await,
+        None => Ok(None),
     }
-    let claim_life = TimeDelta::from_std(app.accounts.settings().phone_claim);
-    let since = commands.now() - claim_life.unwrap_or(TimeDelta::MAX);
-    let mut only = None;
-    for naming in stored::namings(commands, phone).await? {
-        let named_by = stored::holder(&naming).filter(|_| naming.time > since);
-        let Some(account) = (match named_by {
-            Some(id) => load(commands, id).await?,
-            None => None,
-        }) else {
-            continue;
-        };
-        if only.replace(account).is_some() {
-            return Ok(None);
-        }
-    }
-    Ok(only)
 }
 
 /// An account that holds a number now.

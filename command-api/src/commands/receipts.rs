@@ -14,6 +14,8 @@ pub(crate) struct Repeated {
     pub(crate) holder: String,
     /// Where the first one stands.
     pub(crate) position: Position,
+    /// When it was.
+    pub(crate) time: DateTime<Utc>,
 }
 
 impl Repeated {
@@ -98,6 +100,10 @@ impl Commands {
         let holder = holder.clone();
         let log = claimed.stream.aggregate.log();
         let position = self.log.position(log, claimed.sequence);
-        Ok(Some(Repeated { holder, position }))
+        Ok(Some(Repeated {
+            holder,
+            position,
+            time: claimed.time,
+        }))
     }
 }

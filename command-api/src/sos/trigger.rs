@@ -104,7 +104,9 @@ async fn call(
     });
     match called.await? {
         Outcome::First(done) => Ok(done),
-        Outcome::Repeat(Repeated { holder, position }) => {
+        Outcome::Repeat(Repeated {
+            holder, position, ..
+        }) => {
             let answer = first(commands.log(), &SosId::new(holder)).await?;
             Ok(Done { answer, position })
         }

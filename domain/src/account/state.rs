@@ -25,6 +25,9 @@ pub struct Account {
     pub phone: Option<Sealed>,
     /// The tier, where the operator has set one.
     pub tier: Option<TierSet>,
+    /// The sequence of the last event that ended tokens: a sign-out, another password. 0 where there
+    /// was none.
+    pub tokens_ended: u64,
     /// Whether the person was forgotten: nothing of the above can be read any more.
     pub forgotten: bool,
     /// The sequence of its last event.
@@ -57,6 +60,7 @@ impl Account {
             named: None,
             phone: None,
             tier: None,
+            tokens_ended: 0,
             forgotten: false,
             last_sequence: first.sequence,
         };
@@ -76,7 +80,9 @@ impl Account {
             Event::AccountPasswordChanged(changed) => {
                 self.password_hash = changed.password_hash.clone();
                 self.passwords += 1;
+                self.tokens_ended = recorded.sequence;
             }
+            Event::AccountSignedOut(_) => self.tokens_ended = recorded.sequence,
             Event::AccountTierSet(set) => self.tier = Some(set.clone()),
             Event::AccountForgotten(_) => self.forgotten = true,
             _ => (),
@@ -92,8 +98,10 @@ impl Account {
 
 #[cfg(test)]
 mod tests {
-    use schemas::account::{Forgotten, PasswordChanged, PhoneNamed, PhoneVerified, Registered};
-    use schemas::{AggregateType, Context, EventId, OrgId, StreamId};
+    use schemas::account::{
+        Forgotten, PasswordChanged, PhoneNamed, PhoneVerified, Registered, SignedOut,
+    };
+    use schemas::{AggregateType, Context, EventId, OrgId, StreamId, TokenId};
 
     use super::*;
 
@@ -149,6 +157,30 @@ mod tests {
         assert_eq!(account.password_hash, sealed("third"));
         assert_eq!(account.first_password_hash, sealed("first"));
         assert_eq!((account.passwords, account.last_sequence), (2, 3));
+    }
+
+    #[test]
+    fn what_ended_tokens_last_is_known() {
+        let tokens_ended = |events| Account::fold(&recorded(events)).unwrap().tokens_ended;
+        let left = Event::AccountSignedOut(SignedOut {
+            account_id: ID,
+            token_id: TokenId::from("token"),
+            expires_at: DateTime::UNIX_EPOCH,
+        });
+        let changed = Event::AccountPasswordChanged(PasswordChanged {
+            account_id: ID,
+            password_hash: sealed("second"),
+        });
+        let verified = Event::AccountPhoneVerified(PhoneVerified {
+            account_id: ID,
+            phone: sealed("number"),
+        });
+        let mut events = vec![registered(), verified];
+        assert_eq!(tokens_ended(events.clone()), 0);
+        events.push(left);
+        assert_eq!(tokens_ended(events.clone()), 3);
+        events.push(changed);
+        assert_eq!(tokens_ended(events), 4);
     }
 
     #[test]

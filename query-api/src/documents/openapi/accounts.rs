@@ -26,12 +26,13 @@ fn operations() -> Vec<Operation> {
         signs_in(
             post("/auth/register", "registerAccount", "Open an account")
                 .says(
-                    "409 for an address that is taken. A phone number given here has to be \
-                     verified within 15 minutes.",
+                    "409 for an address that is taken. A phone number given here is held once it \
+                     was verified with this account's token.",
                 )
                 .takes("Registration")
                 .idempotent()
-                .command(),
+                .command()
+                .refuses(&[429]),
             201,
         ),
         signs_in(
@@ -44,7 +45,7 @@ fn operations() -> Vec<Operation> {
         post("/auth/otp/send", "sendCode", "Send a one-time code")
             .says(
                 "Six digits for five minutes, whether or not anybody holds the number; five an \
-                 hour for a number.",
+                 hour for a number. The token of the account that wants the number may come along.",
             )
             .takes("CodeRequest")
             .idempotent()
@@ -63,7 +64,10 @@ fn operations() -> Vec<Operation> {
                 "verifyCode",
                 "Sign in by a one-time code",
             )
-            .says("With an access token, the number is attached to its account.")
+            .says(
+                "With an access token, the number is attached to its account: the first to verify \
+                 a number holds it. Without one, the account that holds the number is signed in.",
+            )
             .by(Caller::Perhaps)
             .takes("Verification")
             .idempotent()

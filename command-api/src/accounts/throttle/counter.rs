@@ -1,0 +1,85 @@
+//! What is counted, and how much of it fits.
+
+use std::time::Duration;
+
+/// So many tries in so long; then one more for each share of that time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rule {
+    /// How metrics name it.
+    pub(super) name: &'static str,
+    pub(super) most: u32,
+    /// Without one, what was counted stays.
+    pub(super) window: Option<Duration>,
+    /// Whether it lets pass whoever signs in from where they signed in before.
+    pub(super) spares: bool,
+}
+
+impl Rule {
+    pub(super) const fn new(name: &'static str, most: u32, window: Duration) -> Self {
+        Self {
+            name,
+            most,
+            window: Some(window),
+            spares: false,
+        }
+    }
+
+    pub(super) const fn sparing(self) -> Self {
+        Self {
+            spares: true,
+            ..self
+        }
+    }
+
+    /// The same for a network of many.
+    pub(super) const fn times(self, factor: u32) -> Self {
+        Self {
+            most: self.most.saturating_mul(factor),
+            ..self
+        }
+    }
+}
+
+/// What one rule counts of one network, address, account or number.
+#[derive(Clone, Debug)]
+pub(super) struct Counter {
+    /// A keyed hash, so that no personal data is kept.
+    pub(super) name: String,
+    pub(super) rule: &'static str,
+    pub(super) most: f64,
+    /// How much runs out in a second.
+    pub(super) refill: f64,
+    pub(super) spares: bool,
+    /// Whether a try that was right is taken out again.
+    pub(super) forgives: bool,
+}
+
+impl Counter {
+    pub(super) fn new(name: String, rule: &Rule, forgives: bool) -> Self {
+        let most = f64::from(rule.most.max(1));
+        let refill = rule
+            .window
+            .map_or(0.0, |window| most / window.as_secs_f64().max(0.001));
+        Self {
+            name,
+            rule: rule.name,
+            most,
+            refill,
+            spares: rule.spares,
+            forgives,
+        }
+    }
+
+    /// How long until a try fits, if so much is in it; nothing where it never does.
+    pub(super) fn wait(&self, used: f64) -> Option<Duration> {
+        Duration::try_from_secs_f64((used + 1.0 - self.most) / self.refill).ok()
+    }
+}
+
+/// A counter that takes nothing more now.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Full {
+    pub(super) rule: &'static str,
+    /// Where it ever takes more again.
+    pub(super) wait: Option<Duration>,
+}

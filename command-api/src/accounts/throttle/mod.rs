@@ -1,0 +1,340 @@
+//! Slowing down those who guess, and bounding what costs money: per client's network, and per
+//! account, e-mail address or phone number.
+//!
+//! All processes count together, in Postgres. While it is away, each goes on with what it knows.
+
+mod counter;
+mod local;
+mod shared;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use chrono::{DateTime, Days, NaiveTime, Utc};
+use domain::account::{Email, Phone};
+use event_log::Keyring;
+use schemas::{AccountId, Receipt};
+use service::HttpError;
+use sqlx::PgPool;
+use tokio::time::Instant;
+
+use super::network::Network;
+use super::settings::AccountSettings;
+use super::turns::{Lane, Visitor};
+
+use counter::{Counter, Full, Rule};
+use local::Local;
+use shared::Shared;
+
+/// So many times what a network may do, the wider one around it may.
+const WIDER: u32 = 16;
+
+/// All throttles of accounts.
+#[derive(Debug)]
+pub(crate) struct Throttles {
+    rules: Rules,
+    familiar_for: Duration,
+    keyring: Keyring,
+    shared: Arc<Shared>,
+    local: Local,
+}
+
+#[derive(Debug)]
+struct Rules {
+    sign_ins: Rule,
+    failures: Rule,
+    failures_for: Rule,
+    failures_of_pair: Rule,
+    registrations: Rule,
+    registrations_of: Rule,
+    repeats: Rule,
+    codes: Rule,
+    codes_a_day: Rule,
+    codes_a_day_to_others: Rule,
+}
+
+impl Rules {
+    fn new(settings: &AccountSettings) -> Self {
+        let window = settings.failures_within;
+        let of_account = settings.failures_per_account;
+        let daily = |name, most| Rule {
+            window: None,
+            ..Rule::new(name, most, Duration::ZERO)
+        };
+        let day = settings.code_sends_per_day;
+        Self {
+            sign_ins: Rule::new("sign_ins_of_address", settings.sign_ins_per_address, window),
+            failures: Rule::new("failures_of_address", settings.failures_per_address, window)
+                .sparing(),
+            failures_for: Rule::new("failures_for_account", of_account, window).sparing(),
+            failures_of_pair: Rule::new("failures_of_known_person", of_account, window),
+            registrations: Rule::new(
+                "registrations_of_address",
+                settings.registrations_per_address,
+                window,
+            ),
+            registrations_of: Rule::new("registrations_of_email", of_account, window),
+            repeats: Rule::new(
+                "tries_of_repeat",
+                settings.code_tries.unsigned_abs(),
+                settings.token_repeat,
+            ),
+            codes: Rule::new(
+                "codes_of_address",
+                settings.code_sends_per_address,
+                settings.code_sends_within,
+            ),
+            codes_a_day: daily("codes_of_day", day),
+            codes_a_day_to_others: daily("codes_of_day_to_others", day / 2),
+        }
+    }
+}
+
+/// Whether a code may still be sent today.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Daily {
+    /// It is counted.
+    Left,
+    /// The rest is for numbers that an account holds.
+    KeptForHolders,
+    UsedUp,
+}
+
+/// Whom somebody says to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Name<'n> {
+    /// What stands where an e-mail address should.
+    NoEmail,
+    Email(&'n Email),
+    Phone(&'n Phone),
+    Account(AccountId),
+}
+
+impl Name<'_> {
+    fn parts(self) -> (&'static str, String) {
+        match self {
+            Self::NoEmail => ("email", String::new()),
+            Self::Email(email) => ("email", email.as_str().to_owned()),
+            Self::Phone(phone) => ("phone", phone.as_str().to_owned()),
+            Self::Account(id) => ("account", id.to_string()),
+        }
+    }
+}
+
+/// A try that counts as a failure unless it is said to have succeeded.
+#[must_use]
+#[derive(Debug)]
+pub(crate) struct Try<'t> {
+    throttles: &'t Throttles,
+    /// What is taken out again if it was right.
+    forgiving: Vec<Counter>,
+    /// What a right try shows to belong together.
+    pair: Option<String>,
+    visitor: Visitor,
+}
+
+impl Throttles {
+    pub(super) fn new(settings: &AccountSettings, pool: &PgPool, keyring: &Keyring) -> Self {
+        Self {
+            rules: Rules::new(settings),
+            familiar_for: settings.familiar_for,
+            keyring: keyring.clone(),
+            shared: Shared::new(pool, settings.throttle_patience),
+            local: Local::default(),
+        }
+    }
+
+    /// Begins to sign somebody in.
+    pub(crate) async fn sign_in(&self, from: IpAddr, name: Name<'_>) -> Result<Try<'_>, HttpError> {
+        let network = Network::of(from);
+        let (kind, value) = name.parts();
+        let pair = [kind, &value, &network.to_string()];
+        let rules = &self.rules;
+        let mut counters = self.of_network(&rules.sign_ins, network, false);
+        counters.extend(self.of_network(&rules.failures, network, true));
+        counters.push(self.counter(&rules.failures_for, &[kind, &value], true));
+        counters.push(self.counter(&rules.failures_of_pair, &pair, true));
+        let pair = Some(self.name("known", &pair));
+        self.begin(network, Lane::SignIn, counters, pair).await
+    }
+
+    /// Begins to open an account.
+    pub(crate) async fn registration(
+        &self,
+        from: IpAddr,
+        email: &Email,
+    ) -> Result<Try<'_>, HttpError> {
+        let network = Network::of(from);
+        let (kind, value) = Name::Email(email).parts();
+        let mut counters = self.of_network(&self.rules.registrations, network, false);
+        counters.push(self.counter(&self.rules.registrations_of, &[kind, &value], true));
+        let pair = Some(self.name("known", &[kind, &value, &network.to_string()]));
+        let lane = Lane::Registration;
+        self.begin(network, lane, counters, pair).await
+    }
+
+    /// Begins to compare a request with the one that came under its `Idempotency-Key` before.
+    pub(crate) async fn repeat(
+        &self,
+        Visitor { lane, network }: Visitor,
+        receipt: &Receipt,
+    ) -> Result<Try<'_>, HttpError> {
+        let counters = vec![self.counter(&self.rules.repeats, &[&receipt.key], true)];
+        self.begin(network, lane, counters, None).await
+    }
+
+    /// Counts that a code was asked for.
+    pub(crate) async fn code(&self, from: IpAddr) -> Result<(), HttpError> {
+        let counters = self.of_network(&self.rules.codes, Network::of(from), false);
+        let entered = self.enter(&counters, None).await;
+        entered.map(drop).map_err(|full| {
+            told(&full);
+            let wait = full.wait.unwrap_or_default();
+            refused("too many codes were asked for from this address", wait)
+        })
+    }
+
+    /// Counts a code that is about to be sent, if the day has one left: half of them are kept for
+    /// numbers that are held, so that strangers cannot keep persons from signing in.
+    pub(crate) async fn code_of_day(&self, is_held: bool, now: DateTime<Utc>) -> Daily {
+        let day = now.date_naive().to_string();
+        let of_all = &self.rules.codes_a_day;
+        let mut counters = vec![self.counter(of_all, &[&day], false)];
+        if !is_held {
+            counters.push(self.counter(&self.rules.codes_a_day_to_others, &[&day], false));
+        }
+        match self.enter(&counters, None).await.inspect_err(told) {
+            Ok(_) => Daily::Left,
+            Err(full) if full.rule == of_all.name => Daily::UsedUp,
+            Err(_) => Daily::KeptForHolders,
+        }
+    }
+
+    fn of_network(&self, rule: &Rule, network: Network, forgives: bool) -> Vec<Counter> {
+        let near = self.counter(rule, &[&network.to_string()], forgives);
+        let around = network.around().map(|around| {
+            let rule = rule.times(WIDER);
+            self.counter(&rule, &[&around.to_string()], forgives)
+        });
+        std::iter::once(near).chain(around).collect()
+    }
+
+    fn counter(&self, rule: &Rule, parts: &[&str], forgives: bool) -> Counter {
+        Counter::new(self.name(rule.name, parts), rule, forgives)
+    }
+
+    fn name(&self, purpose: &str, parts: &[&str]) -> String {
+        let parts = std::iter::once(&purpose).chain(parts);
+        let parts: Vec<&[u8]> = parts.map(|part| part.as_bytes()).collect();
+        self.keyring.keyed_hash("throttle", &parts)
+    }
+
+    async fn begin(
+        &self,
+        network: Network,
+        lane: Lane,
+        counters: Vec<Counter>,
+        pair: Option<String>,
+    ) -> Result<Try<'_>, HttpError> {
+        let is_known = self.enter(&counters, pair.as_deref()).await;
+        let is_known = is_known.map_err(too_many)?;
+        let lane = match lane {
+            Lane::SignIn if is_known => Lane::Known,
+            lane => lane,
+        };
+        let forgiving = counters.into_iter().filter(|counter| counter.forgives);
+        Ok(Try {
+            throttles: self,
+            forgiving: forgiving.collect(),
+            pair,
+            visitor: Visitor { lane, network },
+        })
+    }
+
+    /// Counts a try under all of these, or under none where one is full; says whether the name and
+    /// the network belong together.
+    async fn enter(&self, counters: &[Counter], pair: Option<&str>) -> Result<bool, Full> {
+        let now = Instant::now();
+        if let Some(full) = self.local.still_full(counters, now) {
+            return Err(full);
+        }
+        let Some(verdict) = self.shared.enter(counters, pair).await else {
+            return self.local.decide(counters, pair, now);
+        };
+        let (place, full) = verdict.full.unzip();
+        self.local.see(counters, &verdict.used, place, now);
+        full.map_or(Ok(verdict.is_known), Err)
+    }
+}
+
+impl Try<'_> {
+    /// Who makes it, as they stand before the queue of passwords.
+    pub(crate) fn visitor(&self) -> Visitor {
+        self.visitor
+    }
+
+    /// Says what came of it: somebody (right), nobody (a failure), or nothing for reasons of ours,
+    /// which is nobody's guess.
+    pub(crate) async fn settle<T, E>(self, outcome: &Result<Option<T>, E>) {
+        match outcome {
+            Ok(Some(_)) => self.succeeded().await,
+            Ok(None) => {}
+            Err(_) => self.is_nobodys().await,
+        }
+    }
+
+    /// The try was right: it is no failure, and whoever made it is known here from now on.
+    pub(crate) async fn succeeded(self) {
+        let Throttles {
+            local,
+            shared,
+            familiar_for,
+            ..
+        } = self.throttles;
+        local.back(&self.forgiving);
+        let now = Instant::now();
+        if let Some(pair) = &self.pair {
+            local.befriend(pair, now, now + *familiar_for);
+        }
+        let pair = self.pair.as_deref().map(|pair| (pair, *familiar_for));
+        shared.back(&self.forgiving, pair).await;
+    }
+
+    /// The try failed for reasons of ours: it is nobody's guess.
+    pub(crate) async fn is_nobodys(self) {
+        self.throttles.local.back(&self.forgiving);
+        self.throttles.shared.back(&self.forgiving, None).await;
+    }
+}
+
+/// How long it is until another day's codes are counted.
+pub(super) fn until_tomorrow(now: DateTime<Utc>) -> Duration {
+    let tomorrow = now.date_naive() + Days::new(1);
+    let tomorrow = tomorrow.and_time(NaiveTime::MIN).and_utc();
+    (tomorrow - now).to_std().unwrap_or_default()
+}
+
+fn told(full: &Full) {
+    metrics::counter!("waypost_throttled_total", "limit" => full.rule).increment(1);
+}
+
+fn too_many(full: Full) -> HttpError {
+    told(&full);
+    refused("too many tries", full.wait.unwrap_or_default())
+}
+
+/// 429: the client has to wait so long.
+pub(super) fn refused(what: &str, wait: Duration) -> HttpError {
+    let seconds = whole_seconds(wait);
+    let message = format!("{what}; try again in {seconds} s");
+    HttpError::new(StatusCode::TOO_MANY_REQUESTS, message)
+        .with_header(header::RETRY_AFTER, HeaderValue::from(seconds))
+}
+
+/// Rounded up, and at least one.
+pub(super) fn whole_seconds(duration: Duration) -> u64 {
+    let more = u64::from(duration.subsec_nanos() > 0);
+    (duration.as_secs() + more).max(1)
+}

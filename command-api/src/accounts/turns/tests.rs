@@ -1,0 +1,166 @@
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use proptest::prelude::*;
+
+use super::*;
+
+const ROOM: Room = Room {
+    in_lane: 10,
+    of_network: 4,
+};
+const LANES: [Lane; 3] = [Lane::Known, Lane::SignIn, Lane::Registration];
+
+type Waiting = Pin<Box<dyn Future<Output = Result<Turn, NoTurn>>>>;
+
+fn visitor(lane: Lane, network: u8) -> Visitor {
+    let network = Network::of(std::net::Ipv4Addr::new(192, 0, 2, network).into());
+    Visitor { lane, network }
+}
+
+/// Asks for a turn and looks once.
+fn ask(turns: &Turns, lane: Lane, network: u8) -> (Waiting, Poll<Result<Turn, NoTurn>>) {
+    let turns = turns.clone();
+    let mut waiting: Waiting = Box::pin(async move { turns.enter(visitor(lane, network)).await });
+    let seen = look(&mut waiting);
+    (waiting, seen)
+}
+
+fn look(waiting: &mut Waiting) -> Poll<Result<Turn, NoTurn>> {
+    waiting
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()))
+}
+
+fn waits(turns: &Turns, lane: Lane, network: u8) -> Waiting {
+    let (waiting, seen) = ask(turns, lane, network);
+    assert!(seen.is_pending());
+    waiting
+}
+
+fn takes(turns: &Turns) -> Turn {
+    match ask(turns, Lane::Known, 0).1 {
+        Poll::Ready(Ok(turn)) => turn,
+        other => panic!("no turn: {other:?}"),
+    }
+}
+
+fn refused(turns: &Turns, lane: Lane, network: u8) -> NoTurn {
+    match ask(turns, lane, network).1 {
+        Poll::Ready(Err(none)) => none,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+/// Lets everybody have their turn, one after the other: by name, in the order in which they had
+/// it.
+fn served(turn: Turn, mut waiting: Vec<(&'static str, Waiting)>) -> Vec<&'static str> {
+    let mut order = Vec::new();
+    drop(turn);
+    loop {
+        let ready = waiting
+            .iter_mut()
+            .enumerate()
+            .find_map(|(place, (_, waiting))| match look(waiting) {
+                Poll::Ready(Ok(turn)) => Some((place, turn)),
+                _ => None,
+            });
+        let Some((place, turn)) = ready else {
+            return order;
+        };
+        order.push(waiting.remove(place).0);
+        drop(turn);
+    }
+}
+
+#[test]
+fn who_is_known_waits_for_the_one_at_work_and_no_crowd() {
+    let turns = Turns::new(1, ROOM);
+    let turn = takes(&turns);
+    let mut waiting = Vec::new();
+    for network in 1..=4 {
+        waiting.push(("registers", waits(&turns, Lane::Registration, network)));
+        waiting.push(("signs in", waits(&turns, Lane::SignIn, network)));
+    }
+    for _ in 0..2 {
+        waiting.push(("known", waits(&turns, Lane::Known, 9)));
+    }
+    let order = served(turn, waiting);
+    assert_eq!(order[..3], ["known", "signs in", "known"], "{order:?}");
+    assert_eq!(order[3..6], ["registers", "signs in", "registers"]);
+    assert_eq!(order.len(), 10);
+}
+
+#[test]
+fn networks_take_turns() {
+    let turns = Turns::new(1, ROOM);
+    let turn = takes(&turns);
+    let mut waiting = Vec::new();
+    for _ in 0..4 {
+        waiting.push(("crowd", waits(&turns, Lane::SignIn, 1)));
+    }
+    waiting.push(("ada", waits(&turns, Lane::SignIn, 2)));
+    assert_eq!(refused(&turns, Lane::SignIn, 1), NoTurn::TooManyOfOne);
+    let order = served(turn, waiting);
+    assert_eq!(order, ["crowd", "ada", "crowd", "crowd", "crowd"]);
+}
+
+#[test]
+fn a_newcomer_finds_room_where_one_network_has_most_of_it() {
+    let turns = Turns::new(1, ROOM);
+    let turn = takes(&turns);
+    let mut waiting: Vec<Waiting> = Vec::new();
+    for network in [1, 1, 1, 1, 2, 2, 2, 3, 3, 3] {
+        waiting.push(waits(&turns, Lane::SignIn, network));
+    }
+    let newcomer = waits(&turns, Lane::SignIn, 4);
+    assert!(matches!(
+        look(&mut waiting[3]),
+        Poll::Ready(Err(NoTurn::TooManyOfOne))
+    ));
+    // The others have three each: a third one more would take from its equals.
+    assert_eq!(refused(&turns, Lane::SignIn, 3), NoTurn::TooMany);
+    // Registrations fill half of their lane, and nobody else's.
+    for network in 1..=5 {
+        waiting.push(waits(&turns, Lane::Registration, network));
+    }
+    assert_eq!(refused(&turns, Lane::Registration, 6), NoTurn::TooMany);
+    waiting.push(waits(&turns, Lane::Known, 6));
+    drop((turn, newcomer, waiting));
+    drop(takes(&turns));
+}
+
+proptest! {
+    /// Whatever comes and goes: never more turns than places, none lost, and nobody waits while
+    /// one is free.
+    #[test]
+    fn every_turn_is_held_or_free_or_handed_over(
+        places in 1..4_usize,
+        steps in prop::collection::vec((0..4_u8, 0..3_usize, 0..5_u8, 0..20_usize), 0..150),
+    ) {
+        let turns = Turns::new(places, ROOM);
+        let (mut held, mut waiting) = (Vec::new(), Vec::new());
+        for (step, lane, network, which) in steps {
+            match step {
+                0 if !held.is_empty() => drop(held.remove(which % held.len())),
+                1 if !waiting.is_empty() => drop(waiting.remove(which % waiting.len())),
+                _ => match ask(&turns, LANES[lane], network) {
+                    (_, Poll::Ready(Ok(turn))) => held.push(turn),
+                    (_, Poll::Ready(Err(_))) => {}
+                    (coming, Poll::Pending) => waiting.push(coming),
+                },
+            }
+            waiting.retain_mut(|coming| match look(coming) {
+                Poll::Ready(Ok(turn)) => {
+                    held.push(turn);
+                    false
+                }
+                Poll::Ready(Err(_)) => false,
+                Poll::Pending => true,
+            });
+            let free = turns.state().free;
+            prop_assert_eq!(free + held.len(), places);
+            prop_assert!(free == 0 || waiting.is_empty(), "{} wait", waiting.len());
+        }
+    }
+}
