@@ -79,7 +79,7 @@ fn client(peer: IpAddr, headers: &HeaderMap, trusted: &Networks) -> IpAddr {
     client
 }
 
-/// Ranges of addresses with commas between; nothing at all is none.
+/// Ranges of addresses with commas or spaces between; nothing at all is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Networks(Vec<Network>);
 
@@ -94,7 +94,7 @@ impl FromStr for Networks {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let ranges = text.split(',').map(str::trim);
+        let ranges = text.split(|c: char| c == ',' || c.is_whitespace());
         let ranges = ranges.filter(|range| !range.is_empty());
         ranges.map(str::parse).collect::<Result<_, _>>().map(Self)
     }
@@ -192,6 +192,8 @@ mod tests {
         let all: Network = "0.0.0.0/0".parse().unwrap();
         assert!(all.contains("203.0.113.7".parse().unwrap()));
         assert!(!all.contains("2001:db8::1".parse().unwrap()));
+        let spaced: Networks = " 10.0.0.0/8,192.0.2.1 ::1 ,".parse().unwrap();
+        assert_eq!(spaced.0.len(), 3);
         let everything: Network = "::/0".parse().unwrap();
         assert!(everything.contains("203.0.113.7".parse().unwrap()));
     }

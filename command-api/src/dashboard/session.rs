@@ -49,9 +49,10 @@ fn cookie(token: &str, seconds: u64, secure: bool) -> String {
     )
 }
 
-/// What a proxy says of the browser's side. Whoever forges it hurts nobody but themselves.
+/// What the first proxy says of the browser's side. Believed of anybody: whoever forges it gets a
+/// cookie that goes nowhere else, and a proxy that nobody has named yet does no harm by it.
 fn came_by_https(headers: &HeaderMap) -> bool {
-    headers
-        .get("x-forwarded-proto")
-        .is_some_and(|scheme| scheme.as_bytes().eq_ignore_ascii_case(b"https"))
+    let scheme = headers.get("x-forwarded-proto");
+    let first = scheme.and_then(|scheme| scheme.as_bytes().split(|byte| *byte == b',').next());
+    first.is_some_and(|first| first.trim_ascii().eq_ignore_ascii_case(b"https"))
 }

@@ -1,5 +1,9 @@
 //! Answers to those who have not got as far as a request, in the one shape of every error.
 
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::response::IntoResponse as _;
+
+use crate::HttpError;
 use crate::error::ErrorBody;
 
 /// An answer that is the connection's last.
@@ -67,6 +71,16 @@ impl LastAnswer {
              {headers}connection: close\r\n\r\n{body}"
         )
         .into_bytes()
+    }
+
+    /// The same where a request has come.
+    pub(super) fn response(self) -> Response<axum::body::Body> {
+        let code = self.status.get(..3).and_then(|code| code.parse().ok());
+        let status = code.unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
+        HttpError::new(status, self.error)
+            .with_header(header::RETRY_AFTER, HeaderValue::from_static("5"))
+            .with_header(header::CONNECTION, HeaderValue::from_static("close"))
+            .into_response()
     }
 
     /// What belongs in the place of an answer that the HTTP library wrote by itself: to what it

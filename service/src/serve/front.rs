@@ -12,13 +12,15 @@ use axum::extract::ConnectInfo;
 use axum::http::{HeaderValue, Request, Response, StatusCode, header};
 use axum::{Error, Router};
 use bytes::Bytes;
-use futures::future::BoxFuture;
+use futures::future::{self, BoxFuture};
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use hyper::service::Service;
 use tower::Service as _;
 
 use super::arriving::{Arriving, Terms};
 use super::life::{Life, UnderWay};
+use super::places::{Places, Refused, Share};
+use super::{answers, note_refusal};
 use crate::client::{Client, Networks};
 use crate::memory::Memory;
 
@@ -27,6 +29,7 @@ pub(super) struct House {
     pub(super) router: Router,
     pub(super) trusted: Networks,
     pub(super) memory: Arc<Memory>,
+    pub(super) places: Arc<Places>,
     pub(super) terms: Terms,
 }
 
@@ -47,6 +50,10 @@ impl Service<Request<Incoming>> for Front {
         let house = &self.house;
         let (mut parts, body) = request.into_parts();
         let client = Client::of(self.peer, &parts.headers, &house.trusted, &house.memory);
+        let share = match house.places.take_for(client.address(), self.peer.ip()) {
+            Ok(share) => share,
+            Err(refused) => return Box::pin(future::ok(too_many(refused, under_way))),
+        };
         parts.extensions.insert(client);
         parts.extensions.insert(ConnectInfo(self.peer));
         let (body, fate) = if body.is_end_stream() {
@@ -64,21 +71,37 @@ impl Service<Request<Incoming>> for Front {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
             }
-            if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-                life.upgrade();
-            }
+            let share = if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                life.upgrade(share);
+                None
+            } else {
+                share
+            };
             Ok(response.map(|body| Answer {
                 body,
                 _under_way: under_way,
+                _share: share,
             }))
         })
     }
+}
+
+/// 429 to a client behind a proxy that has all the connections it gets.
+fn too_many(refused: Refused, under_way: UnderWay) -> Response<Answer> {
+    note_refusal(refused);
+    let response = answers::SHARE_TAKEN.response();
+    response.map(|body| Answer {
+        body,
+        _under_way: under_way,
+        _share: None,
+    })
 }
 
 /// The body of an answer; the request is under way as long as there is something of it.
 pub(super) struct Answer {
     body: Body,
     _under_way: UnderWay,
+    _share: Option<Share>,
 }
 
 impl hyper::body::Body for Answer {

@@ -1,10 +1,12 @@
 //! What a connection's two halves know of each other: its bytes and its requests.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
+
+use super::places::Share;
 
 /// The requests of one connection. Its bytes may be waited for only while none is under way.
 pub(super) struct Life {
@@ -14,6 +16,8 @@ pub(super) struct Life {
     /// When the last thing happened that ends a wait, in milliseconds after the birth.
     last: AtomicU64,
     upgraded: AtomicBool,
+    /// Counted until the connection ends.
+    share: Mutex<Option<Share>>,
 }
 
 impl Life {
@@ -24,6 +28,7 @@ impl Life {
             under_way: AtomicU64::new(0),
             last: AtomicU64::new(0),
             upgraded: AtomicBool::new(false),
+            share: Mutex::default(),
         })
     }
 
@@ -44,8 +49,9 @@ impl Life {
     }
 
     /// The connection speaks another protocol from now on, which keeps its own time.
-    pub(super) fn upgrade(&self) {
+    pub(super) fn upgrade(&self, share: Option<Share>) {
         self.upgraded.store(true, Ordering::Release);
+        *self.share.lock().unwrap_or_else(PoisonError::into_inner) = share;
     }
 
     pub(super) fn is_upgraded(&self) -> bool {

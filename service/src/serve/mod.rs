@@ -131,16 +131,18 @@ impl Door {
             .max_header_size(settings.head_bytes)
             .max_buf_size(BUFFER_BYTES.max(settings.head_bytes));
         let trusted = settings.trusted_proxies;
+        let places = Places::new(
+            files::connections_within_limit(settings.connections),
+            settings.connections_per_address,
+            trusted.clone(),
+        );
         Self {
-            places: Places::new(
-                files::connections_within_limit(settings.connections),
-                settings.connections_per_address,
-                trusted.clone(),
-            ),
+            places: Arc::clone(&places),
             house: Arc::new(House {
                 // All that a router prepares is prepared once.
                 router: router.with_state(()),
                 trusted,
+                places,
                 memory: Memory::new(settings.body_memory_bytes),
                 terms: arriving::Terms {
                     patience: settings.body,
@@ -206,9 +208,7 @@ impl Door {
 
     /// Costs next to nothing: strangers may do it as often as they like.
     fn refuse(&self, stream: TcpStream, refused: Refused) {
-        let reason = refused.label();
-        metrics::counter!("waypost_http_connections_refused_total", "reason" => reason)
-            .increment(1);
+        note_refusal(refused);
         let Ok(permit) = Arc::clone(&self.refused).try_acquire_owned() else {
             return;
         };
@@ -221,6 +221,11 @@ impl Door {
             drop(permit);
         });
     }
+}
+
+fn note_refusal(refused: Refused) {
+    let reason = refused.label();
+    metrics::counter!("waypost_http_connections_refused_total", "reason" => reason).increment(1);
 }
 
 /// Writes what fits at once, and closes so that it arrives.

@@ -1,4 +1,5 @@
-//! Who may be connected: so many in all, and so many from one address.
+//! Who may be connected: so many in all, and so many from one address. Of those behind a proxy that
+//! is believed, each request counts as a connection of its client's.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -55,23 +56,47 @@ impl Places {
 
     /// A place for a connection from this address.
     pub(super) fn take(self: &Arc<Self>, peer: IpAddr) -> Result<Place, Refused> {
-        let address = self.counted(peer);
         let mut taken = self.taken();
         let free = self.most.saturating_sub(taken.total);
         if free == 0 {
             return Err(Refused::Full);
         }
-        if let Some(address) = address {
-            let held = taken.by_address.get(&address).copied().unwrap_or(0);
-            // No address gets more than it leaves to the others.
-            if held >= self.most_per_address.min(free) {
-                return Err(Refused::Share);
-            }
-            taken.by_address.insert(address, held + 1);
-        }
+        let share = match self.counted(peer) {
+            Some(address) => Some(self.share_of(&mut taken, address)?),
+            None => None,
+        };
         taken.total += 1;
         self.open.increment(1);
         Ok(Place {
+            places: Arc::clone(self),
+            _share: share,
+        })
+    }
+
+    /// Counts a request whose client is another one than the other end of its connection.
+    pub(super) fn take_for(
+        self: &Arc<Self>,
+        client: IpAddr,
+        peer: IpAddr,
+    ) -> Result<Option<Share>, Refused> {
+        if client == peer.to_canonical() {
+            return Ok(None);
+        }
+        let Some(address) = self.counted(client) else {
+            return Ok(None);
+        };
+        self.share_of(&mut self.taken(), address).map(Some)
+    }
+
+    fn share_of(self: &Arc<Self>, taken: &mut Taken, address: IpAddr) -> Result<Share, Refused> {
+        let free = self.most.saturating_sub(taken.total);
+        let held = taken.by_address.get(&address).copied().unwrap_or(0);
+        // No address gets more than it leaves to the others.
+        if held >= self.most_per_address.min(free) {
+            return Err(Refused::Share);
+        }
+        taken.by_address.insert(address, held + 1);
+        Ok(Share {
             places: Arc::clone(self),
             address,
         })
@@ -85,11 +110,8 @@ impl Places {
         (!exempt).then(|| one_client(peer))
     }
 
-    fn give_back(&self, address: Option<IpAddr>) {
+    fn give_back(&self, address: IpAddr) {
         let mut taken = self.taken();
-        taken.total = taken.total.saturating_sub(1);
-        self.open.decrement(1);
-        let Some(address) = address else { return };
         if let Some(held) = taken.by_address.get_mut(&address) {
             *held = held.saturating_sub(1);
             if *held == 0 {
@@ -106,10 +128,24 @@ impl Places {
 /// A connection's place, given back when dropped.
 pub(super) struct Place {
     places: Arc<Places>,
-    address: Option<IpAddr>,
+    _share: Option<Share>,
 }
 
 impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.places.taken();
+        taken.total = taken.total.saturating_sub(1);
+        self.places.open.decrement(1);
+    }
+}
+
+/// What counts as one connection of an address, until it is dropped.
+pub(super) struct Share {
+    places: Arc<Places>,
+    address: IpAddr,
+}
+
+impl Drop for Share {
     fn drop(&mut self) {
         self.places.give_back(self.address);
     }
@@ -166,6 +202,19 @@ mod tests {
         let (_one, _) = taken_from(&places, "2001:db8:1:2::1");
         let neighbour = places.take("2001:db8:1:2:ffff::1".parse().unwrap());
         assert_eq!(neighbour.err(), Some(Refused::Share));
+    }
+
+    #[test]
+    fn behind_a_proxy_a_clients_requests_are_counted() {
+        let places = places(100, 2);
+        let proxy = "10.1.2.3".parse().unwrap();
+        let request = |client: &str| places.take_for(client.parse().unwrap(), proxy);
+        let held: Vec<_> = (0..2).map(|_| request("192.0.2.1").unwrap()).collect();
+        assert_eq!(request("192.0.2.1").err(), Some(Refused::Share));
+        assert!(request("192.0.2.2").is_ok_and(|share| share.is_some()));
+        assert!(request("10.1.2.3").is_ok_and(|share| share.is_none()));
+        drop(held);
+        assert!(request("192.0.2.1").is_ok());
     }
 
     #[test]

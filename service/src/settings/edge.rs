@@ -56,7 +56,7 @@ pub struct EdgeSettings {
     /// `WAYPOST_UNREAD_SECONDS`, 60.
     #[arg(id = "unread-seconds", long, env = "WAYPOST_UNREAD_SECONDS", default_value = "60", value_parser = seconds)]
     pub unread: Duration,
-    /// Proxies whose `X-Forwarded-For` is believed, addresses or ranges with commas between:
+    /// Proxies whose `X-Forwarded-For` is believed, addresses or ranges with commas or spaces between:
     /// `WAYPOST_TRUSTED_PROXIES`, none.
     #[arg(long, env = "WAYPOST_TRUSTED_PROXIES", default_value = "")]
     pub trusted_proxies: Networks,
