@@ -1,11 +1,13 @@
 //! The keys in force, folded from the log.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use chrono::{DateTime, Utc};
-use schemas::{Event, KeyId, OrgId, Recorded, key};
+use schemas::key::{self, Giver};
+use schemas::{Event, KeyId, OrgId, Recorded};
+use tokio_util::sync::CancellationToken;
 
 use crate::key::KeyHash;
 use crate::limit::{Counter, Limiter, Policy};
@@ -26,6 +28,8 @@ pub struct Caller {
     pub(crate) hash: KeyHash,
     pub(crate) hourly: Arc<Counter>,
     pub(crate) minute: Arc<Counter>,
+    /// Cancelled when the key is let go of.
+    pub(crate) revoked: CancellationToken,
 }
 
 impl Caller {
@@ -49,7 +53,7 @@ impl fmt::Debug for Caller {
     }
 }
 
-/// Every key that was made and not revoked.
+/// Every key that was made, neither revoked nor past its time.
 #[derive(Default)]
 pub(crate) struct KeyDirectory(RwLock<Keys>);
 
@@ -57,6 +61,9 @@ pub(crate) struct KeyDirectory(RwLock<Keys>);
 struct Keys {
     by_hash: HashMap<KeyHash, Arc<Caller>>,
     hashes: HashMap<KeyId, KeyHash>,
+    /// Those that end by themselves, the next one first.
+    ends: BTreeSet<(DateTime<Utc>, KeyId)>,
+    of_org: HashMap<OrgId, usize>,
 }
 
 impl KeyDirectory {
@@ -65,16 +72,36 @@ impl KeyDirectory {
         keys.by_hash.get(hash).cloned()
     }
 
+    /// How many keys of an organization are in force.
+    pub(crate) fn count(&self, org: &OrgId) -> usize {
+        let keys = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        keys.of_org.get(org).copied().unwrap_or_default()
+    }
+
     /// Takes up an event of a key; the same event twice is the same as once.
-    pub(crate) fn apply(&self, recorded: &Recorded, limiter: &Limiter) {
+    pub(crate) fn apply(&self, recorded: &Recorded, limiter: &Limiter, now: DateTime<Utc>) {
         match &recorded.event {
-            Event::KeyCreated(created) => self.create(&recorded.stream.org, created, limiter),
-            Event::KeyRevoked(revoked) => self.revoke(&revoked.key_id),
+            Event::KeyCreated(created) => self.create(&recorded.stream.org, created, limiter, now),
+            Event::KeyRevoked(revoked) => {
+                let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
+                keys.remove(&revoked.key_id);
+            }
             _ => (),
         }
     }
 
-    fn create(&self, org: &OrgId, created: &key::Created, limiter: &Limiter) {
+    /// Lets go of the keys that have ended by themselves.
+    pub(crate) fn sweep(&self, now: DateTime<Utc>) {
+        let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        while let Some((end, key_id)) = keys.ends.first()
+            && *end <= now
+        {
+            let key_id = key_id.clone();
+            keys.remove(&key_id);
+        }
+    }
+
+    fn create(&self, org: &OrgId, created: &key::Created, limiter: &Limiter, now: DateTime<Utc>) {
         let Some(hash) = KeyHash::from_hex(&created.key_sha256) else {
             tracing::error!(key_id = %created.key_id, "A key's hash cannot be read; the key does not work");
             return;
@@ -88,18 +115,64 @@ impl KeyDirectory {
             hash,
             hourly: Arc::new(limiter.counter(Policy::Hourly, created.key_id.as_str())),
             minute: Arc::new(limiter.counter(Policy::Minute, created.key_id.as_str())),
+            revoked: CancellationToken::new(),
         };
         let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if !keys.hashes.contains_key(&created.key_id) {
-            keys.hashes.insert(created.key_id.clone(), hash);
-            keys.by_hash.insert(hash, Arc::new(caller));
+        if !caller.has_expired(now) && keys.may_come_from(&created.created_by, org) {
+            keys.insert(caller);
         }
     }
+}
 
-    fn revoke(&self, key_id: &KeyId) {
-        let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(hash) = keys.hashes.remove(key_id) {
-            keys.by_hash.remove(&hash);
+impl Keys {
+    /// A key that has been withdrawn gives nothing any more: what it gave in a request that was
+    /// under way then stands behind its end in the log, and never works. (What a key gives does not
+    /// outlive it, so one that has ended by itself need not be known here.)
+    fn may_come_from(&self, giver: &Giver, org: &OrgId) -> bool {
+        let Giver::Key(giver) = giver else {
+            return true;
+        };
+        let giver = self.hashes.get(giver);
+        let giver = giver.and_then(|hash| self.by_hash.get(hash));
+        giver.is_some_and(|giver| giver.org == *org)
+    }
+
+    fn insert(&mut self, caller: Caller) {
+        if self.hashes.contains_key(&caller.key_id) {
+            return;
         }
+        if let Some(end) = caller.expires_at {
+            self.ends.insert((end, caller.key_id.clone()));
+        }
+        *self.of_org.entry(caller.org.clone()).or_default() += 1;
+        self.hashes.insert(caller.key_id.clone(), caller.hash);
+        self.by_hash.insert(caller.hash, Arc::new(caller));
+        self.tell();
+    }
+
+    fn remove(&mut self, key_id: &KeyId) {
+        let hash = self.hashes.remove(key_id);
+        let Some(caller) = hash.and_then(|hash| self.by_hash.remove(&hash)) else {
+            return;
+        };
+        caller.revoked.cancel();
+        if let Some(end) = caller.expires_at {
+            self.ends.remove(&(end, key_id.clone()));
+        }
+        if let Some(count) = self.of_org.get_mut(&caller.org) {
+            *count -= 1;
+            if *count == 0 {
+                self.of_org.remove(&caller.org);
+            }
+        }
+        self.tell();
+    }
+
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "no process holds so many keys that a figure could show the difference"
+    )]
+    fn tell(&self) {
+        metrics::gauge!("waypost_keys_held").set(self.by_hash.len() as f64);
     }
 }

@@ -15,7 +15,9 @@
 mod authorized;
 mod directory;
 mod key;
+mod lasting;
 pub mod limit;
+mod people;
 mod person;
 mod refusal;
 mod scopes;
@@ -27,7 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use event_log::{EventLog, ReadError, Tail, TailError};
-use schemas::{AggregateType, Log};
+use schemas::{AggregateType, Log, OrgId};
 use service::{Clock, RequestContext};
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
@@ -35,6 +37,7 @@ use tokio_util::sync::CancellationToken;
 pub use authorized::Authorized;
 pub use directory::Caller;
 pub use key::{ApiKey, KeyHash, NoRandomness};
+pub use people::{OpenInvite, People, PeopleError, PersonOfStaff, people};
 pub use person::{
     AccountToken, Allowances, EndingToken, NewToken, Person, PersonSettings, UncountedToken,
 };
@@ -52,6 +55,8 @@ use staff::StaffDirectory;
 /// Events of keys and accounts taken at a time.
 const BATCH: usize = 1_000;
 const FOLLOW_AGAIN: Duration = Duration::from_secs(1);
+/// How often keys that have ended by themselves are let go of; they work no more from their end on.
+const SWEEP: Duration = Duration::from_secs(1);
 
 /// Why access could not start.
 #[derive(Debug, thiserror::Error)]
@@ -146,6 +151,11 @@ impl Access {
         })
     }
 
+    /// How many keys of an organization are in force, as this process knows.
+    pub fn keys_in_force(&self, org: &OrgId) -> usize {
+        self.0.keys.count(org)
+    }
+
     /// What counts requests.
     pub fn limiter(&self) -> &Limiter {
         &self.0.limiter
@@ -192,10 +202,15 @@ impl Access {
     }
 
     async fn follow(self, mut tail: Tail, shutdown: CancellationToken) {
+        let mut sweep = tokio::time::interval(SWEEP);
         loop {
             let taken = tokio::select! {
                 () = shutdown.cancelled() => return,
                 taken = self.take_up(&mut tail) => taken,
+                _ = sweep.tick() => {
+                    self.0.keys.sweep(self.0.clock.now());
+                    continue;
+                }
             };
             self.0.following.store(taken.is_ok(), Ordering::Relaxed);
             if let Err(error) = taken {
@@ -206,11 +221,13 @@ impl Access {
     }
 
     async fn take_up(&self, tail: &mut Tail) -> Result<(), TailError> {
-        for recorded in tail.next(BATCH).await?.readable("keys and accounts") {
-            self.0.keys.apply(recorded, &self.0.limiter);
+        let batch = tail.next(BATCH).await?;
+        let now = self.0.clock.now();
+        for recorded in batch.readable("keys and accounts") {
+            self.0.keys.apply(recorded, &self.0.limiter, now);
             self.0.staff.apply(recorded);
             if recorded.stream.aggregate == AggregateType::Account {
-                self.0.persons.apply(recorded, self.0.clock.now());
+                self.0.persons.apply(recorded, now);
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 //! person uses its pages: an access token in a cookie that no script can read.
 
 use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 
 use axum::extract::{FromRef, FromRequestParts};
 use axum::http::request::Parts;
@@ -34,21 +34,45 @@ pub struct Staff {
 pub(crate) struct StaffDirectory(RwLock<HashMap<AccountId, Vec<OrgId>>>);
 
 impl StaffDirectory {
-    /// Takes up an event of an organization; the same event twice is the same as once.
+    /// Takes up an event of an organization or an account; the same event twice is the same as
+    /// once.
     pub(crate) fn apply(&self, recorded: &Recorded) {
-        let Event::OrganizationMemberAdded(added) = &recorded.event else {
-            return;
-        };
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let organizations = known.entry(added.account_id).or_default();
-        if !organizations.contains(&recorded.stream.org) {
-            organizations.push(recorded.stream.org.clone());
+        let org = &recorded.stream.org;
+        match &recorded.event {
+            Event::OrganizationMemberAdded(added) => self.add(added.account_id, org),
+            Event::OrganizationMemberRemoved(removed) => self.remove(removed.account_id, org),
+            Event::AccountForgotten(forgotten) => {
+                self.write().remove(&forgotten.account_id);
+            }
+            _ => {}
+        }
+    }
+
+    fn add(&self, account: AccountId, org: &OrgId) {
+        let mut known = self.write();
+        let organizations = known.entry(account).or_default();
+        if !organizations.contains(org) {
+            organizations.push(org.clone());
+        }
+    }
+
+    fn remove(&self, account: AccountId, org: &OrgId) {
+        let mut known = self.write();
+        if let Some(organizations) = known.get_mut(&account) {
+            organizations.retain(|one| one != org);
+            if organizations.is_empty() {
+                known.remove(&account);
+            }
         }
     }
 
     fn organizations(&self, account: AccountId) -> Vec<OrgId> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         known.get(&account).cloned().unwrap_or_default()
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, HashMap<AccountId, Vec<OrgId>>> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -58,10 +82,15 @@ impl Access {
         self.staff().organizations(account)
     }
 
+    /// The person who is signed in by the cookies of a request, of whichever organization or none.
+    pub fn person_of_session(&self, headers: &HeaderMap) -> Result<Person, Refusal> {
+        let token = cookie(headers, SESSION_COOKIE).ok_or(Refusal::NoToken)?;
+        self.authenticate_person(token)
+    }
+
     /// Who is signed in by the cookies of a request.
     fn signed_in(&self, headers: &HeaderMap) -> Result<Option<Staff>, Refusal> {
-        let token = cookie(headers, SESSION_COOKIE).ok_or(Refusal::NoToken)?;
-        let person = self.authenticate_person(token)?;
+        let person = self.person_of_session(headers)?;
         let organizations = self.organizations_of(person.account_id);
         let chosen = cookie(headers, ORGANIZATION_COOKIE);
         let chosen = organizations

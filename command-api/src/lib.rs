@@ -42,7 +42,7 @@ use tokio_util::sync::CancellationToken;
 pub use commands::{Commands, Done, Origin};
 pub use error::{CommandError, LogError, NotFound, Refusal};
 pub use random::Random;
-pub use settings::CommandSettings;
+pub use settings::{CommandSettings, PeopleSettings};
 
 /// Paths that are for reading only.
 const READS: &[&str] = &[
@@ -59,6 +59,7 @@ const READS: &[&str] = &[
     "/asyncapi.json",
     "/dashboard",
     "/dashboard/assets/{name}",
+    "/dashboard/invite",
     "/dashboard/runs/{run_id}",
     "/dashboard/settings/api-manager",
     "/dashboard/webhooks",
@@ -105,6 +106,9 @@ pub(crate) struct Inner {
     pub(crate) sos_late: Duration,
     pub(crate) open_targets: Ranges,
     pub(crate) webhook_old_secret: Duration,
+    pub(crate) keys_per_organization: usize,
+    pub(crate) people: PeopleSettings,
+    pub(crate) uploads: records::Uploads,
 }
 
 impl Deref for App {
@@ -138,6 +142,9 @@ pub fn router(dependencies: Dependencies) -> Router {
         sos_late: dependencies.settings.sos_late,
         open_targets: dependencies.open_targets,
         webhook_old_secret: dependencies.settings.webhook_old_secret,
+        keys_per_organization: dependencies.settings.keys_per_organization,
+        people: dependencies.settings.people,
+        uploads: records::Uploads::new(dependencies.settings.uploads),
     }));
     Router::new()
         .merge(accounts::router())

@@ -5,6 +5,8 @@ use std::time::Duration;
 use clap::Args;
 use service::settings::seconds;
 
+use crate::records::UploadSettings;
+
 /// How commands are taken.
 #[derive(Clone, Debug, Args)]
 pub struct CommandSettings {
@@ -42,6 +44,51 @@ pub struct CommandSettings {
         value_parser = seconds
     )]
     pub webhook_old_secret: Duration,
+    /// How many API keys of an organization may be in force: `WAYPOST_KEYS_PER_ORGANIZATION`,
+    /// 10,000.
+    #[arg(
+        long,
+        env = "WAYPOST_KEYS_PER_ORGANIZATION",
+        default_value_t = KEYS_PER_ORGANIZATION
+    )]
+    pub keys_per_organization: usize,
+    /// How much one upload may bring.
+    #[command(flatten)]
+    pub uploads: UploadSettings,
+    /// An organization's people.
+    #[command(flatten)]
+    pub people: PeopleSettings,
+}
+
+/// How an organization's people are invited.
+#[derive(Clone, Debug, Args)]
+pub struct PeopleSettings {
+    /// How long an invite to an organization's people works: `WAYPOST_PEOPLE_INVITE_SECONDS`, a
+    /// week.
+    #[arg(
+        id = "people-invite-seconds",
+        long,
+        env = "WAYPOST_PEOPLE_INVITE_SECONDS",
+        default_value = "604800",
+        value_parser = seconds
+    )]
+    pub invite: Duration,
+    /// How many people and open invites an organization may have: `WAYPOST_PEOPLE_PER_ORGANIZATION`,
+    /// 1,000.
+    #[arg(long, env = "WAYPOST_PEOPLE_PER_ORGANIZATION", default_value_t = PEOPLE)]
+    pub people_per_organization: usize,
+}
+
+const KEYS_PER_ORGANIZATION: usize = 10_000;
+const PEOPLE: usize = 1_000;
+
+impl Default for PeopleSettings {
+    fn default() -> Self {
+        Self {
+            invite: Duration::from_hours(7 * 24),
+            people_per_organization: PEOPLE,
+        }
+    }
 }
 
 impl Default for CommandSettings {
@@ -51,6 +98,9 @@ impl Default for CommandSettings {
             invite: Duration::from_hours(7 * 24),
             sos_late: Duration::from_mins(2),
             webhook_old_secret: Duration::from_hours(24),
+            keys_per_organization: KEYS_PER_ORGANIZATION,
+            uploads: UploadSettings::default(),
+            people: PeopleSettings::default(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! API keys: which may be made by whom, and when one can be withdrawn.
 
 use chrono::{DateTime, Utc};
-use schemas::key::{Created, Revoked};
+use schemas::key::{Created, Giver, Revoked};
 use schemas::{Event, KeyId};
 use serde_json::Value;
 
@@ -28,6 +28,16 @@ pub struct Request {
     pub expires_at: Option<DateTime<Utc>>,
 }
 
+/// A request as somebody has sent it: what could be read of it, and what is wrong with the rest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    name: Option<String>,
+    scopes: Option<Vec<String>>,
+    rate_limit: Option<u64>,
+    expires_at: Option<DateTime<Utc>>,
+    wrong: Vec<FieldError>,
+}
+
 /// Why no key is made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -37,14 +47,33 @@ pub enum Refusal {
     /// Whoever asks lacks a scope that the key is to have.
     #[error("a key can only give scopes that it has; this one lacks {0}")]
     Lacking(String),
+    /// Whoever asks has a lower limit itself.
+    #[error("rateLimit: a key can give at most its own limit, which is {0} requests an hour")]
+    AboveOwnLimit(u32),
+    /// Whoever asks ends before the key would.
+    #[error("expiresAt: a key can give a life up to its own end at most, which is {}", .0.to_rfc3339())]
+    BeyondOwnEnd(DateTime<Utc>),
+    /// Whoever asks was withdrawn while the key was being made.
+    #[error("the API key is not valid")]
+    Withdrawn,
+    /// The organization has as many keys as it may.
+    #[error(
+        "the organization has {0} keys already, the most there may be; revoke one that is not \
+         used, or let keys expire"
+    )]
+    TooMany(usize),
 }
 
-/// What is known of scopes: which there are, and which of them the asker has.
-pub struct Scopes<'a> {
+/// What bounds the keys that somebody gives, and what is known of scopes.
+pub struct Means<'a> {
     /// Whether there is a scope of that name.
     pub exists: &'a dyn Fn(&str) -> bool,
-    /// Whether the asker has it; an operator has all.
+    /// Whether the giver has it; operators and owners have all.
     pub held: &'a dyn Fn(&str) -> bool,
+    /// The giver's own requests in any hour, where it is a key.
+    pub rate_limit: Option<u32>,
+    /// The giver's own end, where it has one.
+    pub expires_at: Option<DateTime<Utc>>,
 }
 
 /// The terms of a key that may be made.
@@ -56,72 +85,98 @@ pub struct Terms {
     expires_at: Option<DateTime<Utc>>,
 }
 
-impl Request {
-    /// Reads a request from a JSON body.
-    pub fn parse(body: Value) -> Result<Self, Invalid> {
-        let errors = Errors::default();
-        let request = Self::read(body, &errors);
-        errors.settle(request)
-    }
-
-    fn read(body: Value, errors: &Errors) -> Option<Self> {
-        let mut object = Object::open("", body, errors)?;
-        let name = object.required_string("name");
-        if object.take_absent("scopes") {
-            object.error("scopes", "is required");
+impl From<Request> for Asked {
+    fn from(request: Request) -> Self {
+        Self {
+            name: Some(request.name),
+            scopes: Some(request.scopes),
+            rate_limit: request.rate_limit,
+            expires_at: request.expires_at,
+            wrong: Vec::new(),
         }
-        let scopes = object.strings("scopes", MAX_SCOPES);
-        let rate_limit = object.integer("rateLimit", 1..=u64::from(MAX_RATE_LIMIT));
-        let expires_at = object.time("expiresAt");
-        object.finish();
-        Some(Self {
-            name: name?,
-            scopes: scopes?,
-            rate_limit,
-            expires_at,
-        })
+    }
+}
+
+impl Asked {
+    /// Reads a JSON body. What is wrong with it is said by [`Self::decide`], after what may not be.
+    pub fn read(body: Value) -> Self {
+        let errors = Errors::default();
+        let mut asked = Self::default();
+        if let Some(mut object) = Object::open("", body, &errors) {
+            asked.name = object.required_string("name");
+            if object.take_absent("scopes") {
+                object.error("scopes", "is required");
+            } else {
+                asked.scopes = object.strings("scopes", MAX_SCOPES);
+            }
+            asked.rate_limit = object.integer("rateLimit", 1..=u64::from(MAX_RATE_LIMIT));
+            asked.expires_at = object.time("expiresAt");
+            object.finish();
+        }
+        asked.wrong = errors.into_all();
+        asked
     }
 
     /// Decides whether the key may be made.
     ///
     /// # Errors
-    /// That the asker lacks a scope is said before anything else that is wrong.
-    pub fn decide(self, scopes: &Scopes<'_>, now: DateTime<Utc>) -> Result<Terms, Refusal> {
-        let lacking = |scope: &&String| (scopes.exists)(scope) && !(scopes.held)(scope);
-        if let Some(scope) = self.scopes.iter().find(lacking) {
-            return Err(Refusal::Lacking(scope.clone()));
+    /// That the giver cannot give so much is said before anything else that is wrong.
+    pub fn decide(self, means: &Means<'_>, now: DateTime<Utc>) -> Result<Terms, Refusal> {
+        self.check_means(means)?;
+        let mut errors = self.wrong;
+        let mut take = |error| errors.push(error);
+        let name = self.name.map(|name| text::name("name", &name, MAX_NAME));
+        let name = name.and_then(|name| name.map_err(&mut take).ok());
+        if self.scopes.as_ref().is_some_and(Vec::is_empty) {
+            take(FieldError::new("scopes", "must name at least one scope"));
         }
-        let mut errors = Vec::new();
-        let name = text::name("name", &self.name, MAX_NAME);
-        let name = name.map_err(|error| errors.push(error)).ok();
-        if self.scopes.is_empty() {
-            errors.push(FieldError::new("scopes", "must name at least one scope"));
-        }
-        for (nth, scope) in self.scopes.iter().enumerate() {
-            if !(scopes.exists)(scope) {
-                let reason = format!("there is no scope {}", text::shown(scope));
-                errors.push(FieldError::new(format!("scopes[{nth}]"), reason));
-            }
-        }
-        let rate_limit = rate_limit(self.rate_limit)
-            .map_err(|error| errors.push(error))
-            .ok();
+        let scopes = self.scopes.unwrap_or_default();
+        check_scopes(&scopes, means).into_iter().for_each(&mut take);
+        let most = means.rate_limit.unwrap_or(MAX_RATE_LIMIT);
+        let rate_limit = rate_limit(self.rate_limit, most).map_err(&mut take).ok();
         if self.expires_at.is_some_and(|expires_at| expires_at <= now) {
-            errors.push(FieldError::new("expiresAt", "must be in the future"));
+            take(FieldError::new("expiresAt", "must be in the future"));
         }
         Invalid::unless_empty(errors)?;
         Ok(Terms {
             name: name.unwrap_or_default(),
-            scopes: without_repeats(self.scopes),
+            scopes: without_repeats(scopes),
             rate_limit: rate_limit.unwrap_or(DEFAULT_RATE_LIMIT),
-            expires_at: self.expires_at,
+            expires_at: self.expires_at.or(means.expires_at),
         })
+    }
+
+    fn check_means(&self, means: &Means<'_>) -> Result<(), Refusal> {
+        let lacking = |scope: &&String| (means.exists)(scope) && !(means.held)(scope);
+        if let Some(scope) = self.scopes.iter().flatten().find(lacking) {
+            return Err(Refusal::Lacking(scope.clone()));
+        }
+        if let (Some(wanted), Some(own)) = (self.rate_limit, means.rate_limit)
+            && wanted > u64::from(own)
+        {
+            return Err(Refusal::AboveOwnLimit(own));
+        }
+        match (self.expires_at, means.expires_at) {
+            (Some(wanted), Some(own)) if wanted > own => Err(Refusal::BeyondOwnEnd(own)),
+            _ => Ok(()),
+        }
     }
 }
 
-fn rate_limit(given: Option<u64>) -> Result<u32, FieldError> {
+fn check_scopes(scopes: &[String], means: &Means<'_>) -> Vec<FieldError> {
+    let unknown = scopes.iter().enumerate();
+    let unknown = unknown.filter(|(_, scope)| !(means.exists)(scope));
+    unknown
+        .map(|(nth, scope)| {
+            let reason = format!("there is no scope {}", text::shown(scope));
+            FieldError::new(format!("scopes[{nth}]"), reason)
+        })
+        .collect()
+}
+
+fn rate_limit(given: Option<u64>, most: u32) -> Result<u32, FieldError> {
     let Some(given) = given else {
-        return Ok(DEFAULT_RATE_LIMIT);
+        return Ok(DEFAULT_RATE_LIMIT.min(most));
     };
     let limit = u32::try_from(given)
         .ok()
@@ -144,7 +199,7 @@ fn without_repeats(scopes: Vec<String>) -> Vec<String> {
 
 impl Terms {
     /// The event that makes the key, once its secret part is known.
-    pub fn created(self, key_id: KeyId, key_sha256: String) -> Event {
+    pub fn created(self, key_id: KeyId, key_sha256: String, created_by: Giver) -> Event {
         Event::KeyCreated(Created {
             key_id,
             name: self.name,
@@ -152,6 +207,7 @@ impl Terms {
             rate_limit: self.rate_limit,
             expires_at: self.expires_at,
             key_sha256,
+            created_by,
         })
     }
 }
@@ -173,11 +229,21 @@ mod tests {
     }
 
     fn decide(body: Value) -> Result<Terms, Refusal> {
-        let scopes = Scopes {
+        given_by(None, None, body)
+    }
+
+    fn given_by(
+        rate_limit: Option<u32>,
+        expires_at: Option<DateTime<Utc>>,
+        body: Value,
+    ) -> Result<Terms, Refusal> {
+        let means = Means {
             exists: &|scope| ["a:read", "a:write", "b:read"].contains(&scope),
             held: &|scope| scope.starts_with("a:"),
+            rate_limit,
+            expires_at,
         };
-        Request::parse(body)?.decide(&scopes, now())
+        Asked::read(body).decide(&means, now())
     }
 
     fn wrong_fields(body: Value) -> Vec<String> {
@@ -188,6 +254,7 @@ mod tests {
                 .map(|error| error.field.clone())
                 .collect(),
             Refusal::Lacking(scope) => vec![format!("lacking {scope}")],
+            other => vec![other.to_string()],
         }
     }
 
@@ -199,7 +266,7 @@ mod tests {
         });
         let event = decide(body)
             .unwrap()
-            .created(KeyId::from("k1"), "00".to_owned());
+            .created(KeyId::from("k1"), "00".to_owned(), Giver::Owner);
         let Event::KeyCreated(created) = event else {
             panic!("{event:?}");
         };
@@ -239,15 +306,49 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_that_the_asker_lacks_is_told_before_all_else() {
-        let body = json!({"name": "", "scopes": ["c", "b:read"], "rateLimit": 5});
-        assert_eq!(wrong_fields(body), ["lacking b:read"]);
+    fn what_the_giver_cannot_give_is_told_before_all_else() {
+        for body in [
+            json!({"name": "", "scopes": ["c", "b:read"], "rateLimit": 5}),
+            json!({"scopes": ["b:read"], "rateLimit": "many", "colour": "red"}),
+        ] {
+            assert_eq!(wrong_fields(body), ["lacking b:read"]);
+        }
+        let refused = given_by(Some(7), None, json!({"rateLimit": 8}));
+        assert_eq!(refused, Err(Refusal::AboveOwnLimit(7)));
+    }
+
+    #[test]
+    fn a_key_gives_no_more_than_it_has() {
+        let own_end = now() + chrono::TimeDelta::hours(1);
+        let give = |limit: Value, expires_at: Value| {
+            let body = json!({"name": "n", "scopes": ["a:read"], "rateLimit": limit,
+                              "expiresAt": expires_at});
+            given_by(Some(7), Some(own_end), body)
+        };
+        let terms = give(Value::Null, Value::Null).unwrap();
+        assert_eq!((terms.rate_limit, terms.expires_at), (7, Some(own_end)));
+        let terms = give(json!(7), json!(own_end.to_rfc3339())).unwrap();
+        assert_eq!((terms.rate_limit, terms.expires_at), (7, Some(own_end)));
+        assert_eq!(give(json!(8), Value::Null), Err(Refusal::AboveOwnLimit(7)));
+        let later = own_end + chrono::TimeDelta::seconds(1);
+        let refused = give(Value::Null, json!(later.to_rfc3339()));
+        assert_eq!(refused, Err(Refusal::BeyondOwnEnd(own_end)));
+        let unbounded = given_by(
+            Some(5_000),
+            None,
+            json!({"name": "n", "scopes": ["a:read"]}),
+        );
+        let unbounded = unbounded.unwrap();
+        assert_eq!(
+            (unbounded.rate_limit, unbounded.expires_at),
+            (DEFAULT_RATE_LIMIT, None)
+        );
     }
 
     #[test]
     fn a_key_is_withdrawn_once() {
         let terms = decide(json!({"name": "n", "scopes": ["a:read"]})).unwrap();
-        let created = terms.created(KeyId::from("k1"), "00".to_owned());
+        let created = terms.created(KeyId::from("k1"), "00".to_owned(), Giver::Operator);
         let revoked = revoke(KeyId::from("k1"), Some(&created));
         assert!(revoked.is_some());
         assert_eq!(revoke(KeyId::from("k1"), revoked.as_ref()), None);

@@ -27,6 +27,11 @@ impl Errors {
         self.0.borrow().len()
     }
 
+    /// All that was found wrong.
+    pub(crate) fn into_all(self) -> Vec<FieldError> {
+        self.0.into_inner()
+    }
+
     /// The value read, if nothing was wrong; a value that is missing has left an error behind.
     pub(crate) fn settle<T>(self, read: Option<T>) -> Result<T, Invalid> {
         Invalid::unless_empty(self.0.into_inner())?;

@@ -33,6 +33,7 @@ use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use self::exports::Exports;
+use self::feed::Feeds;
 use self::progress::Progress;
 pub use self::settings::QuerySettings;
 use self::state::State;
@@ -65,8 +66,12 @@ const COMMANDS: &[&str] = &[
     "/circles/{id}/invites",
     "/circles/{id}/members/me",
     "/circles/{id}/places/{place_id}",
+    "/dashboard/invite/accept",
+    "/dashboard/invite/look",
     "/dashboard/keys",
     "/dashboard/keys/{id}",
+    "/dashboard/people/{id}",
+    "/dashboard/people/invites/{id}",
     "/dashboard/sign-out",
     "/dashboard/workflows/{id}/run",
     "/location/pause",
@@ -111,6 +116,7 @@ fn state_of(dependencies: Dependencies) -> State {
         progress: Progress::follow(pool.clone(), settings.position_poll),
         position_wait: settings.position_wait,
         exports: Exports::new(pool.clone(), clock.clone(), settings.exports),
+        feeds: Feeds::new(settings.feeds),
         clock,
         pool,
     }

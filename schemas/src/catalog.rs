@@ -184,6 +184,14 @@ events! {
     OrganizationCreated(organization::Created) = "organization.created" v 1 Internal,
     /// A person joined an organization's staff.
     OrganizationMemberAdded(organization::MemberAdded) = "organization.member_added" v 1 Internal,
+    /// A person belongs to an organization's staff no more.
+    OrganizationMemberRemoved(organization::MemberRemoved) = "organization.member_removed" v 1 Internal,
+    /// Somebody was invited to an organization's staff.
+    OrganizationMemberInvited(organization::MemberInvited) = "organization.member_invited" v 1 Internal,
+    /// An invite to an organization's staff was accepted.
+    OrganizationInviteAccepted(organization::InviteAccepted) = "organization.invite_accepted" v 1 Internal,
+    /// An invite to an organization's staff was taken back.
+    OrganizationInviteWithdrawn(organization::InviteWithdrawn) = "organization.invite_withdrawn" v 1 Internal,
     /// A person opened an account.
     AccountRegistered(account::Registered) = "account.registered" v 1 Internal,
     /// A person named a phone number.
@@ -207,15 +215,17 @@ events! {
     /// A value was given back.
     ClaimReleased(claim::Released) = "claim.released" v 1 Internal,
     /// An API key was made.
-    KeyCreated(key::Created) = "key.created" v 1 Public,
+    KeyCreated(key::Created) = "key.created" v 2 Public,
     /// An API key was withdrawn.
     KeyRevoked(key::Revoked) = "key.revoked" v 1 Public,
     /// A named secret was given a value.
-    SecretSet(secret::Set) = "secret.set" v 1 Internal,
+    SecretSet(secret::Set) = "secret.set" v 2 Internal,
     /// A workflow's definition was saved.
     WorkflowSaved(workflow::Saved) = "workflow.saved" v 2 Public,
     /// A run of a workflow was asked for.
     WorkflowTriggered(workflow::Triggered) = "workflow.triggered" v 1 Public,
+    /// An event did not set a workflow off, for too much had followed from one cause already.
+    WorkflowNotTriggered(workflow::NotTriggered) = "workflow.not_triggered" v 1 Public,
     /// A runner took the run up.
     RunStarted(run::Started) = "run.started" v 1 Public,
     /// An attempt at a step began.

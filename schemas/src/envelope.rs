@@ -4,6 +4,7 @@ use std::fmt;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::{AccountId, Event, EventId, OrgId};
 
@@ -78,6 +79,8 @@ aggregate_types! {
     Sos = "sos" in Events,
     /// A person's positions.
     Track = "track" in Locations,
+    /// What one event or run from outside was not allowed to lead to any more.
+    Cause = "cause" in Events,
     /// One event on its way to one webhook endpoint.
     Delivery = "delivery" in Deliveries,
 }
@@ -194,6 +197,40 @@ pub struct Context {
     pub traceparent: Option<Traceparent>,
     /// How many runs that an event set off lie between this event and the request from outside.
     pub hops: u8,
+    /// What runs that set each other off go back to; nothing where none lies before this event but
+    /// the one in whose stream it stands.
+    pub cause: Option<Cause>,
+}
+
+/// The event or run from outside that runs which set each other off go back to. What it may lead
+/// to is bounded, so it is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// The event that came from outside, or the run that was begun from there.
+    pub id: Uuid,
+    /// How many runs it had led to when this one was set off.
+    pub runs: u32,
+}
+
+impl Cause {
+    /// That nothing has come of yet.
+    pub const fn new(id: Uuid) -> Self {
+        Self { id, runs: 0 }
+    }
+
+    /// What an event goes back to that is part of a run or follows from one.
+    pub fn of(recorded: &Recorded) -> Option<Self> {
+        recorded.context.cause.or_else(|| {
+            let of_run = recorded.stream.aggregate == AggregateType::Run;
+            of_run.then(|| Self::of_run(&recorded.stream.id))
+        })
+    }
+
+    /// A run that was begun from outside.
+    pub fn of_run(id: &str) -> Self {
+        // Every id that Waypost gives is one.
+        Self::new(Uuid::try_parse(id).unwrap_or_default())
+    }
 }
 
 impl Context {
@@ -208,6 +245,7 @@ impl Context {
             causation_id: Some(cause.id.to_string()),
             traceparent: cause.context.traceparent.clone(),
             hops: cause.context.hops,
+            cause: cause.context.cause,
         }
     }
 }

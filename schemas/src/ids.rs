@@ -87,6 +87,8 @@ text_ids! {
     PlaceId,
     /// A person's call for help.
     SosId,
+    /// An invite to an organization's staff.
+    InviteId,
 }
 
 /// A person's account: a positive integer below 2^53, the same after any replay.

@@ -27,10 +27,10 @@ pub mod workflow;
 
 pub use catalog::{CATALOG, CatalogEntry, Custom, DecodeError, Event, Visibility};
 pub use envelope::{
-    AggregateType, Context, Log, NewEvent, Receipt, Recorded, SYSTEM_ORG, StreamId, Traceparent,
+    AggregateType, Cause, Context, Log, NewEvent, Receipt, Recorded, SYSTEM_ORG, StreamId, Traceparent,
 };
 pub use ids::{
-    AccountId, CircleId, DeliveryId, EventId, KeyId, OrgId, PlaceId, RecordId, RunId, SosId,
-    StepId, TokenId, WebhookId, WorkflowId,
+    AccountId, CircleId, DeliveryId, EventId, InviteId, KeyId, OrgId, PlaceId, RecordId, RunId,
+    SosId, StepId, TokenId, WebhookId, WorkflowId,
 };
 pub use sealed::Sealed;

@@ -13,4 +13,7 @@ pub struct Set {
     pub name: String,
     /// Its value, sealed under the organization's key.
     pub value: Sealed,
+    /// The hosts that it may go to: names, addresses, or `*.` before a name for all below it; any
+    /// where there is none.
+    pub hosts: Vec<String>,
 }

@@ -13,6 +13,17 @@ pub(crate) struct Upcaster {
 
 /// Every upcaster; a type with three versions has two.
 pub(crate) const UPCASTERS: &[Upcaster] = &[
+    // Who gave a key was not written down: such a key is bound to no other.
+    Upcaster {
+        from: "key.created.v1",
+        to: "key.created.v2",
+        lift: |mut data| {
+            if let Some(fields) = data.as_object_mut() {
+                fields.insert("createdBy".to_owned(), "operator".into());
+            }
+            data
+        },
+    },
     // Before there were conditions and waits, every step went on by `next`.
     Upcaster {
         from: "run.step_succeeded.v1",
@@ -20,6 +31,17 @@ pub(crate) const UPCASTERS: &[Upcaster] = &[
         lift: |mut data| {
             if let Some(fields) = data.as_object_mut() {
                 fields.insert("way".to_owned(), "next".into());
+            }
+            data
+        },
+    },
+    // Before, a secret could go to any host.
+    Upcaster {
+        from: "secret.set.v1",
+        to: "secret.set.v2",
+        lift: |mut data| {
+            if let Some(fields) = data.as_object_mut() {
+                fields.insert("hosts".to_owned(), Value::Array(Vec::new()));
             }
             data
         },

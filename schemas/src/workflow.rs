@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::run::Way;
-use crate::{RunId, StepId, WorkflowId};
+use crate::{EventId, RunId, StepId, WorkflowId};
 
 /// A workflow's definition was saved; versions count from 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -310,4 +310,46 @@ pub struct Triggered {
     pub workflow_version: u32,
     /// The caller's fields with `triggeredBy` and `triggeredAt` set over them.
     pub trigger_payload: Map<String, Value>,
+}
+
+/// An event that a workflow listens to did not set it off: too much had followed from one cause
+/// already. Of what is left out for one cause only the first few are told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NotTriggered {
+    /// The workflow.
+    pub workflow_id: WorkflowId,
+    /// Which bound was met.
+    pub reason: Bound,
+    /// The bound.
+    pub limit: u32,
+    /// The event that it listens to.
+    pub event_id: EventId,
+    /// That event's type.
+    pub event_type: String,
+    /// The event or run from outside that all of it goes back to.
+    pub cause_id: EventId,
+    /// What is common to all that follows from one request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<String>,
+}
+
+/// A bound of what one cause may lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Bound {
+    /// So many runs have set each other off, one after the other.
+    Hops,
+    /// So many runs have been set off in all.
+    Runs,
+}
+
+impl Bound {
+    /// Its name outside.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Hops => "hops",
+            Self::Runs => "runs",
+        }
+    }
 }

@@ -145,7 +145,11 @@ fn hashes_and_sealed_secrets_are_never_shown() {
             assert!(!words.any(hex_digits), "{recorded_type} shows a hash");
         }
     }
-    let mut expected = BTreeSet::from(["key.created.v1 keySha256", "webhook.created.v1 secret"]);
+    let mut expected = BTreeSet::from([
+        "key.created.v1 keySha256",
+        "key.created.v2 keySha256",
+        "webhook.created.v1 secret",
+    ]);
     expected.extend([
         "webhook.secret_rotated.v1 secret",
         "location.updated.v1 sealed",

@@ -84,6 +84,7 @@ async fn keys_are_listed_newest_first_with_their_terms() {
     let expected = json!({
         "keyId": first["keyId"], "name": "Büro ☎",
         "scopes": ["read:leads", "export:contacts:read"], "rateLimit": 50, "lastUsedAt": null,
+        "createdBy": ids[2]["keyId"],
     });
     assert_eq!(item, expected);
     let plain = ids[0];
@@ -206,7 +207,10 @@ async fn an_operator_revokes_a_key() {
         .await;
     let item = only(&org, &created["keyId"]).await;
     assert_eq!(item["scopes"], json!(["workflows:read", "read:leads"]));
-    assert_eq!(item["rateLimit"], 1000);
+    assert_eq!(
+        (&item["rateLimit"], &item["createdBy"]),
+        (&json!(1000), &json!("operator"))
+    );
     let client = org
         .system
         .client()

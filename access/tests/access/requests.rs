@@ -81,6 +81,7 @@ impl World {
             rate_limit: terms.rate_limit,
             expires_at: terms.lives.map(|lives| self.now() + lives),
             key_sha256: made.sha256().to_string(),
+            created_by: key::Giver::Operator,
         });
         self.append(&key, Expected::Empty, created).await;
         // Unknown paths count nothing, so a probe of the key's validity must not count either.

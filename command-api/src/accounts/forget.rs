@@ -10,7 +10,7 @@ use schemas::{AccountId, Event, StreamId, account};
 use super::stored::{Claim, phone_given_back};
 use super::tier::NoAccount;
 use crate::commands::ATTEMPTS;
-use crate::{CommandError, Commands, LogError, Origin};
+use crate::{CommandError, Commands, LogError, Origin, organizations};
 
 /// By then every process refuses the person's tokens, and nothing more is sealed for them.
 const SETTLING: Duration = Duration::from_secs(1);
@@ -43,6 +43,8 @@ pub async fn forget(
     let address = Claim::of_email(commands, email).await?;
     let id = address.holder().ok_or(CommandError::Refused(NoAccount))?;
     say(commands, origin, id).await?;
+    organizations::forget_person(commands, origin, id).await?;
+    organizations::forget_address(commands, origin, email).await?;
     tokio::time::sleep(SETTLING).await;
     let events = destroy(commands, id).await?;
     // Given back last: until then the address finds the account for another try.

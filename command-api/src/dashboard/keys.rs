@@ -1,16 +1,16 @@
 //! `POST /dashboard/keys`, `DELETE /dashboard/keys/{keyId}`: API keys, by hand.
 
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use domain::key::Request as KeyRequest;
+use domain::key::Asked;
 use schemas::KeyId;
 use service::HttpError;
 
 use super::origin::OnPage;
 use crate::accounts::NOT_KEPT;
 use crate::body::JsonBody;
-use crate::keys::{Giver, create, revoke, until_known};
+use crate::keys::{Giver, create, full, given, revoke, until_known};
 use crate::{App, Origin, answer};
 
 /// Whoever owns an organization can give every scope.
@@ -20,8 +20,9 @@ pub(super) async fn create_key(
     origin: Origin,
     body: JsonBody,
 ) -> Result<Response, HttpError> {
-    let request = body.read(KeyRequest::parse)?;
-    let done = create(&app.commands, &origin, &staff.org, Giver::Operator, request).await?;
+    let asked = Asked::read(body.value()?);
+    let giver = Giver::Owner(full(&app, &staff.org));
+    let done = create(&app.commands, &origin, &staff.org, giver, asked).await?;
     until_known(&app.access, &done.answer.key).await;
     Ok((NOT_KEPT, answer::json(StatusCode::CREATED, done)).into_response())
 }
@@ -30,8 +31,10 @@ pub(super) async fn revoke_key(
     OnPage(staff): OnPage,
     State(app): State<App>,
     Path(id): Path<KeyId>,
+    uri: Uri,
     origin: Origin,
 ) -> Result<Response, HttpError> {
-    let done = revoke(&app.commands, &origin, &staff.org, &id).await?;
+    let given = given(&uri)?;
+    let done = revoke(&app.commands, &origin, &staff.org, &id, given).await?;
     Ok(answer::no_content(&done))
 }

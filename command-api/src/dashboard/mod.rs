@@ -1,15 +1,22 @@
-//! What a person of an organization's staff does on its pages: signing in and out, keys, runs by
-//! hand. The pages themselves are read from `query-api`.
+//! What a person of an organization's staff does on its pages: signing in and out, people,
+//! keys, runs by hand. The pages themselves are read from `query-api`.
 
+mod invites;
 mod keys;
 mod origin;
+mod people;
 mod runs;
 mod session;
+
+use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{delete, post};
 
 use crate::App;
+
+/// How long this process may take to learn what a page has just done.
+const LEARNING: Duration = Duration::from_millis(500);
 
 pub(crate) fn router() -> Router<App> {
     Router::new()
@@ -17,5 +24,26 @@ pub(crate) fn router() -> Router<App> {
         .route("/dashboard/sign-out", post(session::sign_out))
         .route("/dashboard/keys", post(keys::create_key))
         .route("/dashboard/keys/{id}", delete(keys::revoke_key))
+        .route("/dashboard/people", post(people::invite_person))
+        .route("/dashboard/people/{id}", delete(people::remove_person))
+        .route(
+            "/dashboard/people/invites/{id}",
+            delete(people::withdraw_invite),
+        )
+        .route("/dashboard/invite/look", post(invites::look_at_invite))
+        .route("/dashboard/invite/accept", post(invites::accept_invite))
         .route("/dashboard/workflows/{id}/run", post(runs::run_workflow))
+}
+
+/// Whoever did something on a page meets it with the next one: waits a moment until this process
+/// has learned of it.
+async fn until(known: impl Fn() -> bool, what: &'static str) {
+    let known = async {
+        while !known() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    if tokio::time::timeout(LEARNING, known).await.is_err() {
+        tracing::warn!(what, "Something is not known here yet");
+    }
 }

@@ -38,6 +38,20 @@ impl FromRequestParts<App> for OnPage {
     }
 }
 
+/// The address at which the browser reaches Waypost: scheme, host and port.
+pub(super) struct PageAddress(pub(super) String);
+
+impl FromRequestParts<App> for PageAddress {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, HttpError> {
+        OwnPage::from_request_parts(parts, app).await?;
+        let origin = parts.headers.get(header::ORIGIN);
+        let origin = origin.and_then(|origin| origin.to_str().ok());
+        Ok(Self(origin.unwrap_or_default().to_owned()))
+    }
+}
+
 fn is_own(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let origin = text(header::ORIGIN).and_then(|origin| origin.split_once("://"));

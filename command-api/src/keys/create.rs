@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use access::{Access, ApiKey, Authorized, Scope, ScopeSet, scope};
+use access::{Access, ApiKey, Authorized, Caller, Scope, scope};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
-use domain::key::{Refusal, Request as KeyRequest, Scopes, Terms};
-use event_log::EventLog;
-use schemas::{AggregateType, KeyId, OrgId, Receipt, StreamId};
+use domain::key::{Asked, Means, Refusal, Terms};
+use event_log::{EventLog, Position};
+use schemas::{AggregateType, Event, KeyId, OrgId, Receipt, StreamId, key};
 use serde::Serialize;
 use service::HttpError;
 
 use crate::body::JsonBody;
 use crate::commands::{Decision, Outcome, Past};
 use crate::repeatable::Repeatable;
-use crate::{App, CommandError, Commands, Done, Origin, answer};
+use crate::{App, CommandError, Commands, Done, LogError, Origin, answer};
 
 /// How long the directory of keys may take to learn of a new one.
 const LEARNING: Duration = Duration::from_millis(500);
@@ -39,27 +39,67 @@ impl std::fmt::Debug for NewKey {
 
 /// Who gives a key.
 #[derive(Clone, Copy, Debug)]
-pub enum Giver {
-    /// The operator, who has every scope.
+pub enum Giver<'g> {
+    /// The operator, whom nothing bounds.
     Operator,
-    /// A caller with these scopes.
-    Caller(ScopeSet),
+    /// A person of the organization's staff; `Some` number of keys where there may be no more.
+    Owner(Option<usize>),
+    /// A key, which gives no more than it has; the number likewise.
+    Key(&'g Caller, Option<usize>),
 }
 
-impl Giver {
+impl Giver<'_> {
     fn holds(self, scope: &str) -> bool {
         match (self, scope.parse()) {
-            (Self::Operator, known) => known.is_ok(),
-            (Self::Caller(scopes), known) => known.is_ok_and(|scope: Scope| scopes.allow(scope)),
+            (Self::Operator | Self::Owner(_), known) => known.is_ok(),
+            (Self::Key(caller, _), known) => known.is_ok_and(|scope: Scope| caller.may(scope)),
+        }
+    }
+
+    fn decide(self, asked: Asked, now: DateTime<Utc>) -> Result<Terms, Refusal> {
+        let own = match self {
+            Self::Operator | Self::Owner(_) => None,
+            Self::Key(caller, _) => Some(caller),
+        };
+        let means = Means {
+            exists: &|scope| scope.parse::<Scope>().is_ok(),
+            held: &|scope| self.holds(scope),
+            rate_limit: own.map(|own| own.rate_limit),
+            expires_at: own.and_then(|own| own.expires_at),
+        };
+        asked.decide(&means, now)
+    }
+
+    /// Where there may be no more keys: how many there are.
+    fn full(self) -> Option<usize> {
+        match self {
+            Self::Operator => None,
+            Self::Owner(full) | Self::Key(_, full) => full,
+        }
+    }
+
+    fn recorded(self) -> key::Giver {
+        match self {
+            Self::Operator => key::Giver::Operator,
+            Self::Owner(_) => key::Giver::Owner,
+            Self::Key(caller, _) => key::Giver::Key(caller.key_id.clone()),
         }
     }
 }
 
 impl crate::Refusal for Refusal {
     fn into_http(self) -> HttpError {
-        match &self {
-            Self::Invalid(_) => HttpError::bad_request(self.to_string()),
-            Self::Lacking(_) => HttpError::forbidden(self.to_string()),
+        let message = self.to_string();
+        match self {
+            Self::Invalid(_) => HttpError::bad_request(message),
+            Self::Withdrawn => HttpError::unauthorized(message),
+            Self::Lacking(_) | Self::AboveOwnLimit(_) | Self::BeyondOwnEnd(_) => {
+                HttpError::forbidden(message)
+            }
+            Self::TooMany(_) => {
+                metrics::counter!("waypost_keys_refused_total").increment(1);
+                HttpError::conflict(message)
+            }
         }
     }
 }
@@ -69,16 +109,21 @@ pub async fn create(
     commands: &Commands,
     origin: &Origin,
     org: &OrgId,
-    giver: Giver,
-    request: KeyRequest,
+    giver: Giver<'_>,
+    asked: impl Into<Asked>,
 ) -> Result<Done<NewKey>, CommandError<Refusal>> {
-    let terms = decide(request, giver, commands.now()).map_err(CommandError::Refused)?;
+    let terms = giver.decide(asked.into(), commands.now());
+    let terms = terms.map_err(CommandError::Refused)?;
     let key_id = KeyId::from(commands.random.id());
     let key = ApiKey::from_entropy(entropy(commands, origin.receipt.as_ref(), &key_id));
     let stream = StreamId::new(org, AggregateType::Key, key_id.as_str());
     let hash = key.sha256().to_string();
     let made = commands.execute_once(origin, &stream, Past::Last, key_id.as_str(), |_, _| {
-        let event = terms.clone().created(key_id.clone(), hash.clone());
+        if let Some(most) = giver.full() {
+            return Err(Refusal::TooMany(most));
+        }
+        let event = terms.clone();
+        let event = event.created(key_id.clone(), hash.clone(), giver.recorded());
         Ok(Decision::new((), Some(event)))
     });
     let (key_id, key, position) = match made.await? {
@@ -89,17 +134,29 @@ pub async fn create(
             (key_id, ApiKey::from_entropy(key), repeated.position)
         }
     };
+    if was_withdrawn(commands, org, giver, position).await? {
+        return Err(CommandError::Refused(Refusal::Withdrawn));
+    }
     let key = key.expose().to_owned();
     let answer = NewKey { key_id, key };
     Ok(Done { answer, position })
 }
 
-fn decide(request: KeyRequest, giver: Giver, now: DateTime<Utc>) -> Result<Terms, Refusal> {
-    let scopes = Scopes {
-        exists: &|scope| scope.parse::<Scope>().is_ok(),
-        held: &|scope| giver.holds(scope),
+/// Whether the giver was withdrawn before what it gave stood in the log: then that never works.
+async fn was_withdrawn(
+    commands: &Commands,
+    org: &OrgId,
+    giver: Giver<'_>,
+    given: Position,
+) -> Result<bool, LogError> {
+    let Giver::Key(caller, _) = giver else {
+        return Ok(false);
     };
-    request.decide(&scopes, now)
+    let stream = StreamId::new(org, AggregateType::Key, caller.key_id.as_str());
+    let last = commands.log().last(&stream).await?;
+    Ok(last.is_some_and(|last| {
+        matches!(last.event, Event::KeyRevoked(_)) && last.sequence < given.sequence()
+    }))
 }
 
 /// Random, unless a repeat must find the same: then derived from what only the repeat knows and
@@ -132,16 +189,22 @@ pub(crate) async fn until_known(access: &Access, key: &str) {
     }
 }
 
+/// The number of keys that an organization may have, where it has as many.
+pub(crate) fn full(app: &App, org: &OrgId) -> Option<usize> {
+    (app.access.keys_in_force(org) >= app.keys_per_organization)
+        .then_some(app.keys_per_organization)
+}
+
 pub(super) async fn create_key(
     caller: Authorized<scope::ManageKeys>,
     State(app): State<App>,
     repeatable: Repeatable,
     body: JsonBody,
 ) -> Result<Response, HttpError> {
-    let request = KeyRequest::parse(body.value()?).map_err(crate::Refusal::into_http)?;
+    let asked = Asked::read(body.value()?);
     let origin = repeatable.by_key(&caller, &body);
-    let giver = Giver::Caller(caller.scopes);
-    let done = create(&app.commands, &origin, &caller.org, giver, request).await?;
+    let giver = Giver::Key(&caller, full(&app, &caller.org));
+    let done = create(&app.commands, &origin, &caller.org, giver, asked).await?;
     until_known(&app.access, &done.answer.key).await;
     Ok(answer::json(StatusCode::CREATED, done))
 }

@@ -6,9 +6,10 @@ mod revoke;
 use axum::Router;
 use axum::routing::{delete, post};
 
-pub(crate) use create::until_known;
 pub use create::{Giver, NewKey, create};
-pub use revoke::revoke;
+pub(crate) use create::{full, until_known};
+pub(crate) use revoke::given;
+pub use revoke::{Given, revoke};
 
 use crate::App;
 

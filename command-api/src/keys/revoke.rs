@@ -1,17 +1,58 @@
-//! `DELETE /api/v1/keys/{keyId}`: withdraws an API key.
+//! `DELETE /api/v1/keys/{keyId}`: withdraws an API key, with `?given=true` all that it gave as well.
+
+use std::collections::{HashMap, HashSet};
 
 use access::{Authorized, scope};
 use axum::extract::{Path, State};
+use axum::http::Uri;
 use axum::response::Response;
 use domain::key;
-use schemas::{AggregateType, KeyId, OrgId, StreamId};
+use event_log::EventLog;
+use schemas::key::Giver;
+use schemas::{AggregateType, Event, KeyId, Log, OrgId, Recorded, StreamId};
 use service::HttpError;
 
 use crate::commands::{Decision, Past};
-use crate::{App, CommandError, Commands, Done, NotFound, Origin, answer};
+use crate::{App, CommandError, Commands, Done, LogError, NotFound, Origin, answer};
 
-/// Withdraws a key; one that does not work any more counts as not there.
+/// Events of keys read at a time.
+const PAGE: usize = 1_000;
+
+/// What a withdrawal takes along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Given {
+    /// What the key gave goes on working.
+    Stays,
+    /// All that the key gave, and what that gave in turn, ends too.
+    Ends,
+}
+
+/// Withdraws a key; one that does not work any more counts as not there, unless something that it
+/// gave is to end with it.
 pub async fn revoke(
+    commands: &Commands,
+    origin: &Origin,
+    org: &OrgId,
+    key_id: &KeyId,
+    given: Given,
+) -> Result<Done<()>, CommandError<NotFound>> {
+    // The key itself first: from then on it gives nothing more.
+    let revoked = revoke_one(commands, origin, org, key_id).await;
+    match (given, revoked) {
+        (Given::Stays, revoked) => revoked,
+        (Given::Ends, Ok(done)) => {
+            let last = revoke_given(commands, origin, org, key_id).await?;
+            Ok(last.unwrap_or(done))
+        }
+        (Given::Ends, Err(CommandError::Refused(nothing))) => {
+            let last = revoke_given(commands, origin, org, key_id).await?;
+            last.ok_or(CommandError::Refused(nothing))
+        }
+        (Given::Ends, error) => error,
+    }
+}
+
+async fn revoke_one(
     commands: &Commands,
     origin: &Origin,
     org: &OrgId,
@@ -26,12 +67,123 @@ pub async fn revoke(
     revoked.await
 }
 
+/// Withdraws what a key gave until nothing of it is left: one of them may have given another while
+/// the rest was being withdrawn.
+async fn revoke_given(
+    commands: &Commands,
+    origin: &Origin,
+    org: &OrgId,
+    key_id: &KeyId,
+) -> Result<Option<Done<()>>, CommandError<NotFound>> {
+    let mut last = None;
+    loop {
+        let left = Family::read(commands.log(), org).await?.left_of(key_id);
+        if left.is_empty() {
+            return Ok(last);
+        }
+        for key_id in &left {
+            match revoke_one(commands, origin, org, key_id).await {
+                Ok(done) => last = Some(done),
+                // Somebody else was quicker.
+                Err(CommandError::Refused(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Which key gave which, as the log says: those that work no more included.
+#[derive(Default)]
+struct Family {
+    given: HashMap<KeyId, Vec<KeyId>>,
+    revoked: HashSet<KeyId>,
+}
+
+impl Family {
+    async fn read(log: &EventLog, org: &OrgId) -> Result<Self, LogError> {
+        let mut family = Self::default();
+        let (mut after, mut complete) = (0, false);
+        while !complete {
+            let kind = Some(AggregateType::Key);
+            let page = log.page(Log::Events, org, kind, after, PAGE).await?;
+            page.events().for_each(|recorded| family.take_in(recorded));
+            (after, complete) = (page.through, page.complete);
+        }
+        Ok(family)
+    }
+
+    fn take_in(&mut self, recorded: &Recorded) {
+        match &recorded.event {
+            Event::KeyCreated(created) => {
+                if let Giver::Key(giver) = &created.created_by {
+                    let given = self.given.entry(giver.clone()).or_default();
+                    given.push(created.key_id.clone());
+                }
+            }
+            Event::KeyRevoked(revoked) => {
+                self.revoked.insert(revoked.key_id.clone());
+            }
+            _ => {}
+        }
+    }
+
+    /// What stems from a key and has not been withdrawn, the nearest first.
+    fn left_of(mut self, key_id: &KeyId) -> Vec<KeyId> {
+        let mut all = self.given.remove(key_id).unwrap_or_default();
+        let mut nth = 0;
+        while let Some(next) = all.get(nth) {
+            // Taken out, so that a log in which keys gave each other would end the walk too.
+            all.extend(self.given.remove(next).unwrap_or_default());
+            nth += 1;
+        }
+        all.retain(|key_id| !self.revoked.contains(key_id));
+        all
+    }
+}
+
+/// Reads `?given=true`.
+pub(crate) fn given(uri: &Uri) -> Result<Given, HttpError> {
+    let mut asked = uri.query().unwrap_or_default().split('&');
+    match asked.find_map(|parameter| parameter.strip_prefix("given=")) {
+        None | Some("false") => Ok(Given::Stays),
+        Some("true") => Ok(Given::Ends),
+        Some(_) => Err(HttpError::bad_request("given: must be true or false")),
+    }
+}
+
 pub(super) async fn revoke_key(
     caller: Authorized<scope::ManageKeys>,
     State(app): State<App>,
     Path(id): Path<KeyId>,
+    uri: Uri,
     origin: Origin,
 ) -> Result<Response, HttpError> {
-    let done = revoke(&app.commands, &origin, &caller.org, &id).await?;
+    let given = given(&uri)?;
+    let done = revoke(&app.commands, &origin, &caller.org, &id, given).await?;
     Ok(answer::no_content(&done))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_stems_from_a_key_is_found_and_nothing_else() {
+        let id = KeyId::from;
+        let mut family = Family::default();
+        for (giver, gifts) in [("a", ["b", "c"]), ("b", ["d", "e"]), ("x", ["y", "z"])] {
+            family.given.insert(id(giver), gifts.map(id).to_vec());
+        }
+        family.revoked.insert(id("b"));
+        assert_eq!(family.left_of(&id("a")), ["c", "d", "e"].map(id));
+    }
+
+    #[test]
+    fn a_circle_of_givers_ends_the_walk() {
+        let id = KeyId::from;
+        let mut family = Family::default();
+        family.given.insert(id("a"), vec![id("b")]);
+        family.given.insert(id("b"), vec![id("a")]);
+        assert_eq!(family.left_of(&id("a")), ["b", "a"].map(id));
+    }
 }

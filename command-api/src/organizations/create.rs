@@ -3,25 +3,34 @@
 use domain::account::Email;
 use domain::{FieldError, organization};
 use event_log::{AppendError, Expected, Write};
-use schemas::{AggregateType, Event, OrgId, StreamId};
-use serde::Serialize;
+use schemas::{Event, OrgId};
 
+use super::invite::{Draft, NewInvite, finding};
+use super::{address, stream};
 use crate::accounts::stored::{Claim, Opening, new_account_id};
 use crate::commands::ATTEMPTS;
-use crate::{CommandError, Commands, Done, LogError, Origin};
+use crate::{CommandError, Commands, Done, LogError, Origin, PeopleSettings};
 
 /// Characters of a generated password: more than 118 bits.
 const PASSWORD_LETTERS: usize = 20;
 
 /// An organization that was just founded.
-#[derive(Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone)]
 pub struct NewOrganization {
     /// The organization.
     pub org_id: OrgId,
-    /// The owner's password, where the account was made along with it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub owner_password: Option<String>,
+    /// How its owner comes in, where one was named.
+    pub owner: Option<NewOwner>,
+}
+
+/// How an owner comes in.
+#[derive(Clone)]
+pub enum NewOwner {
+    /// The address had no account: one was opened, with this password.
+    Password(String),
+    /// The address has an account. Whose it is nobody here can tell, so whoever has it must agree,
+    /// by a link that only the true owner is given.
+    Invite(NewInvite),
 }
 
 impl std::fmt::Debug for NewOrganization {
@@ -31,26 +40,30 @@ impl std::fmt::Debug for NewOrganization {
 }
 
 /// Founds an organization. An owner without an account gets one with a password that is shown
-/// once; an owner who has one keeps it. All of it comes about, or nothing.
+/// once; an owner who has one gets an invite. All of it comes about, or nothing.
 pub async fn create(
     commands: &Commands,
     origin: &Origin,
     name: &str,
     owner: Option<&Email>,
+    settings: &PeopleSettings,
 ) -> Result<Done<NewOrganization>, CommandError<FieldError>> {
     let org_id = OrgId::from(commands.random.id());
     let created = organization::create(org_id.clone(), name).map_err(CommandError::Refused)?;
     for _ in 0..ATTEMPTS {
-        let mut founding = Founding::new(commands, origin, &org_id, created.clone());
-        let owner_password = match owner {
-            Some(email) => founding.add_owner(email).await?,
+        let mut founding = Founding {
+            commands,
+            origin,
+            org: &org_id,
+            events: vec![created.clone()],
+            others: Vec::new(),
+        };
+        let owner = match owner {
+            Some(email) => Some(founding.add_owner(email, settings).await?),
             None => None,
         };
         if let Some(position) = commands.commit(founding.into_writes()).await? {
-            let answer = NewOrganization {
-                org_id,
-                owner_password,
-            };
+            let answer = NewOrganization { org_id, owner };
             return Ok(Done { answer, position });
         }
     }
@@ -61,29 +74,46 @@ pub async fn create(
 struct Founding<'c> {
     commands: &'c Commands,
     origin: &'c Origin,
-    stream: StreamId,
+    org: &'c OrgId,
     events: Vec<Event>,
     others: Vec<Write>,
 }
 
-impl<'c> Founding<'c> {
-    fn new(commands: &'c Commands, origin: &'c Origin, org: &OrgId, created: Event) -> Self {
-        Self {
-            commands,
-            origin,
-            stream: StreamId::new(org, AggregateType::Organization, org.as_str()),
-            events: vec![created],
-            others: Vec::new(),
+impl Founding<'_> {
+    /// Adds the owner with an account where the address has none; else invites.
+    async fn add_owner(
+        &mut self,
+        email: &Email,
+        settings: &PeopleSettings,
+    ) -> Result<NewOwner, LogError> {
+        let claim = Claim::of_email(self.commands, email).await?;
+        if claim.holder().is_some() {
+            let invite = self.invite_owner(email, settings).await?;
+            return Ok(NewOwner::Invite(invite));
         }
+        self.open_account(email, &claim)
+            .await
+            .map(NewOwner::Password)
     }
 
-    /// Adds the owner, with an account where the address has none; answers with its password.
-    async fn add_owner(&mut self, email: &Email) -> Result<Option<String>, LogError> {
-        let claim = Claim::of_email(self.commands, email).await?;
-        if let Some(holder) = claim.holder() {
-            self.events.push(organization::add_owner(holder));
-            return Ok(None);
-        }
+    async fn invite_owner(
+        &mut self,
+        email: &Email,
+        settings: &PeopleSettings,
+    ) -> Result<NewInvite, LogError> {
+        let (commands, org) = (self.commands, self.org);
+        let holder = address::holder(commands, email).await?;
+        let drafting = Draft::new(commands, org, email, holder, None, settings);
+        let Draft { invited, code } = drafting.await?;
+        let account = invited.account_id;
+        let found = finding(commands, self.origin, org, email, &code, account);
+        self.others.extend(found.await?);
+        let expires_at = invited.expires_at;
+        self.events.push(Event::OrganizationMemberInvited(invited));
+        Ok(NewInvite { code, expires_at })
+    }
+
+    async fn open_account(&mut self, email: &Email, free: &Claim) -> Result<String, LogError> {
         let id = new_account_id(self.commands);
         let password = self.commands.random.letters(PASSWORD_LETTERS);
         let hashing = &self.commands.passwords;
@@ -96,16 +126,17 @@ impl<'c> Founding<'c> {
             password_hash: &hash.await?,
             phone: None,
         };
-        let writes = opening.writes(self.commands, self.origin, &claim).await?;
+        let writes = opening.writes(self.commands, self.origin, free).await?;
         self.others.extend(writes);
         self.events.push(organization::add_owner(id));
-        Ok(Some(password))
+        Ok(password)
     }
 
     fn into_writes(self) -> Vec<Write> {
         let (commands, now) = (self.commands, self.commands.now());
         let mut writes = self.others;
-        writes.push(commands.write(self.origin, now, self.stream, Expected::Empty, self.events));
+        let stream = stream(self.org);
+        writes.push(commands.write(self.origin, now, stream, Expected::Empty, self.events));
         writes
     }
 }

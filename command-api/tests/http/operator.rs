@@ -1,9 +1,10 @@
 //! What the operator's command line does, without HTTP.
 
-use command_api::{CommandError, Origin, organizations, records, secrets, workflows};
+use command_api::organizations::{self, Joiner, NewInvite, NewOrganization, NewOwner};
+use command_api::{CommandError, Origin, PeopleSettings, records, secrets, workflows};
 use domain::account::Email;
 use domain::record::{Columns, Kind};
-use event_log::Binding;
+use event_log::{Binding, VaultError};
 use futures::stream;
 use schemas::{AccountId, AggregateType, Context, Event, OrgId, StreamId};
 use serde_json::json;
@@ -16,6 +17,7 @@ static OPERATOR: Origin = Origin {
         causation_id: None,
         traceparent: None,
         hops: 0,
+        cause: None,
     },
     receipt: None,
 };
@@ -24,35 +26,51 @@ fn new_email() -> Email {
     Email::parse(&format!("{}@example.org", uuid::Uuid::new_v4())).unwrap()
 }
 
-async fn owner_of(house: &House, org: &OrgId) -> AccountId {
+async fn owner_of(house: &House, org: &OrgId) -> Option<AccountId> {
     let stream = StreamId::new(org, AggregateType::Organization, org.as_str());
     let events = house.commands.log().load(&stream).await.unwrap();
-    let owner = events.iter().find_map(|recorded| match &recorded.event {
+    events.iter().find_map(|recorded| match &recorded.event {
         Event::OrganizationMemberAdded(added) => Some(added.account_id),
         _ => None,
-    });
-    owner.unwrap()
+    })
+}
+
+async fn found(house: &House, name: &str, email: Option<&Email>) -> NewOrganization {
+    let people = PeopleSettings::default();
+    let founded = organizations::create(&house.commands, &OPERATOR, name, email, &people);
+    founded.await.unwrap().answer
+}
+
+/// The owner's password, or else their invite.
+fn owner(founded: &NewOrganization) -> Result<&str, &NewInvite> {
+    match founded.owner.as_ref().unwrap() {
+        NewOwner::Password(password) => Ok(password),
+        NewOwner::Invite(invite) => Err(invite),
+    }
 }
 
 #[tokio::test]
-async fn an_owner_gets_an_account_once() {
+async fn an_owner_gets_an_account_once_and_agrees_to_the_second_organization() {
     let (house, email) = (House::open().await, new_email());
-    let found = |name| organizations::create(&house.commands, &OPERATOR, name, Some(&email));
-    let first = found("First").await.unwrap().answer;
-    let second = found("Second").await.unwrap().answer;
-    assert_eq!(first.owner_password.unwrap().len(), 20);
-    assert_eq!(second.owner_password, None, "the account was there already");
-    let owner = owner_of(&house, &first.org_id).await;
-    assert_eq!(owner, owner_of(&house, &second.org_id).await);
+    let first = found(&house, "First", Some(&email)).await;
+    let second = found(&house, "Second", Some(&email)).await;
+    assert_eq!(owner(&first).unwrap().len(), 20);
+    let invite = owner(&second).unwrap_err();
+    let account = owner_of(&house, &first.org_id).await.unwrap();
+    assert_eq!(owner_of(&house, &second.org_id).await, None);
+    let joiner = Joiner::Account(account);
+    let joined = organizations::accept(&house.commands, &OPERATOR, &invite.code, joiner).await;
+    assert_eq!(joined.unwrap().answer.org, second.org_id);
+    assert_eq!(owner_of(&house, &second.org_id).await, Some(account));
 
-    let account = StreamId::of_account(owner);
-    let events = house.commands.log().load(&account).await.unwrap();
+    let stream = StreamId::of_account(account);
+    let events = house.commands.log().load(&stream).await.unwrap();
     let Event::AccountRegistered(registered) = &events[0].event else {
         panic!("{events:?}");
     };
     let vault = house.commands.log().vault();
     let read = vault
-        .unseal(&Binding::Email(owner), &registered.email)
+        .unseal(&Binding::Email(account), &registered.email)
         .await
         .unwrap();
     assert_eq!(read, email.as_str());
@@ -60,35 +78,58 @@ async fn an_owner_gets_an_account_once() {
 }
 
 #[tokio::test]
-async fn founders_who_meet_on_one_address_share_the_account() {
+async fn founders_who_meet_on_one_address_open_one_account() {
     let (house, email) = (House::open().await, new_email());
-    let found = |_| organizations::create(&house.commands, &OPERATOR, "Org", Some(&email));
-    let founded = futures::future::join_all((0..4).map(found)).await;
-    let founded: Vec<_> = founded
-        .into_iter()
-        .map(|done| done.unwrap().answer)
-        .collect();
-    let with_password = founded.iter().filter(|org| org.owner_password.is_some());
+    let founding = (0..4).map(|_| found(&house, "Org", Some(&email)));
+    let founded = futures::future::join_all(founding).await;
+    let with_password = founded.iter().filter(|org| owner(org).is_ok());
     assert_eq!(with_password.count(), 1);
-    let owner = owner_of(&house, &founded[0].org_id).await;
     for org in &founded {
-        assert_eq!(owner_of(&house, &org.org_id).await, owner);
+        let owned = owner_of(&house, &org.org_id).await.is_some();
+        assert_eq!(owned, owner(org).is_ok());
+    }
+}
+
+#[tokio::test]
+async fn what_was_sealed_for_an_invite_that_ended_is_unreadable() {
+    let (house, email) = (House::open().await, new_email());
+    let org = found(&house, "Org", None).await.org_id;
+    let people = PeopleSettings::default();
+    let (commands, origin) = (&house.commands, &OPERATOR);
+    for _ in 0..2 {
+        let made = organizations::invite(commands, origin, &org, &email, None, &people);
+        made.await.unwrap();
+    }
+    let removed = organizations::remove_address(commands, origin, &org, &email);
+    removed.await.unwrap();
+    let stream = StreamId::new(&org, AggregateType::Organization, org.as_str());
+    let events = commands.log().load(&stream).await.unwrap();
+    let invited = events.iter().filter_map(|recorded| match &recorded.event {
+        Event::OrganizationMemberInvited(invited) => Some(invited),
+        _ => None,
+    });
+    let invited: Vec<_> = invited.collect();
+    assert_eq!(invited.len(), 2);
+    for one in invited {
+        let binding = Binding::Invited(one.account_id, one.invite_id.to_string());
+        let read = commands.log().vault().unseal(&binding, &one.email).await;
+        assert!(matches!(read, Err(VaultError::Forgotten)), "{read:?}");
     }
 }
 
 #[tokio::test]
 async fn an_organization_needs_a_name_and_no_owner() {
     let house = House::open().await;
-    let founded = organizations::create(&house.commands, &OPERATOR, "Org", None).await;
-    assert_eq!(founded.unwrap().answer.owner_password, None);
-    let nameless = organizations::create(&house.commands, &OPERATOR, " ", None).await;
+    assert!(found(&house, "Org", None).await.owner.is_none());
+    let people = PeopleSettings::default();
+    let nameless = organizations::create(&house.commands, &OPERATOR, " ", None, &people).await;
     assert!(matches!(nameless, Err(CommandError::Refused(error)) if error.field == "name"));
 }
 
 #[tokio::test]
 async fn a_secret_is_sealed() {
     let house = House::open().await;
-    let set = |name, value| secrets::set(&house.commands, &OPERATOR, &house.org, name, value);
+    let set = |name, value| secrets::set(&house.commands, &OPERATOR, &house.org, name, value, None);
     set("TOKEN", "first").await.unwrap();
     set("TOKEN", "second").await.unwrap();
     assert!(set("NO-NAME", "x").await.is_err());
@@ -100,6 +141,31 @@ async fn a_secret_is_sealed() {
     let binding = Binding::Secret(house.org.clone(), last.name.clone());
     let vault = house.commands.log().vault();
     assert_eq!(vault.unseal(&binding, &last.value).await.unwrap(), "second");
+}
+
+#[tokio::test]
+async fn a_secret_keeps_its_hosts_until_others_are_named() {
+    let house = House::open().await;
+    let set = async |hosts: Option<&[&str]>| {
+        let hosts: Option<Vec<_>> =
+            hosts.map(|hosts| hosts.iter().map(ToString::to_string).collect());
+        let (commands, org) = (&house.commands, &house.org);
+        secrets::set(commands, &OPERATOR, org, "TOKEN", "value", hosts.as_deref()).await
+    };
+    set(Some(&["CRM.example"])).await.unwrap();
+    set(None).await.unwrap();
+    set(Some(&[])).await.unwrap();
+    let refused = set(Some(&["https://crm.example"])).await;
+    assert!(matches!(refused, Err(CommandError::Refused(error)) if error.field == "hosts"));
+    let events = house.events(AggregateType::Secret, "TOKEN").await;
+    let hosts: Vec<_> = events
+        .iter()
+        .map(|recorded| match &recorded.event {
+            Event::SecretSet(set) => set.hosts.join(","),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(hosts, ["crm.example", "crm.example", ""]);
 }
 
 #[tokio::test]

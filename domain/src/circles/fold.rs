@@ -20,6 +20,9 @@ pub enum Viewer {
 /// All circles, folded from the events of circles and accounts in the order of the log. An event
 /// that comes twice changes nothing.
 ///
+/// Invites are left out: whoever makes or uses one looks into the log, and kept here they would
+/// only gather.
+///
 /// What holds *now* is what the last event taken in says, whatever the clocks say: nobody is seen
 /// after they left because a clock runs late.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +53,6 @@ impl Circles {
                 let circle = self.by_id.entry(created.circle_id.clone());
                 circle.or_insert_with(|| Circle::new(created, recorded));
             }
-            Event::CircleInviteMade(made) => self.apply_to(&made.circle_id, recorded),
             Event::CircleMemberLeft(left) => self.apply_to(&left.circle_id, recorded),
             Event::CirclePlaceRemoved(removed) => self.apply_to(&removed.circle_id, recorded),
             Event::CircleMemberJoined(joined) if !self.forgotten.contains(&joined.user_id) => {
@@ -169,17 +171,6 @@ impl Circles {
             && self
                 .ever_of(subject)
                 .any(|circle| circle.had(subject, fix_time) && then(circle))
-    }
-
-    /// Whether an event that may tell of a person may be shown to a viewer now.
-    pub fn shows(&self, viewer: &Viewer, event: &Event, now: DateTime<Utc>) -> bool {
-        match event {
-            Event::LocationUpdated(fix) => self.may_see(viewer, fix.user_id, fix.recorded_at, now),
-            Event::PlaceEntered(crossing) | Event::PlaceLeft(crossing) => {
-                self.are_connected(viewer, crossing.user_id) && !self.hides(crossing.user_id, now)
-            }
-            _ => true,
-        }
     }
 
     fn is_own(&self, viewer: &Viewer, subject: AccountId) -> bool {

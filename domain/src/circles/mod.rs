@@ -9,6 +9,7 @@ mod fold;
 mod period;
 mod request;
 mod sharing;
+mod told;
 
 #[cfg(test)]
 mod properties;
@@ -21,3 +22,4 @@ pub use fold::{Circles, Viewer};
 pub use period::Period;
 pub use request::{JoinRequest, NameRequest, PlaceRequest};
 pub use sharing::{PauseRequest, Pauses, pause, resume};
+pub use told::{Told, ToldKind};

@@ -175,6 +175,20 @@ fn a_code_works_until_it_expires_and_joining_twice_is_the_same() {
 }
 
 #[test]
+fn the_fold_of_all_circles_keeps_no_invites() {
+    let mut history = family();
+    let family = CircleId::from("family");
+    let folded = |history: &History| Circles::fold(&history.0).circle(&family).cloned();
+    let before = folded(&history);
+    for minute in 0..100 {
+        let circle = Circle::fold(&history.0);
+        let made = invite(circle.as_ref(), Some(BOB), minute.to_string(), at(minute));
+        history.add(minute, made.unwrap());
+    }
+    assert_eq!(folded(&history), before);
+}
+
+#[test]
 fn a_stranger_can_do_nothing_and_learns_nothing() {
     let circle = Circle::fold(&family().0);
     let circle = circle.as_ref();

@@ -25,6 +25,7 @@ async fn a_key_is_listed_until_it_is_revoked() {
             rate_limit: 7,
             expires_at: None,
             key_sha256: "00".repeat(32),
+            created_by: key::Giver::Operator,
         })
     };
     let one = world.stream(AggregateType::Key, "k1");

@@ -23,6 +23,7 @@ pub(crate) struct ApiKey {
     expires_at: Option<DateTime<Utc>>,
     created_at: DateTime<Utc>,
     last_used_at: Option<DateTime<Utc>>,
+    created_by: String,
 }
 
 impl Listed for ApiKey {
@@ -63,7 +64,7 @@ pub(crate) async fn find_keys(
     // A busy key's checks are counted under a second that is a moment ahead.
     sqlx::query_as!(
         ApiKey,
-        r#"SELECT key_id, name, scopes, rate_limit, expires_at, created_at,
+        r#"SELECT key_id, name, scopes, rate_limit, expires_at, created_at, created_by,
                   to_timestamp((
                       SELECT max(least(use.second, floor(extract(epoch FROM now()))::bigint)) FROM (
                           SELECT counter, second FROM limit_windows

@@ -8,6 +8,7 @@ mod assets;
 mod dashboard;
 mod docs;
 mod frame;
+mod people;
 mod runs;
 mod visit;
 mod webhooks;
@@ -22,6 +23,8 @@ pub(crate) fn router() -> Router<State> {
         .route("/docs", get(docs::show_docs))
         .route("/dashboard", get(dashboard::show_overview))
         .route("/dashboard/sign-in", get(dashboard::show_sign_in))
+        .route("/dashboard/people", get(people::list_people))
+        .route("/dashboard/invite", get(people::show_invite))
         .route("/dashboard/assets/{name}", get(assets::get_asset))
         .route("/dashboard/runs/{run_id}", get(runs::show_run))
         .route("/dashboard/webhooks", get(webhooks::list_webhooks))

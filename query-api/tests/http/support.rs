@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, Request};
 use chrono::{DateTime, Utc};
 use event_log::{Commit, EventLog, Expected, Keyring, LogSettings, Position, Write};
 use query_api::exports::ExportSettings;
+use query_api::feed::FeedSettings;
 use query_api::{Dependencies, QuerySettings};
 use schemas::{AggregateType, Context, Event, EventId, KeyId, NewEvent, OrgId, StreamId, key};
 use serde_json::Value;
@@ -95,7 +96,13 @@ pub(crate) fn settings() -> QuerySettings {
             documents: 1,
             wait: Duration::from_secs(30),
             stall: Duration::from_secs(30),
+            least_rate: 1_000,
+            deadline: Duration::from_mins(5),
+            lag: Duration::from_secs(1),
+            files: 8,
+            file_bytes: 1 << 30,
         },
+        feeds: FeedSettings::default(),
     }
 }
 
@@ -194,6 +201,7 @@ impl House {
             rate_limit: limit,
             expires_at: None,
             key_sha256: key.sha256().to_string(),
+            created_by: key::Giver::Operator,
         };
         let stream = StreamId::new(org, AggregateType::Key, key_id.into_string());
         self.append(stream, Event::KeyCreated(created)).await;

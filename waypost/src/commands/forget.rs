@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use command_api::{Commands, Origin, accounts, records};
+use command_api::{Commands, Origin, accounts, organizations, records};
 use domain::account::Email;
 use domain::record::Kind;
 use schemas::{OrgId, RecordId, StreamId};
@@ -62,7 +62,9 @@ impl Forget {
 async fn person(commands: &Commands, pool: &PgPool, email: &str) -> Result<Value, Failure> {
     let (origin, email) = (Origin::default(), Email::parse(email)?);
     let id = accounts::holder(commands, &email).await?;
-    let id = id.ok_or("there is no account with this e-mail address")?;
+    let Some(id) = id else {
+        return invited(commands, &email).await;
+    };
     let rows = projector::rows_about(pool, id).await?;
     let forgotten = accounts::forget(commands, &origin, &email).await?;
     for stream in [StreamId::of_account(id), StreamId::of_track(id)] {
@@ -71,6 +73,15 @@ async fn person(commands: &Commands, pool: &PgPool, email: &str) -> Result<Value
     until_gone(async || projector::rows_about(pool, id).await).await?;
     projector::drop_idle_copies(pool, &PERSONAL).await?;
     Ok(json!({ "forgotten": id, "events": forgotten.events, "rows": rows }))
+}
+
+/// Somebody who was invited to an organization's people, and never had an account.
+async fn invited(commands: &Commands, email: &Email) -> Result<Value, Failure> {
+    let origin = Origin::default();
+    match organizations::forget_address(commands, &origin, email).await? {
+        0 => Err("there is no account with this e-mail address".into()),
+        _ => Ok(json!({ "forgotten": email.as_str(), "events": 0, "rows": 0 })),
+    }
 }
 
 async fn record(

@@ -1,7 +1,7 @@
 //! `waypost key`: API keys.
 
 use chrono::{DateTime, Utc};
-use command_api::keys::{self, Giver};
+use command_api::keys::{self, Given, Giver};
 use command_api::{Commands, Origin};
 use domain::key::Request;
 use schemas::KeyId;
@@ -55,6 +55,9 @@ pub(crate) struct Revoke {
     org: String,
     /// The key's public name, as `create` printed it.
     key_id: String,
+    /// Withdraw what it gave as well, and what that gave in turn.
+    #[arg(long)]
+    given: bool,
     #[command(flatten)]
     log: LogAccess,
 }
@@ -89,7 +92,12 @@ impl Revoke {
         let commands = Commands::new(self.log.open(common).await?);
         let org = organization(commands.log(), self.org).await?;
         let key_id = KeyId::from(self.key_id);
-        keys::revoke(&commands, &Origin::default(), &org, &key_id).await?;
+        let given = if self.given {
+            Given::Ends
+        } else {
+            Given::Stays
+        };
+        keys::revoke(&commands, &Origin::default(), &org, &key_id, given).await?;
         print(&json!({ "keyId": key_id }))
     }
 }

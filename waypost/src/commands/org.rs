@@ -1,18 +1,29 @@
-//! `waypost org`: organizations.
+//! `waypost org`: organizations and their people.
 
-use command_api::{Commands, Origin, organizations};
+use std::net::SocketAddr;
+
+use command_api::organizations::{self, NewInvite, NewOwner};
+use command_api::{Commands, Origin, PeopleSettings};
 use domain::account::Email;
+use serde_json::json;
 use service::settings::CommonSettings;
 
 use super::print;
 use crate::Failure;
-use crate::system::LogAccess;
+use crate::system::{LogAccess, organization};
 
 /// Organizations.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Org {
-    /// Found an organization; prints `{"orgId", "ownerPassword"?}`.
+    /// Found an organization; prints `{"orgId", "ownerPassword"?, "ownerInvite"?}`.
     Create(Create),
+    /// List an organization's people and open invites; prints `{"people", "invites"}`.
+    People(People),
+    /// Invite somebody to an organization's people; prints `{"link", "expiresAt"}`.
+    Invite(Invite),
+    /// Remove somebody from an organization's people, or take their invite back; prints
+    /// `{"removed"}`.
+    Remove(Remove),
 }
 
 /// Found an organization.
@@ -24,21 +35,144 @@ pub(crate) struct Create {
     /// Its name as people read it.
     #[arg(long)]
     name: String,
-    /// Its owner's e-mail address; an address without an account gets one, with a password that
-    /// is shown here once.
+    /// Its owner's e-mail address. An address without an account gets one, with a password that
+    /// is shown here once; one that has an account gets a link by which whoever has it can agree.
     #[arg(long)]
     owner: Option<String>,
+    #[command(flatten)]
+    links: Links,
     #[command(flatten)]
     log: LogAccess,
 }
 
+/// List an organization's people and open invites.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  waypost org people --org ORG")]
+pub(crate) struct People {
+    /// The organization.
+    #[arg(long)]
+    org: String,
+    #[command(flatten)]
+    log: LogAccess,
+}
+
+/// Invite somebody to an organization's people. The link works once; another invite of the same
+/// address ends it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  waypost org invite --org ORG ada@example.com")]
+pub(crate) struct Invite {
+    /// The organization.
+    #[arg(long)]
+    org: String,
+    /// The person's e-mail address. Give the link to nobody else.
+    email: String,
+    #[command(flatten)]
+    links: Links,
+    #[command(flatten)]
+    log: LogAccess,
+}
+
+/// Remove somebody from an organization's people, or take their invite back.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  waypost org remove --org ORG ada@example.com")]
+pub(crate) struct Remove {
+    /// The organization.
+    #[arg(long)]
+    org: String,
+    /// The person's e-mail address.
+    email: String,
+    #[command(flatten)]
+    log: LogAccess,
+}
+
+/// What links begin with, and how long they work.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Links {
+    /// Where people's browsers reach Waypost, such as `https://waypost.example`:
+    /// `WAYPOST_PUBLIC_URL`, by default `http://` and `WAYPOST_ADDR`.
+    #[arg(long, env = "WAYPOST_PUBLIC_URL")]
+    public_url: Option<String>,
+    #[arg(
+        long,
+        env = "WAYPOST_ADDR",
+        default_value = "127.0.0.1:8080",
+        hide = true
+    )]
+    addr: SocketAddr,
+    #[command(flatten)]
+    people: PeopleSettings,
+}
+
+impl Links {
+    fn to(&self, invite: &NewInvite) -> String {
+        let local = || format!("http://{}", self.addr);
+        let base = self.public_url.clone().unwrap_or_else(local);
+        organizations::link(&base, &invite.code)
+    }
+}
+
 impl Org {
     pub(crate) async fn run(self, common: &CommonSettings) -> Result<(), Failure> {
-        let Self::Create(create) = self;
-        let owner = create.owner.as_deref().map(Email::parse).transpose()?;
-        let commands = Commands::new(create.log.open(common).await?);
-        let origin = Origin::default();
-        let done = organizations::create(&commands, &origin, &create.name, owner.as_ref()).await?;
-        print(&done.answer)
+        match self {
+            Self::Create(create) => create.run(common).await,
+            Self::People(people) => people.run(common).await,
+            Self::Invite(invite) => invite.run(common).await,
+            Self::Remove(remove) => remove.run(common).await,
+        }
+    }
+}
+
+impl Create {
+    async fn run(self, common: &CommonSettings) -> Result<(), Failure> {
+        let owner = self.owner.as_deref().map(Email::parse).transpose()?;
+        let commands = Commands::new(self.log.open(common).await?);
+        let (origin, people) = (Origin::default(), &self.links.people);
+        let founding =
+            organizations::create(&commands, &origin, &self.name, owner.as_ref(), people);
+        let founded = founding.await?.answer;
+        let mut printed = json!({ "orgId": founded.org_id });
+        match founded.owner {
+            None => {}
+            Some(NewOwner::Password(password)) => printed["ownerPassword"] = password.into(),
+            Some(NewOwner::Invite(invite)) => {
+                printed["ownerInvite"] = self.links.to(&invite).into();
+                printed["ownerInviteExpiresAt"] = json!(invite.expires_at);
+                eprintln!(
+                    "The address has an account already, and whoever has that must agree: give \
+                     the link to the owner, and to nobody else."
+                );
+            }
+        }
+        print(&printed)
+    }
+}
+
+impl People {
+    async fn run(self, common: &CommonSettings) -> Result<(), Failure> {
+        let commands = Commands::new(self.log.open(common).await?);
+        let org = organization(commands.log(), self.org).await?;
+        print(&access::people(commands.log(), &org, commands.now()).await?)
+    }
+}
+
+impl Invite {
+    async fn run(self, common: &CommonSettings) -> Result<(), Failure> {
+        let email = Email::parse(&self.email)?;
+        let commands = Commands::new(self.log.open(common).await?);
+        let org = organization(commands.log(), self.org).await?;
+        let (origin, people) = (Origin::default(), &self.links.people);
+        let inviting = organizations::invite(&commands, &origin, &org, &email, None, people);
+        let invite = inviting.await?.answer;
+        print(&json!({ "link": self.links.to(&invite), "expiresAt": invite.expires_at }))
+    }
+}
+
+impl Remove {
+    async fn run(self, common: &CommonSettings) -> Result<(), Failure> {
+        let email = Email::parse(&self.email)?;
+        let commands = Commands::new(self.log.open(common).await?);
+        let org = organization(commands.log(), self.org).await?;
+        organizations::remove_address(&commands, &Origin::default(), &org, &email).await?;
+        print(&json!({ "removed": email.as_str() }))
     }
 }

@@ -19,13 +19,22 @@ pub(crate) enum Secret {
 
 /// Give a secret a value.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  printf %s \"$TOKEN\" | waypost secret set --org ORG CRM_TOKEN")]
+#[command(
+    after_help = "Example:\n  printf %s \"$TOKEN\" | waypost secret set --org ORG CRM_TOKEN --hosts crm.example,*.crm.example"
+)]
 pub(crate) struct Set {
     /// The organization it belongs to.
     #[arg(long)]
     org: String,
     /// Its name.
     name: String,
+    /// The hosts that it may go to, with `*.` before a name for all below it; steps that would send
+    /// it elsewhere fail. Without it a secret keeps the hosts it has, and a new one goes to any.
+    #[arg(long, value_delimiter = ',', conflicts_with = "any_host")]
+    hosts: Option<Vec<String>>,
+    /// Let it go to any host again.
+    #[arg(long)]
+    any_host: bool,
     #[command(flatten)]
     log: LogAccess,
 }
@@ -38,7 +47,11 @@ impl Secret {
         let value = value.strip_suffix('\n').unwrap_or(&value);
         let commands = Commands::new(set.log.open(common).await?);
         let org = organization(commands.log(), set.org).await?;
-        secrets::set(&commands, &Origin::default(), &org, &set.name, value).await?;
+        let hosts = match &set.hosts {
+            Some(hosts) => Some(hosts.as_slice()),
+            None => set.any_host.then_some(&[][..]),
+        };
+        secrets::set(&commands, &Origin::default(), &org, &set.name, value, hosts).await?;
         print(&json!({ "name": set.name }))
     }
 }

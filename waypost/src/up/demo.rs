@@ -5,12 +5,13 @@ mod records;
 mod route;
 
 use command_api::keys::{self, Giver};
-use command_api::{Commands, Origin, organizations, webhooks, workflows};
+use command_api::organizations::{self, Joiner, NewOwner};
+use command_api::{Commands, Origin, PeopleSettings, webhooks, workflows};
 use domain::account::Email;
 use domain::key::Request as KeyRequest;
 use domain::target::Ranges;
 use domain::webhook::Request as WebhookRequest;
-use schemas::WorkflowId;
+use schemas::{OrgId, WorkflowId};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -30,9 +31,7 @@ pub(super) async fn load(commands: &Commands, url: &str) -> Result<Demo, Failure
     }
     family::gather(url, &family).await?;
     let owner = Email::parse(OWNER)?;
-    let founded = organizations::create(commands, &origin, "Demo Field Services", Some(&owner));
-    let founded = founded.await?.answer;
-    let org = founded.org_id;
+    let org = found(commands, &origin, &owner).await?;
     records::load(commands, &origin, &org).await?;
     for (id, definition) in [(GREET, greet()), (WELCOME, welcome())] {
         let id = Some(WorkflowId::from(id));
@@ -66,6 +65,20 @@ pub(super) async fn load(commands: &Commands, url: &str) -> Result<Demo, Failure
         webhook_url,
         webhook_secret: webhook.secret,
     })
+}
+
+/// Founds the demo's organization. Its owner is one of the family, and accepts the invite.
+async fn found(commands: &Commands, origin: &Origin, owner: &Email) -> Result<OrgId, Failure> {
+    let people = PeopleSettings::default();
+    let founding =
+        organizations::create(commands, origin, "Demo Field Services", Some(owner), &people);
+    let founded = founding.await?.answer;
+    if let Some(NewOwner::Invite(invite)) = founded.owner {
+        let holder = organizations::look(commands, &invite.code).await?.holder;
+        let joiner = Joiner::Account(holder.ok_or("nobody owns the demo")?);
+        organizations::accept(commands, origin, &invite.code, joiner).await?;
+    }
+    Ok(founded.org_id)
 }
 
 /// Lets the family move until `shutdown`.

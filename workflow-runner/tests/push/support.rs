@@ -93,6 +93,7 @@ impl World {
             rate_limit: 1_000_000,
             expires_at,
             key_sha256: secret.sha256().to_string(),
+            created_by: key::Giver::Operator,
         };
         let stream = StreamId::new(&self.org, AggregateType::Key, id.as_str());
         let sequence = self.append(&stream, 0, Event::KeyCreated(created)).await;

@@ -16,21 +16,36 @@ pub(super) fn part() -> Part {
         description: "API keys: what they may do, how often and until when.",
         operations: vec![
             post("/api/v1/keys", "createKey", "Make a key")
-                .says("The key is shown here and never again. A key cannot give scopes that it lacks.")
+                .says(
+                    "The key is shown here and never again. A key cannot give scopes that it \
+                     lacks, a higher limit than its own or a longer life. An organization has so \
+                     many keys at most.",
+                )
                 .key(Scope::ManageKeys)
                 .idempotent()
                 .takes("KeyRequest")
                 .answers(201, "The key.", schema("NewKey"))
-                .command(),
+                .command()
+                .refuses(&[409]),
             get("/api/v1/keys", "listKeys", "List keys")
                 .key(Scope::ManageKeys)
                 .read()
                 .paged()
                 .answers(200, "Keys, without the keys themselves.", list("Key")),
             delete("/api/v1/keys/{keyId}", "revokeKey", "Revoke a key")
-                .says("It stops working within a second, on every process.")
+                .says(
+                    "It stops working within a second, on every process. What it gave goes on \
+                     working unless that is to end too; a key that was revoked before gives \
+                     nothing any more.",
+                )
                 .key(Scope::ManageKeys)
                 .path_value("keyId", "The key.", id())
+                .query_value(
+                    "given",
+                    "Whether all that the key gave ends too, and what that gave in turn; also of \
+                     a key that was revoked before.",
+                    json!({"type": "boolean", "default": false}),
+                )
                 .answers_nothing(204, "The key works no more.")
                 .command()
                 .refuses(&[400, 404, 409]),
@@ -56,14 +71,14 @@ fn schemas() -> Vec<(&'static str, Value)> {
                 "rateLimit",
                 meaning(
                     nullable(integer(1, 1_000_000_000)),
-                    "Requests in any hour; 1000 unless said.",
+                    "Requests in any hour; unless said 1000, or the giver's own where that is lower.",
                 ),
             ),
             (
                 "expiresAt",
                 meaning(
                     nullable(later()),
-                    "When it stops working, in the future; never unless said.",
+                    "When it stops working, in the future; unless said with its giver, or never.",
                 ),
             ),
         ],
@@ -92,6 +107,13 @@ fn schemas() -> Vec<(&'static str, Value)> {
                 ("expiresAt", nullable(time())),
                 ("createdAt", time()),
                 ("lastUsedAt", nullable(time())),
+                (
+                    "createdBy",
+                    meaning(
+                        string(),
+                        "Who gave it: a key's id, `owner` (a person, by hand) or `operator`.",
+                    ),
+                ),
             ]),
         ),
     ]

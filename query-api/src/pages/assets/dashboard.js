@@ -4,7 +4,7 @@ const find = (selector, within = document) => within.querySelector(selector);
 const all = (selector) => document.querySelectorAll(selector);
 
 /** Sends a command; gives the answer, or throws with the server's own words. */
-async function send(method, path, body) {
+async function send(method, path, body, { signIn = true } = {}) {
   const request = { method, credentials: "same-origin" };
   if (body !== undefined) {
     request.headers = { "Content-Type": "application/json" };
@@ -16,7 +16,7 @@ async function send(method, path, body) {
   } catch {
     throw new Error("Waypost does not answer. Try again in a moment.");
   }
-  if (answer.status === 401 && path !== "/dashboard/sign-in") {
+  if (answer.status === 401 && signIn && path !== "/dashboard/sign-in") {
     location.assign("/dashboard/sign-in?next=" + encodeURIComponent(location.pathname));
   }
   const text = await answer.text();
@@ -134,14 +134,8 @@ form?.addEventListener("submit", (event) => {
 });
 
 function showKey({ key, position }) {
-  const dialog = find("#key-made");
-  find("#key-text").textContent = key;
-  find("#copy-key").addEventListener("click", async () => {
-    await navigator.clipboard.writeText(key);
-    find("#copied").textContent = "Copied.";
-  });
-  dialog.addEventListener("close", () => showAgain(position));
-  dialog.showModal();
+  const shown = { place: find("#key-text"), button: find("#copy-key"), done: find("#copied") };
+  showOnce(find("#key-made"), key, shown, () => showAgain(position));
 }
 
 for (const button of all("[data-revoke]")) {
@@ -151,9 +145,114 @@ for (const button of all("[data-revoke]")) {
     tell(find(".fault", dialog));
     find("#revoke-key").onclick = ({ target }) =>
       attempt(target, find(".fault", dialog), async () => {
-        const { position } = await send("DELETE", `/dashboard/keys/${button.dataset.revoke}`);
+        const given = find("#revoke-given").checked ? "?given=true" : "";
+        const path = `/dashboard/keys/${button.dataset.revoke}${given}`;
+        const { position } = await send("DELETE", path);
         showAgain(position);
       });
     dialog.showModal();
   });
 }
+
+/** Shows a secret once, for whoever is to copy it. */
+function showOnce(dialog, text, { place, button, done }, closed) {
+  place.textContent = text;
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(text);
+    done.textContent = "Copied.";
+  });
+  dialog.addEventListener("close", closed);
+  dialog.showModal();
+}
+
+const invite = find("#invite-form");
+find("#invite-person")?.addEventListener("click", () => invite.showModal());
+invite?.addEventListener("submit", (event) => {
+  event.preventDefault();
+  const email = find("#invite-email").value;
+  attempt(find("[type=submit]", invite), find(".fault", invite), async () => {
+    const { link } = await send("POST", "/dashboard/people", { email });
+    invite.close();
+    find("#invite-for").textContent = email;
+    const shown = { place: find("#invite-link"), button: find("#copy-invite"), done: find("#invite-copied") };
+    showOnce(find("#invite-made"), link, shown, () => showAgain());
+  });
+});
+
+/** Asks before somebody is removed or an invite is taken back. */
+function askToRemove({ name, what, text, path, next }) {
+  const dialog = find("#person-remove");
+  find("#remove-name").textContent = name;
+  find("#remove-what").textContent = what;
+  find("#remove-text").textContent = text;
+  tell(find(".fault", dialog));
+  find("#remove-person").onclick = ({ target }) =>
+    attempt(target, find(".fault", dialog), async () => {
+      await send("DELETE", path);
+      location.assign(next);
+    });
+  dialog.showModal();
+}
+
+for (const button of all("[data-remove]")) {
+  const own = "own" in button.dataset;
+  button.addEventListener("click", () => askToRemove({
+    name: own ? "this organization" : button.dataset.name,
+    what: own ? "Leave" : "Remove",
+    text: "What they see and may do here ends within a second. Keys go on working: revoke those that nobody should have any more.",
+    path: `/dashboard/people/${button.dataset.remove}`,
+    next: own ? "/dashboard" : location.pathname,
+  }));
+}
+for (const button of all("[data-withdraw]")) {
+  button.addEventListener("click", () => askToRemove({
+    name: button.dataset.name,
+    what: "Take back the invite of",
+    text: "The link works no more.",
+    path: `/dashboard/people/invites/${button.dataset.withdraw}`,
+    next: location.pathname,
+  }));
+}
+
+/** The page of an invite: its code stands behind the address' `#`, which no server sees. */
+const acceptance = find("#invite-accept");
+async function openInvite() {
+  const code = location.hash.slice(1);
+  const fault = find("#invite-fault");
+  try {
+    if (!code) throw new Error("This link is incomplete: copy all of it.");
+    const invited = await send("POST", "/dashboard/invite/look", { code }, { signIn: false });
+    showInvite(code, invited);
+  } catch (error) {
+    tell(fault, error);
+  }
+  find("#invite-wait").hidden = true;
+}
+
+function showInvite(code, { organization, email, account, signedIn }) {
+  find("#invite-organization").textContent = organization;
+  find("#invite-address").textContent = email;
+  find("#invite-new").hidden = account;
+  find("#invite-name").required = !account;
+  find("#invite-secret").hidden = signedIn;
+  const password = find("#invite-password");
+  password.required = !signedIn;
+  password.autocomplete = account ? "current-password" : "new-password";
+  if (!account) password.minLength = 8;
+  find("#invite-hint").textContent = account
+    ? "The password of the account that has this address. If that account is not yours, do not go on: ask whoever invited you."
+    : "Choose one of at least 8 characters. An account is opened with it.";
+  acceptance.hidden = false;
+  acceptance.addEventListener("submit", (event) => {
+    event.preventDefault();
+    attempt(find("button", acceptance), find(".fault", acceptance), async () => {
+      const accepted = { code };
+      if (!account) accepted.name = find("#invite-name").value;
+      if (!signedIn) accepted.password = password.value;
+      await send("POST", "/dashboard/invite/accept", accepted, { signIn: false });
+      if (!signedIn) await send("POST", "/dashboard/sign-in", { email, password: password.value });
+      location.assign("/dashboard");
+    });
+  });
+}
+if (acceptance) openInvite();

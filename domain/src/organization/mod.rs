@@ -1,7 +1,18 @@
 //! Organizations and their staff.
 
+mod decide;
+mod request;
+mod staff;
+
+#[cfg(test)]
+mod tests;
+
 use schemas::organization::{Created, MemberAdded, Role};
 use schemas::{AccountId, Event, OrgId};
+
+pub use decide::{CannotJoin, Joining, Refusal, accept, forget, invite, remove, withdraw};
+pub use request::{Acceptance, Invitee};
+pub use staff::{Invite, Member, Organization};
 
 use crate::{FieldError, text};
 
@@ -13,24 +24,11 @@ pub fn create(org_id: OrgId, name: &str) -> Result<Event, FieldError> {
     Ok(Event::OrganizationCreated(Created { org_id, name }))
 }
 
-/// Makes a person the organization's owner.
+/// Makes a person whose account is opened along with it the organization's owner: nobody else owns
+/// one without having agreed.
 pub fn add_owner(account_id: AccountId) -> Event {
     Event::OrganizationMemberAdded(MemberAdded {
         account_id,
         role: Role::Owner,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_organization_has_a_name() {
-        let event = create(OrgId::from("o1"), "  Acme ").unwrap();
-        assert!(matches!(event, Event::OrganizationCreated(created) if created.name == "Acme"));
-        for wrong in ["", "  ", "a\nb", &"x".repeat(201)] {
-            assert_eq!(create(OrgId::from("o1"), wrong).unwrap_err().field, "name");
-        }
-    }
 }

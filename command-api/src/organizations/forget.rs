@@ -1,0 +1,97 @@
+//! What is kept of persons in organizations, forgotten.
+
+use domain::account::Email;
+use domain::organization::{self, Organization};
+use event_log::AppendError;
+use schemas::{AccountId, AggregateType, Event, OrgId};
+
+use super::{address, load, stream, withdraw};
+use crate::commands::{ATTEMPTS, behind};
+use crate::{CommandError, Commands, LogError, Origin};
+
+/// Events of organizations read at a time.
+const PAGE: usize = 1_000;
+
+/// Takes a person out of all organizations, be it as the last owner.
+pub async fn forget_person(
+    commands: &Commands,
+    origin: &Origin,
+    account: AccountId,
+) -> Result<(), LogError> {
+    for org in find_organizations(commands, account).await? {
+        leave(commands, origin, &org, account).await?;
+    }
+    Ok(())
+}
+
+async fn leave(
+    commands: &Commands,
+    origin: &Origin,
+    org: &OrgId,
+    account: AccountId,
+) -> Result<(), LogError> {
+    for _ in 0..ATTEMPTS {
+        let past = load(commands, org).await?;
+        let organization = Organization::fold(&past);
+        let gone = organization.and_then(|known| organization::forget(&known, account));
+        let Some(gone) = gone else {
+            return Ok(());
+        };
+        let now = commands.now();
+        let write = commands.write(origin, now, stream(org), behind(&past), vec![gone]);
+        if commands.commit(vec![write]).await?.is_some() {
+            return Ok(());
+        }
+    }
+    Err(AppendError::Conflict.into())
+}
+
+/// The organizations that a person ever joined.
+async fn find_organizations(
+    commands: &Commands,
+    account: AccountId,
+) -> Result<Vec<OrgId>, LogError> {
+    let mut found: Vec<OrgId> = Vec::new();
+    let (mut after, mut complete) = (0, false);
+    while !complete {
+        let kind = AggregateType::Organization;
+        let page = commands.log().page_of_kind(kind, after, PAGE).await?;
+        for recorded in page.events() {
+            if let Event::OrganizationMemberAdded(added) = &recorded.event
+                && added.account_id == account
+                && !found.contains(&recorded.stream.org)
+            {
+                found.push(recorded.stream.org.clone());
+            }
+        }
+        (after, complete) = (page.through, page.complete);
+    }
+    Ok(found)
+}
+
+/// Takes back all invites of an address and makes what is kept of them unreadable. Answers with how
+/// many it ever had.
+pub async fn forget_address(
+    commands: &Commands,
+    origin: &Origin,
+    email: &Email,
+) -> Result<usize, LogError> {
+    let noted = address::noted(commands, email).await?;
+    for invite in &noted {
+        let past = load(commands, &invite.org).await?;
+        let hash = address::email_hash(commands, &invite.org, email);
+        let organization = Organization::fold(&past);
+        let open = organization
+            .as_ref()
+            .and_then(|known| known.invite_of(&hash));
+        if let Some(open) = open {
+            match withdraw(commands, origin, &invite.org, &open.id, None).await {
+                // Somebody else was quicker.
+                Ok(_) | Err(CommandError::Refused(_) | CommandError::OtherRequest) => {}
+                Err(CommandError::Log(error)) => return Err(error),
+            }
+        }
+        address::let_go(commands, invite.account).await?;
+    }
+    Ok(noted.len())
+}

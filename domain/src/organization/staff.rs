@@ -1,0 +1,147 @@
+//! An organization with its people, as its events have made it.
+
+use chrono::{DateTime, Utc};
+use schemas::organization::{MemberInvited, Role};
+use schemas::{AccountId, Event, InviteId, OrgId, Recorded, Sealed};
+
+/// An organization that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Organization {
+    /// The organization.
+    pub id: OrgId,
+    /// Its name as people read it.
+    pub name: String,
+    members: Vec<Member>,
+    invites: Vec<Invite>,
+}
+
+/// A person of the staff.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Who.
+    pub account_id: AccountId,
+    /// As what.
+    pub role: Role,
+    /// When they joined.
+    pub since: DateTime<Utc>,
+}
+
+/// A link by which whoever has an address may join, unless it was used, taken back or followed by
+/// another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invite {
+    /// The invite.
+    pub id: InviteId,
+    /// The account that the address belonged to, or else the one that may be opened with the link.
+    pub account_id: AccountId,
+    /// The address, sealed under that account.
+    pub email: Sealed,
+    /// The keyed hash of the organization and the address.
+    pub email_hash: String,
+    /// The keyed hash of the code in the link.
+    pub code_hash: String,
+    /// As what.
+    pub role: Role,
+    /// Until when.
+    pub expires_at: DateTime<Utc>,
+}
+
+impl Invite {
+    /// Whether it can still be accepted.
+    pub fn works(&self, now: DateTime<Utc>) -> bool {
+        now < self.expires_at
+    }
+}
+
+impl From<&MemberInvited> for Invite {
+    fn from(invited: &MemberInvited) -> Self {
+        Self {
+            id: invited.invite_id.clone(),
+            account_id: invited.account_id,
+            email: invited.email.clone(),
+            email_hash: invited.email_hash.clone(),
+            code_hash: invited.code_hash.clone(),
+            role: invited.role,
+            expires_at: invited.expires_at,
+        }
+    }
+}
+
+impl Organization {
+    /// The organization after its own events; `None` where there is none.
+    pub fn fold<'e>(events: impl IntoIterator<Item = &'e Recorded>) -> Option<Self> {
+        let mut organization: Option<Self> = None;
+        for recorded in events {
+            match (&recorded.event, &mut organization) {
+                (Event::OrganizationCreated(created), None) => {
+                    organization = Some(Self {
+                        id: created.org_id.clone(),
+                        name: created.name.clone(),
+                        members: Vec::new(),
+                        invites: Vec::new(),
+                    });
+                }
+                (_, Some(organization)) => organization.apply(recorded),
+                (_, None) => {}
+            }
+        }
+        organization
+    }
+
+    fn apply(&mut self, recorded: &Recorded) {
+        match &recorded.event {
+            Event::OrganizationMemberAdded(added) if !self.has(added.account_id) => {
+                self.members.push(Member {
+                    account_id: added.account_id,
+                    role: added.role,
+                    since: recorded.time,
+                });
+            }
+            Event::OrganizationMemberRemoved(removed) => {
+                let stays = |member: &Member| member.account_id != removed.account_id;
+                self.members.retain(stays);
+            }
+            Event::OrganizationMemberInvited(invited) => {
+                let other = |invite: &Invite| invite.email_hash != invited.email_hash;
+                self.invites.retain(other);
+                self.invites.push(Invite::from(invited));
+            }
+            Event::OrganizationInviteAccepted(accepted) => self.end(&accepted.invite_id),
+            Event::OrganizationInviteWithdrawn(withdrawn) => self.end(&withdrawn.invite_id),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, invite: &InviteId) {
+        self.invites.retain(|open| open.id != *invite);
+    }
+
+    /// Whether somebody belongs to the staff.
+    pub fn has(&self, account: AccountId) -> bool {
+        self.members
+            .iter()
+            .any(|member| member.account_id == account)
+    }
+
+    /// Its people, in the order in which they joined.
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// The invites that nobody has used or taken back, those past their time included.
+    pub fn invites(&self) -> &[Invite] {
+        &self.invites
+    }
+
+    /// The invite with a code of this hash.
+    pub fn invite_by_code(&self, code_hash: &str) -> Option<&Invite> {
+        let mut invites = self.invites.iter();
+        invites.find(|invite| invite.code_hash == code_hash)
+    }
+
+    /// The invite of an address, by the keyed hash of the organization and the address.
+    pub fn invite_of(&self, email_hash: &str) -> Option<&Invite> {
+        let mut invites = self.invites.iter();
+        invites.find(|invite| invite.email_hash == email_hash)
+    }
+}

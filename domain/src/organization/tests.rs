@@ -1,0 +1,218 @@
+use chrono::{DateTime, TimeDelta, Utc};
+use proptest::prelude::*;
+use schemas::organization::{MemberInvited, Role};
+use schemas::{
+    AccountId, AggregateType, Context, Event, EventId, InviteId, OrgId, Recorded, Sealed, StreamId,
+};
+
+use super::*;
+
+const ADA: AccountId = AccountId(1);
+const BOB: AccountId = AccountId(2);
+const MANY: usize = 100;
+
+fn now() -> DateTime<Utc> {
+    DateTime::from_timestamp(1_800_000_000, 0).unwrap()
+}
+
+/// An organization under test: what was decided is its past.
+#[derive(Default)]
+struct House(Vec<Recorded>);
+
+impl House {
+    fn founded() -> Self {
+        let mut house = Self::default();
+        house.record(create(OrgId::from("o1"), "Acme").unwrap());
+        house
+    }
+
+    fn owned_by(account: AccountId) -> Self {
+        let mut house = Self::founded();
+        house.record(add_owner(account));
+        house
+    }
+
+    fn record(&mut self, event: Event) {
+        let sequence = self.0.len() as u64 + 1;
+        self.0.push(Recorded {
+            sequence,
+            stream: StreamId::new(&OrgId::from("o1"), AggregateType::Organization, "o1"),
+            id: EventId(uuid::Uuid::nil()),
+            time: now(),
+            event,
+            context: Context::default(),
+            receipt: None,
+        });
+    }
+
+    fn organization(&self) -> Organization {
+        Organization::fold(&self.0).unwrap()
+    }
+
+    fn invites(&mut self, address: &str, code: &str) {
+        let made = invite(
+            &self.organization(),
+            invited(address, code, None),
+            None,
+            MANY,
+            now(),
+        );
+        self.record(made.unwrap());
+    }
+
+    fn joins(&mut self, code: &str, account: AccountId) -> Result<(), CannotJoin> {
+        let (joining, holder) = (Joining::Account(account), Some(account));
+        for event in accept(&self.organization(), code, joining, holder, now())? {
+            self.record(event);
+        }
+        Ok(())
+    }
+}
+
+fn invited(address: &str, code: &str, by: Option<AccountId>) -> MemberInvited {
+    MemberInvited {
+        invite_id: InviteId::from(code),
+        account_id: BOB,
+        email: Sealed::from_ciphertext(address.to_owned()),
+        email_hash: address.to_owned(),
+        code_hash: code.to_owned(),
+        role: Role::Owner,
+        expires_at: now() + TimeDelta::days(7),
+        by,
+    }
+}
+
+#[test]
+fn an_organization_has_a_name() {
+    let event = create(OrgId::from("o1"), "  Acme ").unwrap();
+    assert!(matches!(event, Event::OrganizationCreated(created) if created.name == "Acme"));
+    for wrong in ["", "  ", "a\nb", &"x".repeat(201)] {
+        assert_eq!(create(OrgId::from("o1"), wrong).unwrap_err().field, "name");
+    }
+}
+
+#[test]
+fn a_link_works_once() {
+    let mut house = House::founded();
+    house.invites("bob", "c1");
+    assert_eq!(house.joins("c1", BOB), Ok(()));
+    assert!(house.organization().has(BOB));
+    assert_eq!(house.joins("c1", ADA), Err(CannotJoin::Unknown));
+    assert_eq!(house.organization().members().len(), 1);
+}
+
+#[test]
+fn a_link_is_good_for_whoever_has_the_address_alone() {
+    let mut house = House::founded();
+    house.invites("bob", "c1");
+    let organization = house.organization();
+    let tried = |joining, holder| accept(&organization, "c1", joining, holder, now());
+    let other = Err(CannotJoin::OtherAddress);
+    assert_eq!(tried(Joining::Account(ADA), Some(BOB)), other);
+    assert_eq!(tried(Joining::Account(ADA), None), other);
+    let taken = tried(Joining::New(ADA), Some(BOB));
+    assert_eq!(taken, Err(CannotJoin::AccountExists));
+    assert!(tried(Joining::New(ADA), None).is_ok());
+    assert!(tried(Joining::Account(BOB), Some(BOB)).is_ok());
+}
+
+#[test]
+fn a_new_invite_of_an_address_ends_the_old_one_and_no_other() {
+    let mut house = House::founded();
+    house.invites("bob", "c1");
+    house.invites("eve", "c2");
+    house.invites("bob", "c3");
+    assert_eq!(house.joins("c1", BOB), Err(CannotJoin::Unknown));
+    assert_eq!(house.joins("c2", ADA), Ok(()));
+    assert_eq!(house.joins("c3", BOB), Ok(()));
+}
+
+#[test]
+fn an_invite_ends_by_itself_and_by_being_taken_back() {
+    let mut house = House::founded();
+    house.invites("bob", "c1");
+    let later = now() + TimeDelta::days(7);
+    let late = accept(&house.organization(), "c1", Joining::New(BOB), None, later);
+    assert_eq!(late, Err(CannotJoin::Expired));
+    let back = withdraw(&house.organization(), &InviteId::from("c1"), None);
+    house.record(back.unwrap());
+    assert_eq!(house.joins("c1", BOB), Err(CannotJoin::Unknown));
+    let again = withdraw(&house.organization(), &InviteId::from("c1"), None);
+    assert_eq!(again, Err(Refusal::Nobody));
+}
+
+#[test]
+fn whoever_was_removed_decides_nothing_more() {
+    let mut house = House::owned_by(ADA);
+    house.record(add_owner(BOB));
+    let removed = remove(&house.organization(), ADA, Some(BOB), &[]);
+    house.record(removed.unwrap());
+    let organization = house.organization();
+    let by_ada = invite(
+        &organization,
+        invited("eve", "c", Some(ADA)),
+        None,
+        MANY,
+        now(),
+    );
+    assert_eq!(by_ada, Err(Refusal::NotStaff));
+    let by_ada = remove(&organization, BOB, Some(ADA), &[]);
+    assert_eq!(by_ada, Err(Refusal::NotStaff));
+}
+
+#[test]
+fn a_member_is_not_invited_and_there_is_an_end_to_invites() {
+    let mut house = House::owned_by(ADA);
+    let of_ada = invite(
+        &house.organization(),
+        invited("ada", "c", None),
+        Some(ADA),
+        MANY,
+        now(),
+    );
+    assert_eq!(of_ada, Err(Refusal::Member));
+    house.invites("bob", "c1");
+    let organization = house.organization();
+    let third = invite(&organization, invited("eve", "c2", None), None, 2, now());
+    assert_eq!(third, Err(Refusal::Full(2)));
+    let again = invite(&organization, invited("bob", "c2", None), None, 2, now());
+    assert!(again.is_ok(), "it takes the old one's place");
+    let later = now() + TimeDelta::days(8);
+    let third = invite(&organization, invited("eve", "c2", None), None, 2, later);
+    assert!(third.is_ok(), "what has expired takes no place");
+}
+
+#[test]
+fn the_forgotten_own_nothing() {
+    let mut house = House::owned_by(ADA);
+    house.record(add_owner(BOB));
+    let organization = house.organization();
+    let last = remove(&organization, BOB, None, &[ADA]);
+    assert_eq!(last, Err(Refusal::LastOwner));
+    assert!(forget(&organization, BOB).is_some());
+    assert_eq!(forget(&organization, AccountId(3)), None);
+}
+
+proptest! {
+    /// Whoever comes and goes, in whichever order: there is an owner as soon as there was one.
+    #[test]
+    fn an_owner_always_remains(steps in prop::collection::vec((any::<bool>(), 1..6_u64, 1..6_u64), 0..60)) {
+        let mut house = House::owned_by(ADA);
+        for (nth, (joins, actor, subject)) in steps.into_iter().enumerate() {
+            let (actor, subject) = (AccountId(actor), AccountId(subject));
+            if joins {
+                let code = format!("c{nth}");
+                let invited = invited(&subject.to_string(), &code, Some(actor));
+                let made = invite(&house.organization(), invited, Some(subject), MANY, now());
+                if let Ok(made) = made {
+                    house.record(made);
+                    prop_assert_eq!(house.joins(&code, subject), Ok(()));
+                }
+            } else if let Ok(gone) = remove(&house.organization(), subject, Some(actor), &[]) {
+                house.record(gone);
+                prop_assert!(!house.organization().has(subject));
+            }
+            prop_assert!(!house.organization().members().is_empty());
+        }
+    }
+}
