@@ -8,7 +8,9 @@ use async_nats::{HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
 use chrono::{DateTime, SecondsFormat, Utc};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
-use schemas::{Context, Event, EventId, NewEvent, OrgId, Receipt, Recorded, StreamId, Traceparent};
+use schemas::{
+    Cause, Context, Event, EventId, NewEvent, OrgId, Receipt, Recorded, StreamId, Traceparent,
+};
 use uuid::Uuid;
 
 use crate::subject::kind_of;
@@ -24,6 +26,8 @@ const CORRELATION: HeaderName = HeaderName::from_static("ce-correlationid");
 const CAUSATION: HeaderName = HeaderName::from_static("ce-causationid");
 const TRACEPARENT: HeaderName = HeaderName::from_static("ce-traceparent");
 const HOPS: HeaderName = HeaderName::from_static("ce-hops");
+const CAUSE: HeaderName = HeaderName::from_static("ce-causeid");
+const CAUSED_RUNS: HeaderName = HeaderName::from_static("ce-causedruns");
 const CONTENT_TYPE: HeaderName = HeaderName::from_static("content-type");
 const RECEIPT_KEY: HeaderName = HeaderName::from_static("waypost-receipt");
 const RECEIPT_FINGERPRINT: HeaderName = HeaderName::from_static("waypost-receipt-fingerprint");
@@ -63,6 +67,10 @@ pub(crate) fn encode(stream: &StreamId, new: &NewEvent) -> Result<Encoded, serde
     }
     if new.context.hops > 0 {
         add(HOPS, new.context.hops.to_string().into());
+    }
+    if let Some(cause) = &new.context.cause {
+        add(CAUSE, cause.id.to_string().into());
+        add(CAUSED_RUNS, cause.runs.to_string().into());
     }
     if let Some(receipt) = &new.receipt {
         add(RECEIPT_KEY, header_text(&receipt.key));
@@ -109,6 +117,12 @@ pub(crate) fn decode(
             causation_id: text(CAUSATION).map(plain_text),
             traceparent: text(TRACEPARENT).and_then(Traceparent::parse),
             hops: text(HOPS).and_then(|hops| hops.parse().ok()).unwrap_or(0),
+            cause: text(CAUSE).and_then(|id| {
+                let id = Uuid::from_str(id).ok()?;
+                let runs = text(CAUSED_RUNS).and_then(|runs| runs.parse().ok());
+                let runs = runs.unwrap_or_default();
+                Some(Cause { id, runs })
+            }),
         },
         receipt: text(RECEIPT_KEY)
             .zip(text(RECEIPT_FINGERPRINT))

@@ -11,6 +11,7 @@
 mod append;
 pub mod backup;
 mod batch;
+mod cause;
 mod connection;
 mod deleted;
 mod durability;
@@ -32,6 +33,7 @@ mod vault;
 
 pub use append::{AppendError, Commit, Expected, Write};
 pub use batch::{Batch, Item};
+pub use cause::CAUSE_HEADER;
 pub use durability::Durability;
 pub use error::{Error, ReadError, TailError};
 pub use keyring::{Keyring, KeyringError};

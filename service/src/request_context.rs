@@ -61,6 +61,7 @@ impl RequestContext {
             causation_id: Some(request),
             traceparent: Some(self.0.traceparent.clone()),
             hops: 0,
+            cause: None,
         }
     }
 

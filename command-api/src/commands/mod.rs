@@ -11,12 +11,12 @@ use std::time::Duration;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use chrono::{DateTime, Utc};
-use event_log::{AppendError, Commit, EventLog, Expected, Position, Write};
+use event_log::{AppendError, CAUSE_HEADER, Commit, EventLog, Expected, Position, Write};
 use schemas::{Context, Event, NewEvent, Receipt, Recorded, StreamId};
 use service::{Clock, RequestContext};
 
 use crate::accounts::Passwords;
-use crate::{CommandError, Random};
+use crate::{App, CommandError, Random};
 
 pub(crate) use receipts::{Earlier, Repeated};
 
@@ -51,14 +51,24 @@ pub struct Origin {
     pub receipt: Option<Receipt>,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Origin {
+impl FromRequestParts<App> for Origin {
     type Rejection = Infallible;
 
-    /// A command that came with this request.
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
-        let request = RequestContext::from_request_parts(parts, state).await?;
+    /// A command that came with this request. One that follows from what Waypost itself has called
+    /// goes on with its count of hops and of runs.
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
+        let request = RequestContext::from_request_parts(parts, app).await?;
+        let mut context = request.context();
+        let header = parts.headers.get(CAUSE_HEADER);
+        let header = header.and_then(|value| value.to_str().ok());
+        let keyring = app.commands.log().keyring();
+        if let Some(call) = header.and_then(|header| keyring.context_of_call(header)) {
+            context.hops = call.hops;
+            context.cause = call.cause;
+            context.correlation_id = call.correlation_id.or(context.correlation_id);
+        }
         Ok(Self {
-            context: request.context(),
+            context,
             receipt: None,
         })
     }

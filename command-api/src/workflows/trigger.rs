@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use domain::workflow::{NotTriggerable, Summary, TriggeredBy, payload};
+use domain::workflow::{MAX_HOPS, NotTriggerable, Summary, TriggeredBy, payload};
 use event_log::{AppendError, Commit, Expected, Position, PositionError};
 use schemas::workflow::Triggered;
 use schemas::{AggregateType, Event, OrgId, Receipt, RunId, StreamId, WorkflowId};
@@ -37,6 +37,11 @@ enum Refusal {
     NoWorkflow,
     #[error(transparent)]
     NotTriggerable(#[from] NotTriggerable),
+    #[error(
+        "{MAX_HOPS} runs have set each other off one after the other; nothing more is set off by \
+         what the last of them calls"
+    )]
+    TooManyHops,
     #[error("the run could not be started; nothing was confirmed, so it may be tried again")]
     Log(#[from] LogError),
 }
@@ -47,7 +52,7 @@ impl From<Refusal> for HttpError {
         match refusal {
             Refusal::Malformed(_) | Refusal::Log(LogError::TooLarge) => Self::bad_request(message),
             Refusal::NoWorkflow => Self::not_found(message),
-            Refusal::NotTriggerable(_) => Self::conflict(message),
+            Refusal::NotTriggerable(_) | Refusal::TooManyHops => Self::conflict(message),
             Refusal::Log(error) => {
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, message).with_cause(error)
             }
@@ -183,9 +188,21 @@ async fn triggerable(app: &App, trigger: &Trigger) -> Result<u32, Refusal> {
         .min_position
         .is_none_or(|position| app.workflows.has_reached(position));
     if fresh && let Ok(version) = judge(app.workflows.get(org, id)) {
+        within_hops(&trigger.origin)?;
         return Ok(version);
     }
-    judge(app.workflows.ask_log(org, id).await)
+    let version = judge(app.workflows.ask_log(org, id).await)?;
+    within_hops(&trigger.origin)?;
+    Ok(version)
+}
+
+/// A run that called here, or that a webhook told of, is as good as an event.
+fn within_hops(origin: &Origin) -> Result<(), Refusal> {
+    if origin.context.hops > MAX_HOPS {
+        metrics::counter!("waypost_triggers_refused_total", "reason" => "hops").increment(1);
+        return Err(Refusal::TooManyHops);
+    }
+    Ok(())
 }
 
 async fn append(app: &App, trigger: Trigger, version: u32) -> Result<Done<Started>, Refusal> {

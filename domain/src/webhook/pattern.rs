@@ -4,6 +4,7 @@
 const TYPES: &[&str] = &[
     "workflow.saved",
     "workflow.triggered",
+    "workflow.not_triggered",
     "run.started",
     "run.step_started",
     "run.step_succeeded",

@@ -17,7 +17,7 @@ mod wait;
 pub use definition::{DEFAULT_TIMEOUT_SECONDS, parse, parse_id};
 pub use save::{Saving, save};
 pub use schedule::Schedule;
-pub use trigger::{NotTriggerable, Summary, TriggeredBy, payload};
+pub use trigger::{MAX_HOPS, NotTriggerable, Summary, TriggeredBy, payload};
 
 #[cfg(test)]
 mod tests;

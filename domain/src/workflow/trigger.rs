@@ -4,6 +4,9 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use schemas::workflow::{Action, Saved, Status};
 use serde_json::{Map, Value};
 
+/// Past so many runs that set each other off one after the other, nothing more is set off.
+pub const MAX_HOPS: u8 = 8;
+
 /// As much of a workflow as a trigger needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {

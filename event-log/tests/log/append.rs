@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use event_log::{AppendError, Commit, Expected, Position, Write};
-use schemas::{AggregateType, Context, Event, Log, Receipt, Traceparent, claim, delivery};
+use schemas::{
+    AggregateType, Cause, Context, Event, Log, Receipt, Traceparent, claim, delivery,
+};
+use uuid::Uuid;
 
 use crate::support::{
     TestLog, event, events, everything, far_away, fresh, fresh_run, ids, ids_of, new_event,
@@ -20,6 +23,10 @@ async fn an_event_is_read_back_as_it_was_decided() {
         causation_id: Some(String::new()),
         traceparent: Some(Traceparent::from_parts(7, 8)),
         hops: 3,
+        cause: Some(Cause {
+            id: Uuid::from_u128(7),
+            runs: 5,
+        }),
     };
     new.receipt = Some(Receipt {
         key: "key".to_owned(),

@@ -197,6 +197,7 @@ fn ids_names_and_contexts_of_any_characters_survive() {
                     causation_id: Some(causation),
                     traceparent: None,
                     hops: 0,
+                    cause: None,
                 },
                 ..event()
             };

@@ -44,12 +44,6 @@ impl Checkpoints {
         }))
     }
 
-    /// The same for all partitions.
-    pub(super) async fn read_all(&self, partitions: u16) -> Result<Vec<u64>, Unavailable> {
-        let all = (0..partitions).map(|partition| self.read(partition));
-        join_all(all).await.into_iter().collect()
-    }
-
     /// Writes checkpoints, and gives back those that were written.
     pub(super) async fn write_all(&self, news: Vec<(u16, u64)>) -> Vec<(u16, u64)> {
         let writes = news.into_iter().map(async |(partition, sequence)| {

@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::leases::{Hold, Leases, Owned};
 use crate::people::{Roll, overtaken_by};
-use checkpoint::{Checkpoints, Unavailable};
+use checkpoint::Checkpoints;
 use recent::{Fresh, Recent};
 use watcher::Watcher;
 
@@ -85,17 +85,17 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
     } = dependencies;
     let leases = Leases::start(&log, "places", PARTITIONS, lease).await?;
     let checkpoints = Checkpoints::open(&log).await?;
-    let considered = insist(|| checkpoints.read_all(PARTITIONS)).await;
-    let considered = considered.into_iter().min().unwrap_or_default();
+    // From here on, unless a partition becomes ours that others have come less far with.
+    let end = log.end(Log::Locations).await?.sequence();
     let watching = Watching {
-        tail: log.tail(Log::Locations, considered, &[]).await?,
+        tail: log.tail(Log::Locations, end, &[]).await?,
         log: log.clone(),
         owned: leases.owned(),
         watcher: Watcher::new(log, roll.clone(), clock, settings.margin_m),
         roll,
         leases,
         checkpoints,
-        recent: Recent::after(considered),
+        recent: Recent::after(end),
         through: BTreeMap::new(),
         written: BTreeMap::new(),
     };
@@ -133,12 +133,12 @@ impl Watching {
         checkpoint.set_missed_tick_behavior(MissedTickBehavior::Delay);
         self.change_ownership().await;
         loop {
-            // Which positions count is only known once all that came before them has been seen.
-            let more = self.tail.caught_up() && self.consider().await;
+            let may_consider = self.tail.caught_up() || self.recent.is_full();
+            let more = may_consider && self.consider().await;
             tokio::select! {
                 Ok(()) = self.owned.changed() => self.change_ownership().await,
                 _ = checkpoint.tick() => self.keep_books().await,
-                batch = self.tail.next(BATCH) => match batch {
+                batch = self.tail.next(BATCH), if !self.recent.is_full() => match batch {
                     Ok(batch) => self.take(batch).await,
                     Err(error) => return error,
                 },
@@ -149,11 +149,22 @@ impl Watching {
 
     async fn take(&mut self, batch: Batch) {
         self.learn_past(&batch).await;
-        let leases = &self.leases;
-        let partition_of = |account: AccountId| leases.partition_of(&account.to_string());
+        let last = batch.last_sequence;
         for recorded in batch.into_readable("places") {
-            self.recent.take(recorded, partition_of);
+            let Event::LocationUpdated(updated) = &recorded.event else {
+                continue;
+            };
+            let partition = self.partition_of(updated.user_id);
+            if let Some(through) = self.through.get(&partition) {
+                let is_due = *through < recorded.sequence;
+                self.recent.take(recorded, is_due.then_some(partition));
+            }
         }
+        self.recent.reached(last);
+    }
+
+    fn partition_of(&self, account: AccountId) -> u16 {
+        self.leases.partition_of(&account.to_string())
     }
 
     /// Finds out what those sent before who are met for the first time.
@@ -166,7 +177,8 @@ impl Watching {
         let first: Vec<(&Recorded, &Updated)> = events
             .filter(|(_, updated)| {
                 let account = updated.user_id;
-                self.recent.lacks(account) && met.insert(account)
+                let ours = self.through.contains_key(&self.partition_of(account));
+                ours && self.recent.lacks(account) && met.insert(account)
             })
             .collect();
         for some in first.chunks(SIDE_BY_SIDE) {
@@ -174,8 +186,9 @@ impl Watching {
                 .iter()
                 .map(|(recorded, updated)| self.before(recorded, updated));
             let past = join_all(past).await;
-            for ((_, updated), before) in some.iter().zip(past) {
-                self.recent.learn(updated.user_id, before);
+            for ((recorded, updated), before) in some.iter().zip(past) {
+                self.recent
+                    .learn(updated.user_id, before, recorded.sequence);
             }
         }
     }
@@ -197,7 +210,8 @@ impl Watching {
         }
     }
 
-    /// Goes on where others have come to in partitions that become ours.
+    /// Goes on where others have come to in partitions that become ours. Where they have come less
+    /// far than we, positions are taken from the log again from there.
     async fn change_ownership(&mut self) {
         let owned = self.owned.borrow_and_update().clone();
         self.through
@@ -206,12 +220,24 @@ impl Watching {
             .retain(|partition, _| owned.contains(partition));
         // What was told since in a partition that is ours again is not at hand.
         self.watcher.begin_again();
+        let mut after = self.recent.head();
+        let before = self.through.len();
         for partition in owned.iter() {
             if !self.through.contains_key(partition) {
                 let through = insist(|| self.checkpoints.read(*partition)).await;
+                after = after.min(through);
                 self.through.insert(*partition, through);
             }
         }
+        let (through, leases) = (&self.through, &self.leases);
+        let is_ours =
+            |account: AccountId| through.contains_key(&leases.partition_of(&account.to_string()));
+        self.recent.retain(is_ours, through.len() > before);
+        if after < self.recent.head() {
+            self.tail = insist(|| self.log.tail(Log::Locations, after, &[])).await;
+            self.recent.rewind(after);
+        }
+        self.drop_considered();
     }
 
     /// Considers positions of our partitions in the order of the log; says whether there are more.
@@ -247,7 +273,16 @@ impl Watching {
                 *reached = through.max(*reached);
             }
         }
+        self.drop_considered();
         more
+    }
+
+    fn drop_considered(&mut self) {
+        let through = &self.through;
+        self.recent.drop_unless(|fresh| {
+            let through = through.get(&fresh.partition);
+            through.is_some_and(|through| *through < fresh.recorded.sequence)
+        });
     }
 
     /// Considers positions, those of different persons side by side. Answers with the partitions
@@ -287,27 +322,29 @@ impl Watching {
         through.filter(is_news).collect()
     }
 
-    /// Writes how far our partitions have come, and drops what is considered everywhere.
+    /// Writes how far our partitions have come.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a gauge is a float; this stays small"
+    )]
     async fn keep_books(&mut self) {
+        metrics::gauge!("waypost_places_held_bytes").set(self.recent.bytes() as f64);
         let written = self.checkpoints.write_all(self.news()).await;
         self.written.extend(written);
-        if let Ok(all) = self.checkpoints.read_all(PARTITIONS).await {
-            self.recent
-                .drop_through(all.into_iter().min().unwrap_or_default());
-        }
     }
 }
 
-/// Asks for checkpoints until they answer.
-async fn insist<T, F>(ask: impl Fn() -> F) -> T
+/// Asks until there is an answer.
+async fn insist<T, E, F>(ask: impl Fn() -> F) -> T
 where
-    F: Future<Output = Result<T, Unavailable>>,
+    E: std::fmt::Display,
+    F: Future<Output = Result<T, E>>,
 {
     loop {
         match ask().await {
             Ok(answer) => return answer,
             Err(error) => {
-                tracing::debug!(%error, "Places wait for their checkpoints");
+                tracing::debug!(%error, "Places wait for the log");
                 sleep(AGAIN).await;
             }
         }

@@ -1,10 +1,24 @@
 //! The newest positions as they come in, and which of them count.
+//!
+//! What is held is bounded: positions that are still to be considered in bytes, beyond which none
+//! are taken from the log until some have been; and of the times of persons' newest positions
+//! those that came last, the others are looked up in the log again.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use schemas::{AccountId, Event, Recorded};
+
+/// Bytes of positions that wait to be considered, about, beyond which no more are taken.
+const FIXES_BYTES: usize = 32 * 1024 * 1024;
+/// What a position takes up in memory beside what is sealed of it.
+const FIX_BYTES: usize = 640;
+/// Persons in a generation whose newest positions' times are known; the one before is held too.
+/// Far more than are met in one batch.
+const GENERATION: usize = 100_000;
+/// What a person takes up there, about.
+const PERSON_BYTES: usize = 64;
 
 /// A position that was newer than all before it of its person, when the log got it.
 #[derive(Clone, Debug)]
@@ -13,65 +27,114 @@ pub(super) struct Fresh {
     pub(super) recorded: Arc<Recorded>,
 }
 
-/// Positions by which crossings may still have to be told.
+/// The time of the newest fix of a person up to a sequence.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    at: DateTime<Utc>,
+    sequence: u64,
+}
+
+/// Positions of our partitions by which crossings may still have to be told.
 ///
 /// Which of them count follows from the log alone, so every process knows the same, whichever
 /// tells the crossings.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Recent {
-    newest: HashMap<AccountId, DateTime<Utc>>,
+    young: HashMap<AccountId, Known>,
+    old: HashMap<AccountId, Known>,
+    /// Whether a person who is not known has sent nothing before.
+    knows_all: bool,
     fixes: VecDeque<Fresh>,
-    /// Positions up to here were considered before.
-    began: u64,
-    /// Positions up to here are considered, whoever's they are.
-    considered: u64,
+    bytes: usize,
     head: u64,
 }
 
 impl Recent {
-    /// What follows a sequence, up to which positions are considered, whoever's they are.
-    pub(super) fn after(considered: u64) -> Self {
+    /// What follows a sequence.
+    pub(super) fn after(sequence: u64) -> Self {
         Self {
-            began: considered,
-            considered,
-            head: considered,
-            ..Self::default()
+            young: HashMap::new(),
+            old: HashMap::new(),
+            // Before the first position of all there is nothing to know.
+            knows_all: sequence == 0,
+            fixes: VecDeque::new(),
+            bytes: 0,
+            head: sequence,
         }
+    }
+
+    /// Begins again with what follows an earlier sequence. What was known there stays known.
+    pub(super) fn rewind(&mut self, sequence: u64) {
+        let mut again = Self::after(sequence);
+        let known = self.old.drain().chain(self.young.drain());
+        again.old = known
+            .filter(|(_, known)| known.sequence <= sequence)
+            .collect();
+        *self = again;
+    }
+
+    /// Knows of our persons only, whose positions alone were taken in; `more` of them are ours now.
+    pub(super) fn retain(&mut self, is_ours: impl Fn(AccountId) -> bool, more: bool) {
+        self.young.retain(|account, _| is_ours(*account));
+        self.old.retain(|account, _| is_ours(*account));
+        self.knows_all &= !more || self.head == 0;
     }
 
     /// Whether it is not known what a person sent before.
     pub(super) fn lacks(&self, account: AccountId) -> bool {
-        // Before the first position of all there is nothing to know.
-        self.began > 0 && !self.newest.contains_key(&account)
+        !self.knows_all && self.newest(account).is_none()
     }
 
-    /// Takes note of the newest fix that a person sent before those that are taken in, where it
-    /// matters.
-    pub(super) fn learn(&mut self, account: AccountId, before: Option<DateTime<Utc>>) {
-        let before = before.unwrap_or(DateTime::<Utc>::MIN_UTC);
-        self.newest.insert(account, before);
+    fn newest(&self, account: AccountId) -> Option<DateTime<Utc>> {
+        let known = self.young.get(&account).or_else(|| self.old.get(&account));
+        known.map(|known| known.at)
     }
 
-    /// Takes in the next position in the order of the log. What its person sent before must be
-    /// known, as far as it was not older.
-    pub(super) fn take(&mut self, recorded: Recorded, partition_of: impl Fn(AccountId) -> u16) {
+    /// Takes note of the newest fix that a person sent before this sequence, where it matters for
+    /// those that are taken in.
+    pub(super) fn learn(&mut self, account: AccountId, before: Option<DateTime<Utc>>, at: u64) {
+        let known = Known {
+            at: before.unwrap_or(DateTime::<Utc>::MIN_UTC),
+            sequence: at.saturating_sub(1),
+        };
+        self.remember(account, known);
+    }
+
+    fn remember(&mut self, account: AccountId, known: Known) {
+        self.old.remove(&account);
+        self.young.insert(account, known);
+        if self.young.len() >= GENERATION {
+            self.knows_all &= self.old.is_empty();
+            self.old = std::mem::take(&mut self.young);
+        }
+    }
+
+    /// Takes in the next position in the order of the log, of a person of ours; `partition` is
+    /// theirs where it is still to be considered. What they sent before must be known, as far as
+    /// it was not older.
+    pub(super) fn take(&mut self, recorded: Recorded, partition: Option<u16>) {
         let sequence = recorded.sequence;
-        self.head = sequence;
         let Event::LocationUpdated(updated) = &recorded.event else {
             return;
         };
         let (account, at) = (updated.user_id, updated.recorded_at);
-        let newest = self.newest.get(&account);
-        if newest.is_some_and(|newest| at <= *newest) {
+        if self.newest(account).is_some_and(|newest| at <= newest) {
             return;
         }
-        self.newest.insert(account, at);
-        if sequence > self.considered {
-            self.fixes.push_back(Fresh {
-                partition: partition_of(account),
+        self.remember(account, Known { at, sequence });
+        if let Some(partition) = partition {
+            let fresh = Fresh {
+                partition,
                 recorded: Arc::new(recorded),
-            });
+            };
+            self.bytes += fresh.bytes();
+            self.fixes.push_back(fresh);
         }
+    }
+
+    /// Positions up to here were taken in.
+    pub(super) fn reached(&mut self, sequence: u64) {
+        self.head = self.head.max(sequence);
     }
 
     /// The sequence up to which positions were taken in.
@@ -79,14 +142,23 @@ impl Recent {
         self.head
     }
 
-    /// Drops positions that have been considered in every partition.
-    pub(super) fn drop_through(&mut self, considered: u64) {
-        self.considered = self.considered.max(considered);
-        while let Some(oldest) = self.fixes.front() {
-            if oldest.recorded.sequence > self.considered {
-                return;
+    /// Whether some must be considered before more are taken in.
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes >= FIXES_BYTES
+    }
+
+    /// What it holds in memory, about.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes + (self.young.len() + self.old.len()) * PERSON_BYTES
+    }
+
+    /// Drops positions that are not to be considered any more.
+    pub(super) fn drop_unless(&mut self, is_due: impl Fn(&Fresh) -> bool) {
+        while let Some(oldest) = self.fixes.pop_front() {
+            if is_due(&oldest) {
+                return self.fixes.push_front(oldest);
             }
-            self.fixes.pop_front();
+            self.bytes -= oldest.bytes();
         }
     }
 
@@ -96,6 +168,15 @@ impl Recent {
             .fixes
             .partition_point(|fresh| fresh.recorded.sequence <= after);
         self.fixes.range(start..)
+    }
+}
+
+impl Fresh {
+    fn bytes(&self) -> usize {
+        match &self.recorded.event {
+            Event::LocationUpdated(updated) => FIX_BYTES + updated.sealed.ciphertext().len(),
+            _ => FIX_BYTES,
+        }
     }
 }
 
@@ -131,13 +212,14 @@ mod tests {
 
     #[test]
     fn late_fixes_do_not_count() {
-        let mut recent = Recent::default();
+        let mut recent = Recent::after(0);
         for (sequence, account, second) in [(1, 7, 5), (2, 7, 4), (3, 8, 1), (4, 7, 5), (5, 7, 6)] {
-            recent.take(fix(sequence, account, second), |_| 0);
+            recent.take(fix(sequence, account, second), Some(0));
         }
+        recent.reached(6);
         assert_eq!(sequences(&recent, 0), [1, 3, 5]);
         assert_eq!(sequences(&recent, 1), [3, 5]);
-        assert_eq!(recent.head(), 5);
+        assert_eq!(recent.head(), 6);
     }
 
     #[test]
@@ -145,18 +227,87 @@ mod tests {
         let mut recent = Recent::after(2);
         assert!(recent.lacks(AccountId(7)));
         let before = DateTime::UNIX_EPOCH + TimeDelta::seconds(9);
-        recent.learn(AccountId(7), Some(before));
+        recent.learn(AccountId(7), Some(before), 3);
         assert!(!recent.lacks(AccountId(7)));
         for (sequence, second) in [(3, 8), (4, 10)] {
-            recent.take(fix(sequence, 7, second), |_| 0);
+            recent.take(fix(sequence, 7, second), Some(0));
         }
         assert_eq!(sequences(&recent, 0), [4]);
-        recent.drop_through(4);
+        recent.drop_unless(|fresh| fresh.recorded.sequence > 4);
         assert!(sequences(&recent, 0).is_empty());
     }
 
     #[test]
     fn nothing_was_sent_before_the_first() {
         assert!(!Recent::after(0).lacks(AccountId(7)));
+    }
+
+    #[test]
+    fn what_is_considered_already_is_not_held_but_makes_others_late() {
+        let mut recent = Recent::after(0);
+        recent.take(fix(1, 7, 5), None);
+        recent.take(fix(2, 7, 4), Some(0));
+        recent.take(fix(3, 7, 6), Some(0));
+        assert_eq!(sequences(&recent, 0), [3]);
+    }
+
+    #[test]
+    fn from_an_earlier_place_on_the_same_ones_count() {
+        let mut recent = Recent::after(0);
+        let all = [(1, 7, 5), (2, 8, 1), (3, 7, 9), (4, 7, 8), (5, 8, 2)];
+        for (sequence, account, second) in all {
+            recent.take(fix(sequence, account, second), Some(0));
+        }
+        recent.reached(5);
+        recent.rewind(2);
+        assert_eq!((recent.head(), recent.fixes.len(), recent.bytes), (2, 0, 0));
+        // The last that is known of 7 came behind that place.
+        assert!(recent.lacks(AccountId(7)) && !recent.lacks(AccountId(8)));
+        recent.learn(
+            AccountId(7),
+            Some(DateTime::UNIX_EPOCH + TimeDelta::seconds(5)),
+            3,
+        );
+        for (sequence, account, second) in &all[2..] {
+            recent.take(fix(*sequence, *account, *second), Some(0));
+        }
+        assert_eq!(sequences(&recent, 0), [3, 5]);
+    }
+
+    #[test]
+    fn what_others_have_seen_to_meanwhile_is_not_known() {
+        let mut recent = Recent::after(0);
+        recent.take(fix(1, 7, 5), Some(0));
+        recent.take(fix(2, 8, 5), Some(1));
+        recent.reached(2);
+        recent.retain(|account| account == AccountId(8), false);
+        recent.retain(|_| true, true);
+        assert!(recent.lacks(AccountId(7)) && !recent.lacks(AccountId(8)));
+    }
+
+    #[test]
+    fn what_is_held_is_bounded() {
+        let mut recent = Recent::after(0);
+        for person in 1..=2 * GENERATION as u64 {
+            recent.take(fix(person, person, 1), None);
+        }
+        assert!(!recent.lacks(AccountId(1)), "all are held");
+        for person in 1..=GENERATION as u64 {
+            let person = 2 * GENERATION as u64 + person;
+            recent.take(fix(person, person, 1), None);
+        }
+        assert!(recent.lacks(AccountId(1)) && !recent.lacks(AccountId(250_000)));
+        assert!(recent.bytes() <= 2 * GENERATION * PERSON_BYTES);
+        let mut sequence = recent.head();
+        while !recent.is_full() {
+            sequence += 1;
+            recent.take(
+                fix(sequence, 1, i64::try_from(sequence).unwrap() + 9),
+                Some(0),
+            );
+        }
+        assert!(recent.fixes.len() * FIX_BYTES <= FIXES_BYTES + FIX_BYTES);
+        recent.drop_unless(|_| false);
+        assert!(!recent.is_full());
     }
 }

@@ -60,6 +60,8 @@ impl Dispatcher {
         metrics::gauge!("waypost_webhook_retrying", "feed" => feed).set(retrying as f64);
         metrics::gauge!("waypost_webhook_waiting", "feed" => feed).set(waiting as f64);
         metrics::gauge!("waypost_webhook_sending", "feed" => feed).set(self.state.sending as f64);
+        let wishes = self.directory.wishes_bytes();
+        metrics::gauge!("waypost_webhook_wishes_bytes", "feed" => feed).set(wishes as f64);
     }
 
     /// Lets attempts under way end, and writes how far all has come.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use event_log::{AppendError, Binding, EventLog, Expected, ReadError, VaultError, Write};
+use event_log::{
+    AppendError, Binding, CAUSE_HEADER, EventLog, Expected, ReadError, VaultError, Write,
+};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Method, RequestBuilder};
 use schemas::delivery::{Attempted, Message, Outcome};
@@ -17,6 +19,7 @@ use super::directory::Endpoint;
 use super::feed::{self, Feed};
 use super::insist::insist;
 use super::parcel::Parcel;
+use super::places::Place;
 use super::schedule::{Schedule, retry_after};
 use super::secrets::Secret;
 use super::signature::SigningKey;
@@ -48,6 +51,8 @@ pub(super) struct Job {
     pub(super) work: Work,
     /// The event, where it is at hand.
     pub(super) parcel: Option<Arc<Parcel>>,
+    /// Held until the request has ended.
+    pub(super) place: Place,
 }
 
 /// How an attempt is getting on; each job says both, in this order.
@@ -111,6 +116,7 @@ impl Courier {
         if is_new {
             observe_delay(&parcel, &reception);
         }
+        drop(job.place);
         tell(Progress::Answered(reception.verdict()));
         let gone = reception.is_gone();
         let nth = if reception.succeeded() || is_new {
@@ -209,7 +215,13 @@ impl Courier {
             .header(CONTENT_TYPE, "application/json")
             .header("webhook-id", id)
             .header("webhook-timestamp", timestamp)
-            .header("webhook-signature", signatures);
+            .header("webhook-signature", signatures)
+            .header(
+                CAUSE_HEADER,
+                self.log
+                    .keyring()
+                    .cause_header(&parcel.context, parcel.cause),
+            );
         if let Some(trace) = &parcel.context.traceparent {
             let (_, span) = attempt_id.as_u64_pair();
             request = request.header("traceparent", trace.with_span(span).as_str());

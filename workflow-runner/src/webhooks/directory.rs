@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
 use domain::webhook::any_matches;
 use schemas::webhook::{ReplayRequested, Status, TestRequested};
 use schemas::{Event, OrgId, Recorded, WebhookId};
 
 use super::secrets::Secrets;
+pub(super) use super::wishes::When;
+use super::wishes::Wishes;
 
 /// An endpoint as it stands.
 #[derive(Clone, Debug)]
@@ -19,41 +20,20 @@ pub(super) struct Endpoint {
     pub(super) secrets: Secrets,
     /// Where the last thing stands that its owner asked for.
     pub(super) asked: u64,
-    /// What it wants, and since when; empty while it is disabled. Older wishes are
-    /// kept, so that an event is judged by what was wanted when it happened.
-    wishes: Vec<Wish>,
-}
-
-#[derive(Clone, Debug)]
-struct Wish {
-    since: u64,
-    at: DateTime<Utc>,
-    patterns: Vec<String>,
+    wishes: Wishes,
 }
 
 impl Endpoint {
     /// The sequence behind which it gets events; `None` while it is disabled.
     pub(super) fn enabled_since(&self) -> Option<u64> {
-        self.wishes.first().map(|wish| wish.since)
+        self.wishes.began()
     }
 
     /// Whether it wanted events of this type at this place in the log.
     pub(super) fn wants(&self, when: When, event_type: &str) -> bool {
-        let in_force = self.wishes.iter().rfind(|wish| match when {
-            When::Behind(sequence) => wish.since < sequence,
-            When::At(time) => wish.at <= time,
-        });
-        in_force.is_some_and(|wish| any_matches(&wish.patterns, event_type))
+        let in_force = self.wishes.in_force(when);
+        in_force.is_some_and(|patterns| any_matches(patterns, event_type))
     }
-}
-
-/// An event's place beside the endpoints' own events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum When {
-    /// It has this sequence in the same stream.
-    Behind(u64),
-    /// It was written to another stream at this time.
-    At(DateTime<Utc>),
 }
 
 /// What an event did to the directory.
@@ -93,11 +73,7 @@ impl Directory {
                     url: created.url.clone(),
                     secrets: Secrets::new(created.secret.clone()),
                     asked: 0,
-                    wishes: vec![Wish {
-                        since: sequence,
-                        at: time,
-                        patterns: created.events.clone(),
-                    }],
+                    wishes: Wishes::since(sequence, time, &created.events),
                 };
                 self.endpoints
                     .insert(created.id.clone(), Arc::new(endpoint));
@@ -111,11 +87,7 @@ impl Directory {
                     endpoint.wishes.clear();
                     return Some(Change::Stopped(updated.id.clone()));
                 }
-                endpoint.wishes.push(Wish {
-                    since: sequence,
-                    at: time,
-                    patterns: updated.events.clone(),
-                });
+                endpoint.wishes.push(sequence, time, &updated.events);
                 Some(Change::Enabled(updated.id.clone()))
             }
             Event::WebhookDisabled(disabled) => {
@@ -127,6 +99,9 @@ impl Directory {
                 self.endpoints.remove(&deleted.id);
                 if let Some(ids) = self.by_org.get_mut(&recorded.stream.org) {
                     ids.retain(|id| *id != deleted.id);
+                    if ids.is_empty() {
+                        self.by_org.remove(&recorded.stream.org);
+                    }
                 }
                 Some(Change::Stopped(deleted.id.clone()))
             }
@@ -144,6 +119,12 @@ impl Directory {
             }
             _ => None,
         }
+    }
+
+    /// What is held of endpoints' wishes, in bytes.
+    pub(super) fn wishes_bytes(&self) -> usize {
+        let endpoints = self.endpoints.values();
+        endpoints.map(|endpoint| endpoint.wishes.bytes()).sum()
     }
 
     /// The sequence up to which endpoints' events were applied.
@@ -182,6 +163,7 @@ impl Directory {
 
 #[cfg(test)]
 mod tests {
+    use chrono::DateTime;
     use schemas::webhook::{Created, Deleted, Disabled, Updated};
     use schemas::{AggregateType, Context, EventId, Sealed, StreamId};
     use uuid::Uuid;

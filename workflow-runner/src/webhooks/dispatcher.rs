@@ -17,6 +17,7 @@ use super::directory::{Change, Directory};
 use super::feed::Feed;
 use super::lane::Lane;
 use super::parcel::{Parcel, Shelf};
+use super::places::Places;
 use super::refill;
 use super::requests::Place;
 use super::roster::{LaneKey, Roster, Wish};
@@ -73,6 +74,8 @@ pub(super) struct Dispatcher {
     pub(super) cursor: u64,
     pub(super) reports: mpsc::UnboundedReceiver<Report>,
     pub(super) tasks: Tasks,
+    /// For requests of all endpoints, shared with the other dispatcher.
+    pub(super) places: Places,
     pub(super) state: State,
 }
 
@@ -101,6 +104,7 @@ impl Dispatcher {
         let mut checkpoint = interval(CHECKPOINT_EVERY);
         checkpoint.set_missed_tick_behavior(MissedTickBehavior::Delay);
         self.change_ownership();
+        let mut freed = self.places.freed();
         let ended = loop {
             let until_wake = self.until_wake();
             tokio::select! {
@@ -111,6 +115,7 @@ impl Dispatcher {
                     },
                 },
                 Some(report) = self.reports.recv() => self.take_reports(report),
+                Ok(()) = freed.changed() => {}
                 Ok(()) = self.owned.changed() => self.change_ownership(),
                 () = sleep(until_wake) => self.state.roster.wake(self.now()),
                 _ = checkpoint.tick() => self.keep_books(),
@@ -200,11 +205,15 @@ impl Dispatcher {
                 if let Some(slot) = self.state.roster.touch(&webhook) {
                     slot.lane.forgive();
                     slot.disabling = false;
-                } else if self.state.tenures.serves(partition) {
+                } else if let (Some(endpoint), true) = (
+                    self.directory.get(&webhook),
+                    self.state.tenures.serves(partition),
+                ) {
                     let through = self.directory.through();
                     let lane = Lane::new(self.bounds(), sequence)
                         .with_requests(through, Place::behind(through));
-                    self.state.roster.insert(&webhook, partition, lane);
+                    let named = (&endpoint.org, &webhook);
+                    self.state.roster.insert(named, partition, lane);
                 }
             }
             Change::Asked(webhook) => {
@@ -259,12 +268,11 @@ impl Dispatcher {
     }
 
     fn start_what_is_due(&mut self) {
-        while self.state.sending < self.settings.total_concurrency {
+        loop {
             let now = self.now();
-            let leases = &self.leases;
-            let Some(wish) = self.state.roster.next(now, |p| leases.holds(p)) else {
-                return;
-            };
+            let (leases, places) = (&self.leases, &self.places);
+            let wish = self.state.roster.next(now, |p| leases.holds(p), places);
+            let Some(wish) = wish else { return };
             match wish {
                 Wish::Refill(key, gap) => {
                     let endpoint = self.directory.get(&key.webhook).cloned();
@@ -279,7 +287,7 @@ impl Dispatcher {
                     }
                 }
                 Wish::Walk(key, partition, place) => self.walk(key, partition, place),
-                Wish::Attempt(key, partition, work) => {
+                Wish::Attempt(key, partition, work, place) => {
                     let Some(endpoint) = self.directory.get(&key.webhook).cloned() else {
                         continue;
                     };
@@ -290,6 +298,7 @@ impl Dispatcher {
                         endpoint,
                         work,
                         parcel,
+                        place,
                     };
                     self.tasks.deliver(&self.courier, key, job, hold);
                 }

@@ -173,27 +173,37 @@ impl Lane {
         self.refilling = false;
     }
 
+    /// Whether there is an attempt to be made now, as [`Self::next`] has it.
+    pub(super) fn has_next(&self, now: DateTime<Utc>, crowded: bool) -> bool {
+        self.could_go(now, crowded) != (None, None)
+    }
+
+    /// A retry and a first attempt that could go now.
+    fn could_go(
+        &self,
+        now: DateTime<Utc>,
+        crowded: bool,
+    ) -> (Option<(DateTime<Utc>, u64)>, Option<u64>) {
+        let unrecorded = self.under_way.len().saturating_sub(self.sending);
+        if self.sending >= self.limit || unrecorded >= MAX_UNRECORDED {
+            return (None, None);
+        }
+        let retry = self.due.first().filter(|(due, _)| *due <= now);
+        let may_begin = !self.is_held(crowded) || self.next_probe <= now;
+        let fresh = self.backlog.front().filter(|_| may_begin);
+        (retry.copied(), fresh.copied())
+    }
+
     /// The next attempt to be made now, if there is one. `crowded`: all lanes together have too
     /// much to try again.
     pub(super) fn next(&mut self, now: DateTime<Utc>, crowded: bool) -> Option<Work> {
-        let unrecorded = self.under_way.len().saturating_sub(self.sending);
-        if self.sending >= self.limit || unrecorded >= MAX_UNRECORDED {
-            return None;
-        }
-        let retry = self.due.first().copied().filter(|(due, _)| *due <= now);
-        let held = self.is_held(crowded);
-        let fresh = self
-            .backlog
-            .front()
-            .copied()
-            .filter(|_| !held || self.next_probe <= now);
-        let work = match (retry, fresh) {
+        let work = match self.could_go(now, crowded) {
             (Some((due, sequence)), None) => self.take_retry(due, sequence)?,
             (Some((due, sequence)), Some(_)) if self.retry_next => {
                 self.take_retry(due, sequence)?
             }
             (_, Some(sequence)) => {
-                if held {
+                if self.is_held(crowded) {
                     self.next_probe = now + PROBE;
                 }
                 self.take_fresh(sequence)

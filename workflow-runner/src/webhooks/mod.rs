@@ -32,6 +32,7 @@ mod insist;
 mod lane;
 mod ownership;
 mod parcel;
+mod places;
 mod refill;
 mod reports;
 mod requests;
@@ -45,7 +46,9 @@ mod source;
 mod takeover;
 mod tasks;
 mod tenure;
+mod turns;
 mod walk;
+mod wishes;
 mod work;
 
 use std::sync::Arc;
@@ -65,6 +68,7 @@ use courier::Courier;
 use directory::Directory;
 use dispatcher::{Dispatcher, State};
 use feed::Feed;
+use places::Places;
 use schedule::Schedule;
 use source::Source;
 use tasks::Tasks;
@@ -114,13 +118,15 @@ const AHEAD: usize = 4;
 pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Result<(), Error> {
     let log = dependencies.log.clone();
     let leases = Leases::start(&log, "webhooks", PARTITIONS, dependencies.lease).await?;
+    let places = Places::new(dependencies.settings.total_concurrency);
+    let shared = (&leases, &places);
     let events = {
         let cursor = log.end(Log::Events).await?.sequence();
         let (directory, _) = read_directory(&log).await?;
         let source = Source::Events(log.tail(Log::Events, cursor, &[]).await?);
         dispatcher(
             &dependencies,
-            &leases,
+            shared,
             Feed::Events,
             directory,
             source,
@@ -140,7 +146,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
         };
         dispatcher(
             &dependencies,
-            &leases,
+            shared,
             Feed::Locations,
             directory,
             source,
@@ -178,7 +184,7 @@ async fn until_either_ends(
 
 async fn dispatcher(
     dependencies: &Dependencies,
-    leases: &Leases,
+    (leases, places): (&Leases, &Places),
     feed: Feed,
     directory: Directory,
     source: Source,
@@ -202,6 +208,7 @@ async fn dispatcher(
         cursor,
         reports,
         tasks,
+        places: places.clone(),
         state: State::default(),
         courier: Arc::new(Courier {
             log,

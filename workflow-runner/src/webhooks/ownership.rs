@@ -1,6 +1,7 @@
 //! Endpoints that become ours, and those that no longer are.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use schemas::WebhookId;
 
@@ -53,8 +54,9 @@ impl Dispatcher {
             }
             after = after.min(checkpoint.attempts_after);
             served.insert(partition);
-            for (webhook, lane) in self.lanes_of(partition, &checkpoint, taken.events_end) {
-                self.state.roster.insert(&webhook, partition, lane);
+            for (endpoint, lane) in self.lanes_of(partition, &checkpoint, taken.events_end) {
+                let named = (&endpoint.org, &endpoint.id);
+                self.state.roster.insert(named, partition, lane);
             }
         }
         let (from, leases) = (
@@ -70,7 +72,7 @@ impl Dispatcher {
         partition: u16,
         checkpoint: &Checkpoint,
         events_end: u64,
-    ) -> Vec<(WebhookId, Lane)> {
+    ) -> Vec<(Arc<Endpoint>, Lane)> {
         let lane_of = |endpoint: &Endpoint, since: u64| {
             let known = checkpoint.lanes.get(&endpoint.id);
             let known = known.cloned().unwrap_or_default();
@@ -94,7 +96,7 @@ impl Dispatcher {
                 // Which positions it wanted is told by the clock.
                 Feed::Locations => endpoint.enabled_since().map(|_| 0)?,
             };
-            Some((endpoint.id.clone(), lane_of(endpoint, since)))
+            Some((Arc::clone(endpoint), lane_of(endpoint, since)))
         })
         .collect()
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use event_log::EventLog;
-use schemas::{Context, Event, EventId, Recorded};
+use schemas::{Cause, Context, Event, EventId, Recorded};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -23,6 +23,8 @@ pub(super) struct Parcel {
     pub(super) body: Bytes,
     /// What follows from the event: the attempts to deliver it.
     pub(super) context: Context,
+    /// What the event goes back to.
+    pub(super) cause: Cause,
 }
 
 #[derive(Serialize)]
@@ -72,6 +74,7 @@ impl Parcel {
             time: recorded.time,
             body: body.into(),
             context: Context::caused_by(recorded),
+            cause: Cause::of(recorded).unwrap_or(Cause::new(recorded.id.0)),
         })
     }
 
@@ -134,6 +137,7 @@ mod tests {
             time: DateTime::UNIX_EPOCH,
             body: vec![0; bytes].into(),
             context: Context::default(),
+            cause: Cause::new(Uuid::from_u128(sequence.into())),
         })
     }
 

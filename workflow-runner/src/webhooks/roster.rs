@@ -1,13 +1,15 @@
 //! All lanes of this process: which has something to do now, and which later.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use schemas::WebhookId;
+use schemas::{OrgId, WebhookId};
 
 use super::checkpoint::{Checkpoint, LaneCheckpoint};
 use super::lane::Lane;
-use super::requests::Place;
+use super::places::{Full, Place, Places};
+use super::requests;
+use super::turns::{PassedOver, Turns};
 use super::work::{Gap, Work};
 
 /// When a lane is looked at again whose partition was not surely ours.
@@ -17,6 +19,7 @@ const LEASE_AGAIN: TimeDelta = TimeDelta::milliseconds(200);
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) lane: Lane,
+    pub(super) org: OrgId,
     pub(super) partition: u16,
     /// Tells this lane from an earlier one of the same endpoint, whose attempts may still end.
     pub(super) generation: u64,
@@ -34,22 +37,22 @@ pub(super) struct LaneKey {
 }
 
 /// What a lane wants next.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Wish {
-    /// An attempt, which now counts as under way.
-    Attempt(LaneKey, u16, Work),
+    /// An attempt, which now counts as under way in this place.
+    Attempt(LaneKey, u16, Work, Place),
     /// More from the log.
     Refill(LaneKey, Gap),
     /// Deliveries that its owner asked for, from this place among its requests on.
-    Walk(LaneKey, u16, Place),
+    Walk(LaneKey, u16, requests::Place),
 }
 
 /// All lanes.
 #[derive(Debug, Default)]
 pub(super) struct Roster {
     slots: HashMap<WebhookId, Slot>,
-    /// Lanes that may have something to do, in turn, so that none waits for another.
-    ready: VecDeque<WebhookId>,
+    /// Lanes that may have something to do.
+    ready: Turns,
     wakes: BTreeSet<(DateTime<Utc>, WebhookId)>,
     generations: u64,
     /// Whether all lanes together have too much to try again.
@@ -57,10 +60,16 @@ pub(super) struct Roster {
 }
 
 impl Roster {
-    pub(super) fn insert(&mut self, webhook: &WebhookId, partition: u16, lane: Lane) {
+    pub(super) fn insert(
+        &mut self,
+        (org, webhook): (&OrgId, &WebhookId),
+        partition: u16,
+        lane: Lane,
+    ) {
         self.generations += 1;
         let slot = Slot {
             lane,
+            org: org.clone(),
             partition,
             generation: self.generations,
             disabling: false,
@@ -78,7 +87,7 @@ impl Roster {
             self.wakes.remove(&(wake, webhook.clone()));
         }
         if slot.is_ready {
-            self.ready.retain(|other| other != webhook);
+            self.ready.remove(&slot.org, webhook);
         }
         Some(slot)
     }
@@ -97,7 +106,7 @@ impl Roster {
         let slot = self.slots.get_mut(webhook)?;
         if !slot.is_ready {
             slot.is_ready = true;
-            self.ready.push_back(webhook.clone());
+            self.ready.push(&slot.org, webhook.clone());
         }
         Some(slot)
     }
@@ -113,37 +122,65 @@ impl Roster {
         self.slots.values().map(|slot| &slot.lane)
     }
 
-    /// What is to be done next; `owns` says whether a partition is surely ours.
-    pub(super) fn next(&mut self, now: DateTime<Utc>, owns: impl Fn(u16) -> bool) -> Option<Wish> {
-        while let Some(webhook) = self.ready.pop_front() {
+    /// What is to be done next; `owns` says whether a partition is surely ours. Lanes for whose
+    /// attempts there is no place keep their turns.
+    pub(super) fn next(
+        &mut self,
+        now: DateTime<Utc>,
+        owns: impl Fn(u16) -> bool,
+        places: &Places,
+    ) -> Option<Wish> {
+        if places.free() == 0 {
+            return None;
+        }
+        let mut over = PassedOver::default();
+        let wish = self.next_but(now, owns, places, &mut over);
+        self.ready.put_back(over);
+        wish
+    }
+
+    fn next_but(
+        &mut self,
+        now: DateTime<Utc>,
+        owns: impl Fn(u16) -> bool,
+        places: &Places,
+        over: &mut PassedOver,
+    ) -> Option<Wish> {
+        while let Some((org, webhook)) = self.ready.pop() {
             let Some(slot) = self.slots.get_mut(&webhook) else {
                 continue;
             };
+            let (partition, crowded) = (slot.partition, self.crowded);
             let key = LaneKey {
                 webhook: webhook.clone(),
                 generation: slot.generation,
             };
             if let Some(gap) = slot.lane.wants_refill() {
-                self.ready.push_back(webhook);
+                self.ready.push(&org, webhook);
                 return Some(Wish::Refill(key, gap));
             }
-            let owned = owns(slot.partition);
-            let place = owned.then(|| slot.lane.wants_walk(now, self.crowded));
+            let owned = owns(partition);
+            let place = owned.then(|| slot.lane.wants_walk(now, crowded));
             if let Some(place) = place.flatten() {
-                let partition = slot.partition;
-                self.ready.push_back(webhook);
+                self.ready.push(&org, webhook);
                 return Some(Wish::Walk(key, partition, place));
             }
-            let work = owned.then(|| slot.lane.next(now, self.crowded)).flatten();
-            if let Some(work) = work {
-                let partition = slot.partition;
-                self.ready.push_back(webhook);
-                return Some(Wish::Attempt(key, partition, work));
+            if owned && slot.lane.has_next(now, crowded) {
+                match places.try_enter(&org, &webhook) {
+                    Ok(place) => {
+                        let work = slot.lane.next(now, crowded);
+                        self.ready.push(&org, webhook);
+                        return work.map(|work| Wish::Attempt(key, partition, work, place));
+                    }
+                    Err(Full::Organization) => self.ready.pass_over(org, webhook, over),
+                    Err(Full::Endpoint) => over.lane(org, webhook),
+                }
+                continue;
             }
             slot.is_ready = false;
             let wake = if owned {
                 // What is due already waits for an attempt to end, which is no matter of time.
-                slot.lane.wake(self.crowded).filter(|wake| *wake > now)
+                slot.lane.wake(crowded).filter(|wake| *wake > now)
             } else {
                 Some(now + LEASE_AGAIN)
             };
@@ -219,7 +256,7 @@ impl Roster {
 
 #[cfg(test)]
 mod tests {
-    use super::super::requests::Requests;
+    use super::super::requests::{Place, Requests};
     use super::super::work::{Answer, Bounds, Known, Retry};
     use super::*;
 
@@ -235,9 +272,17 @@ mod tests {
         let mut roster = Roster::default();
         for (nth, webhook) in webhooks.iter().enumerate() {
             let partition = u16::try_from(nth).unwrap();
-            roster.insert(&(*webhook).into(), partition, Lane::new(bounds, 0));
+            insert(&mut roster, webhook, partition, Lane::new(bounds, 0));
         }
         roster
+    }
+
+    fn insert(roster: &mut Roster, webhook: &str, partition: u16, lane: Lane) {
+        roster.insert((&"o".into(), &webhook.into()), partition, lane);
+    }
+
+    fn next(roster: &mut Roster, now: DateTime<Utc>, owns: impl Fn(u16) -> bool) -> Option<Wish> {
+        roster.next(now, owns, &Places::new(512))
     }
 
     fn offer(roster: &mut Roster, webhook: &str, sequences: &[u64]) {
@@ -248,9 +293,9 @@ mod tests {
     }
 
     fn attempts(roster: &mut Roster, now: DateTime<Utc>) -> Vec<(String, u64)> {
-        std::iter::from_fn(|| roster.next(now, |_| true))
+        std::iter::from_fn(|| next(roster, now, |_| true))
             .map(|wish| match wish {
-                Wish::Attempt(key, _, work) => (key.webhook.into_string(), work.sequence),
+                Wish::Attempt(key, _, work, _) => (key.webhook.into_string(), work.sequence),
                 other => panic!("{other:?}"),
             })
             .collect()
@@ -268,6 +313,31 @@ mod tests {
         offer(&mut roster, "h2", &[1, 2]);
         let turns = [("h1", 1), ("h2", 1), ("h1", 2), ("h2", 2)];
         assert_eq!(attempts(&mut roster, at(0)), named(&turns));
+    }
+
+    #[test]
+    fn a_lane_without_a_place_keeps_its_turn_and_others_go_on() {
+        let mut roster = roster(&["h1", "h2"]);
+        let bounds = Bounds {
+            concurrency: 2,
+            pending: 100,
+        };
+        let lane = Lane::new(bounds, 0);
+        roster.insert((&"p".into(), &"p1".into()), 9, lane);
+        let places = Places::new(4);
+        let held = places.try_enter(&"o".into(), &"h1".into()).unwrap();
+        for webhook in ["h1", "h2", "p1"] {
+            offer(&mut roster, webhook, &[1]);
+        }
+        let mut next = || match roster.next(at(0), |_| true, &places) {
+            Some(Wish::Attempt(key, _, _, place)) => Some((key.webhook.into_string(), place)),
+            _ => None,
+        };
+        let (first, second) = (next().unwrap(), next().unwrap());
+        assert_eq!([first.0.as_str(), second.0.as_str()], ["p1", "h2"]);
+        assert!(next().is_none(), "its organization has as many as are left");
+        drop(held);
+        assert_eq!(next().unwrap().0, "h1");
     }
 
     #[test]
@@ -295,9 +365,9 @@ mod tests {
         let mut roster = roster(&["h1", "h2"]);
         offer(&mut roster, "h1", &[1]);
         offer(&mut roster, "h2", &[1]);
-        let first = roster.next(at(0), |partition| partition == 1);
-        assert!(matches!(first, Some(Wish::Attempt(_, 1, _))), "{first:?}");
-        assert_eq!(roster.next(at(0), |_| false), None);
+        let first = next(&mut roster, at(0), |partition| partition == 1);
+        assert!(matches!(first, Some(Wish::Attempt(_, 1, ..))), "{first:?}");
+        assert!(next(&mut roster, at(0), |_| false).is_none());
         let again = roster.next_wake().unwrap();
         assert!(again > at(0) && again < at(1));
         roster.wake(at(1));
@@ -308,7 +378,7 @@ mod tests {
     fn an_earlier_lane_of_the_endpoint_is_another() {
         let mut roster = roster(&["h1"]);
         offer(&mut roster, "h1", &[1]);
-        let Some(Wish::Attempt(key, ..)) = roster.next(at(0), |_| true) else {
+        let Some(Wish::Attempt(key, ..)) = next(&mut roster, at(0), |_| true) else {
             panic!("there is an attempt to make");
         };
         assert!(roster.touch_exactly(&key).is_some());
@@ -318,7 +388,7 @@ mod tests {
             concurrency: 2,
             pending: 100,
         };
-        roster.insert(&"h1".into(), 0, Lane::new(bounds, 1));
+        insert(&mut roster, "h1", 0, Lane::new(bounds, 1));
         assert!(roster.touch_exactly(&key).is_none());
     }
 
@@ -350,17 +420,18 @@ mod tests {
         slot.lane.remember(1, retry);
         assert_eq!(roster.checkpoint(1, 9, 4, 2).attempts_after, 2);
         let place = Place { done: 1, cursor: 0 };
-        let carry_on = roster.next(at(0), |_| true);
+        let carry_on = next(&mut roster, at(0), |_| true);
         assert!(matches!(carry_on, Some(Wish::Walk(_, 0, at)) if at == place));
         assert!(matches!(
-            roster.next(at(0), |_| true),
+            next(&mut roster, at(0), |_| true),
             Some(Wish::Attempt(
                 _,
                 _,
                 Work {
                     known: Known::New,
                     ..
-                }
+                },
+                _
             ))
         ));
     }

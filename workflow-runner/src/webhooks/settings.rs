@@ -28,7 +28,7 @@ pub struct WebhookSettings {
     )]
     pub concurrency: usize,
     /// Requests under way to all endpoints of this process:
-    /// `WAYPOST_WEBHOOK_TOTAL_CONCURRENCY`, 512.
+    /// `WAYPOST_WEBHOOK_TOTAL_CONCURRENCY`, 512. Organizations share them.
     #[arg(
         id = "webhook_total_concurrency",
         long,

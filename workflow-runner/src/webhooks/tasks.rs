@@ -9,8 +9,9 @@ use std::time::Duration;
 use event_log::EventLog;
 use futures::StreamExt as _;
 use futures::stream;
-use schemas::WebhookId;
-use tokio::sync::{Semaphore, mpsc};
+use schemas::{OrgId, WebhookId};
+use service::Shares;
+use tokio::sync::mpsc;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -26,7 +27,7 @@ use super::work::Gap;
 use super::{refill, takeover};
 use crate::leases::{Hold, Leases};
 
-/// Refills that read the log at the same time.
+/// Refills that read the log at the same time; organizations share them.
 const REFILLS: usize = 8;
 const REFILL_AGAIN: Duration = Duration::from_millis(500);
 /// Deliveries of one endpoint that are ended at the same time.
@@ -37,7 +38,7 @@ pub(super) struct Tasks {
     tell: mpsc::UnboundedSender<Report>,
     running: TaskTracker,
     cut: CancellationToken,
-    refills: Arc<Semaphore>,
+    refills: Shares<OrgId>,
 }
 
 impl Drop for Tasks {
@@ -55,7 +56,7 @@ impl Tasks {
             tell,
             running: TaskTracker::new(),
             cut: CancellationToken::new(),
-            refills: Arc::new(Semaphore::new(REFILLS)),
+            refills: Shares::new(REFILLS),
         };
         (tasks, reports)
     }
@@ -104,7 +105,7 @@ impl Tasks {
     ) {
         let (tell, turns) = (self.tell.clone(), self.refills.clone());
         self.spawn(async move {
-            let turn = turns.acquire().await;
+            let turn = turns.enter(endpoint.org.clone()).await;
             let found = refill::read(&reader, &endpoint, gap, head_before).await;
             drop(turn);
             if let Err(error) = &found {
@@ -119,7 +120,7 @@ impl Tasks {
     pub(super) fn walk(&self, walker: Walker, key: LaneKey, hold: Option<Hold>) {
         let (tell, turns) = (self.tell.clone(), self.refills.clone());
         self.spawn(async move {
-            let turn = turns.acquire().await;
+            let turn = turns.enter(walker.endpoint.org.clone()).await;
             let walked = walker.walk().await;
             drop((turn, hold));
             if let Err(error) = &walked {

@@ -374,6 +374,7 @@ fn commit(stream: &StreamId, seen: Option<u64>, event: Event) -> Commit {
             causation_id: Some("request-1".to_owned()),
             traceparent: Some(trace),
             hops: 0,
+            cause: None,
         },
         receipt: None,
     };

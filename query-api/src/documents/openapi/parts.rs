@@ -14,7 +14,10 @@ belongs to them all.\n\n\
 **Reading what was written.** A command answers with `Waypost-Position`. A read that is given it as \
 `Waypost-Min-Position` waits until it sees that command.\n\n\
 **Sending again.** POST commands take an `Idempotency-Key`: for 24 hours the same key and body get \
-the first answer again, another body is refused.";
+the first answer again, another body is refused.\n\n\
+**Calling because of a call.** HTTP steps and webhooks send `Waypost-Cause`. Whoever calls Waypost \
+because of one passes it on, so that workflows which set each other off that way end: past eight \
+hops a trigger is 409.";
 
 pub(super) fn schemas() -> Map<String, Value> {
     let error = meaning(string(), "What went wrong, for people.");
