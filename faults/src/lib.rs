@@ -110,6 +110,7 @@ pub async fn run(options: &Options) -> Report {
         _ => None,
     };
     let healed = nemesis.heal().await;
+    load::trespass::end_webhooks(&load, &mut dice.of("the end")).await;
     for worker in workers {
         worker.await.expect("a worker that ends by itself");
     }

@@ -27,7 +27,7 @@ pub async fn prepare(ground: &Ground) -> Vec<String> {
         }
         for nth in 0..ground.size.hooks {
             let url = format!("http://{}/hook/{nth}", ground.sink);
-            let body = json!({"url": url, "events": ["custom.*"]});
+            let body = json!({"url": url, "events": ["custom.told", "custom.judged"]});
             let path = "/api/v1/webhooks";
             refused.extend(send(ground, neighbour, "POST", path, &body).await);
         }

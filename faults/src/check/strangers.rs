@@ -61,21 +61,38 @@ async fn feeds(evidence: &Evidence<'_>, org: &str, key: &str, findings: &mut Fin
             .of(log)
             .map(|fact| (fact.id.as_str(), fact))
             .collect();
-        let answer = evidence
-            .client
-            .read(&mut Dice::new(0), key, path, None)
-            .await;
-        let Some(answer) = answer.filter(crate::client::Answer::is_success) else {
+        let Some(lines) = whole_feed(evidence, key, path).await else {
             findings.judge(FEEDS, false, format!("{path} of {org}"), "a feed", "none");
             continue;
         };
-        for line in String::from_utf8_lossy(&answer.body).lines() {
-            let line: Value = serde_json::from_str(line).unwrap_or_default();
+        for line in lines {
             let fact = owners.get(line["id"].as_str().unwrap_or_default());
             // Positions stand with their person, and are shown to whom that person agreed to.
             let own = fact.is_some_and(|fact| fact.org == org || log == Log::Locations);
             let found = fact.map_or_else(|| line.to_string(), |fact| fact.place());
             findings.judge(FEEDS, own, format!("{path} of {org}"), org, found);
+        }
+    }
+}
+
+/// A feed from its first event to its end, in parts that are soon there.
+async fn whole_feed(evidence: &Evidence<'_>, key: &str, path: &str) -> Option<Vec<Value>> {
+    const PART: usize = 1_000;
+    let mut dice = Dice::new(0);
+    let mut lines: Vec<Value> = Vec::new();
+    loop {
+        let last = lines.last().and_then(|line| line["position"].as_str());
+        let after = last.map(|last| format!("&after={last}"));
+        let path = format!("{path}?limit={PART}{}", after.unwrap_or_default());
+        let answer = evidence.client.read(&mut dice, key, &path, None).await?;
+        let body = answer.is_success().then_some(answer.body)?;
+        let part = String::from_utf8_lossy(&body);
+        let part: Result<Vec<Value>, _> = part.lines().map(serde_json::from_str).collect();
+        let part = part.ok()?;
+        let is_last = part.len() < PART;
+        lines.extend(part);
+        if is_last {
+            return Some(lines);
         }
     }
 }

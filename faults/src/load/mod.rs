@@ -7,7 +7,7 @@ mod persons;
 mod positions;
 mod records;
 mod settings;
-mod trespass;
+pub(crate) mod trespass;
 mod workflows;
 
 use std::sync::Arc;

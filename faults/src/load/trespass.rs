@@ -6,10 +6,28 @@ use serde_json::{Value, json};
 use super::{Load, nothing_to_do, post};
 use crate::client::Command;
 use crate::dice::Dice;
-use crate::notes::{Complaint, Outcome};
-use crate::world::{Org, Person};
+use crate::notes::{Asked, Complaint, Outcome};
+use crate::world::{Org, Person, text};
 
 const SHUT: &str = "what belongs to others was neither shown nor changed";
+
+/// Takes the hostile tenant's webhooks away, so that nothing goes on being sent to nobody.
+pub(crate) async fn end_webhooks(load: &Load, dice: &mut Dice) {
+    let Some(neighbour) = &load.world.neighbour else {
+        return;
+    };
+    let path = "/api/v1/webhooks?limit=100";
+    let listed = load.client.read(dice, &neighbour.key, path, None).await;
+    let listed = listed.map(|answer| answer.json()).unwrap_or_default();
+    for webhook in listed["data"].as_array().into_iter().flatten() {
+        let id = text(&webhook["id"]);
+        let asked = vec![Asked::once("webhook.deleted", json!({"id": id}))];
+        let path = format!("/api/v1/webhooks/{id}");
+        let command = post("delete webhook", &neighbour.key, path, Value::Null, asked);
+        let command = command.bare().by(Method::DELETE);
+        load.client.command(dice, command).await;
+    }
+}
 
 /// Tries one thing that it has no right to.
 pub(super) async fn try_one(load: &Load, dice: &mut Dice) {
