@@ -212,6 +212,11 @@ impl Here {
         Duration::from_millis(self.ground.size.pause)
     }
 
+    /// Until somebody who was cut off comes back.
+    fn rest(&self) -> Duration {
+        self.pause() * 8
+    }
+
     fn got(&self, what: impl Into<String>) {
         self.tally.add(self.attack, what);
     }

@@ -24,7 +24,7 @@ async fn trigger(here: &Here, workflow: &str, body: &str) {
 /// Asks for all there is and reads none of it, or what comes and never takes it.
 pub(crate) async fn read_nothing(mut here: Here) {
     loop {
-        here.chance.pause(here.pause()).await;
+        here.chance.pause(here.rest()).await;
         let (path, more) = match here.nth % 3 {
             0 => ("/api/v1/events", "accept: text/event-stream\r\n"),
             1 => ("/api/v1/locations", ""),
@@ -58,7 +58,7 @@ pub(crate) async fn read_slowly(mut here: Here) {
         "/api/export/contacts?format=pdf",
     ];
     loop {
-        here.chance.pause(here.pause()).await;
+        here.chance.pause(here.rest()).await;
         let path = PATHS[here.nth / here.ground.neighbours.len() % PATHS.len()];
         let asked = here.ground.head("GET", path, &here.neighbour().key, "");
         let taken = async {

@@ -14,7 +14,7 @@ const A_WHILE: Duration = Duration::from_secs(3);
 
 pub(crate) async fn subscribe(mut here: Here) {
     loop {
-        here.chance.pause(here.pause()).await;
+        here.chance.pause(here.rest()).await;
         here.got(match listen_to_nothing(&here).await {
             Ok(()) => "ended by the server",
             Err(_) => "cut off",

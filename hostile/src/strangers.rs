@@ -16,7 +16,7 @@ const DRIP: Duration = Duration::from_secs(1);
 /// Holds a connection as `hold` does, again and again: whoever is cut off comes back.
 async fn hold_on(mut here: Here, hold: impl AsyncFn(&Here, &mut TcpStream) -> io::Result<()>) {
     loop {
-        here.chance.pause(here.pause()).await;
+        here.chance.pause(here.rest()).await;
         let held = async {
             let mut stream = connect(here.nth, here.ground.commands).await?;
             hold(&here, &mut stream).await
