@@ -9,7 +9,8 @@ use std::task::{Context, Poll};
 
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use axum::http::{HeaderValue, Request, Response, StatusCode, header};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Request, Response, StatusCode, Version, header};
 use axum::{Error, Router};
 use bytes::Bytes;
 use futures::future::{self, BoxFuture};
@@ -60,7 +61,11 @@ impl Service<Request<Incoming>> for Front {
             (Body::empty(), None)
         } else {
             let awaited = parts.headers.contains_key(header::EXPECT);
-            let (body, fate) = Arriving::new(body, awaited, house.terms, under_way.clone());
+            let mut terms = house.terms;
+            if is_last(&parts) {
+                terms.drain_bytes = 0;
+            }
+            let (body, fate) = Arriving::new(body, awaited, terms, under_way.clone());
             (Body::new(body), Some(fate))
         };
         let answered = house.router.clone().call(Request::from_parts(parts, body));
@@ -84,6 +89,15 @@ impl Service<Request<Incoming>> for Front {
             }))
         })
     }
+}
+
+/// Whether the client wants no other request answered on this connection: then nothing needs to be
+/// got out of the way for one.
+fn is_last(parts: &Parts) -> bool {
+    let named = parts.headers.get_all(header::CONNECTION).iter();
+    let mut options = named.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    parts.version == Version::HTTP_10
+        || options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
 }
 
 /// 429 to a client behind a proxy that has all the connections it gets.
