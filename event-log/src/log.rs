@@ -20,7 +20,7 @@ use crate::{
 /// Commits of one [`EventLog::commit_each`] that are on their way at once: enough to fill batches.
 const SIDE_BY_SIDE: usize = 1_000;
 
-/// The event log. Clones are cheap and share one connection.
+/// The event log. Clones are cheap and share its connections.
 #[derive(Clone)]
 pub struct EventLog {
     shared: Arc<Shared>,
@@ -28,6 +28,8 @@ pub struct EventLog {
 
 struct Shared {
     client: Client,
+    /// Reads for those outside, so that nothing they do holds up what is appended.
+    readers: Client,
     context: jetstream::Context,
     settings: LogSettings,
     durability: Durability,
@@ -44,6 +46,7 @@ impl EventLog {
     /// Connects, makes what streams are missing and checks those that are there.
     pub async fn connect(settings: &LogSettings, keyring: Keyring) -> Result<Self, Error> {
         let client = connection::open(&settings.nats_url).await?;
+        let readers = connection::open(&settings.nats_url).await?;
         let mut context = jetstream::new(client.clone());
         context.set_timeout(Duration::from_secs(2));
         let subjects = Subjects::new(&settings.log_prefix, keyring.clone());
@@ -62,6 +65,7 @@ impl EventLog {
             locations: appender(Log::Locations),
             deliveries: appender(Log::Deliveries),
             client,
+            readers,
             context,
             settings: settings.clone(),
             durability,
@@ -185,6 +189,10 @@ impl EventLog {
 
     pub(crate) fn client(&self) -> &Client {
         &self.shared.client
+    }
+
+    pub(crate) fn readers(&self) -> &Client {
+        &self.shared.readers
     }
 
     pub(crate) fn subjects(&self) -> &Subjects {

@@ -6,7 +6,7 @@ use async_nats::jetstream::stream::RawMessageErrorKind;
 use schemas::{AggregateType, Log, OrgId, Recorded};
 use serde_json::json;
 
-use crate::read::decode;
+use crate::read::{StreamReader, decode};
 use crate::{EventLog, Item, ReadError};
 
 /// About how many bytes of events one page holds; always at least one event.
@@ -65,9 +65,10 @@ impl EventLog {
         limit: usize,
     ) -> Result<Page, ReadError> {
         let query = json!({
-            "seq": after + 1, "next_by_subj": subject, "batch": limit, "max_bytes": PAGE_BYTES,
+            "seq": after.saturating_add(1), "next_by_subj": subject, "batch": limit, "max_bytes": PAGE_BYTES,
         });
-        let found = self.reader(log).get_many(&query).await?.messages;
+        let reader = StreamReader::new(self.readers().clone(), self.streams().get(log));
+        let found = reader.get_many(&query).await?.messages;
         let through = found.last().map_or(after, |last| last.sequence);
         let complete = found.len() < limit && !self.any_after(log, &subject, through).await?;
         let items = found.iter().map(|stored| match decode(stored) {
@@ -89,7 +90,7 @@ impl EventLog {
     async fn any_after(&self, log: Log, subject: &str, after: u64) -> Result<bool, ReadError> {
         let stream = &self.streams().get(log).stream;
         match stream
-            .get_first_raw_message_by_subject(subject, after + 1)
+            .get_first_raw_message_by_subject(subject, after.saturating_add(1))
             .await
         {
             Ok(_) => Ok(true),

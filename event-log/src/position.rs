@@ -14,6 +14,9 @@ pub struct Position {
     sequence: u64,
 }
 
+/// Beyond what any log reaches, and Postgres counts to.
+const LAST: u64 = i64::MAX.unsigned_abs() - 1;
+
 /// Why a text is not a position of this log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PositionError {
@@ -86,7 +89,7 @@ impl FromStr for Position {
             sequence: sequence.parse().map_err(|_| malformed)?,
         };
         // One place has one text.
-        if position.to_string() == text {
+        if position.sequence <= LAST && position.to_string() == text {
             Ok(position)
         } else {
             Err(malformed)
@@ -102,9 +105,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_position_survives_its_text(epoch: u32, sequence: u64) {
+        fn a_position_survives_its_text(epoch: u32, sequence in 0..=LAST) {
             let position = Position::new(Log::Events, epoch, sequence);
             prop_assert_eq!(position.to_string().parse(), Ok(position));
+        }
+
+        #[test]
+        fn nothing_is_placed_where_numbers_end(sequence in LAST + 1..=u64::MAX) {
+            let text = Position::new(Log::Events, 0, sequence).to_string();
+            prop_assert_eq!(text.parse::<Position>(), Err(PositionError::Malformed));
         }
 
         #[test]

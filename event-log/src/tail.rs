@@ -3,23 +3,20 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use async_nats::Client;
 use async_nats::jetstream::Message;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
-use futures::{FutureExt as _, StreamExt as _};
-use schemas::{AggregateType, Log, OrgId, StreamId};
+use futures::FutureExt as _;
+use schemas::{AggregateType, Log};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::batch::{Batch, Item};
 use crate::deleted::Deleted;
+use crate::pull::{Messages, Pull};
 use crate::streams::LogStream;
 use crate::subject::kind_of;
+use crate::way::{Way, Whose};
 use crate::{EventLog, ReadError, TailError, connection, envelope};
 
-/// Messages asked for ahead of their use.
-const AHEAD: usize = 4_096;
-/// And about how many bytes of them.
-const AHEAD_BYTES: usize = 8 * 1024 * 1024;
 /// The server speaks at least this often; silence means that the consumer is lost.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 const EXPIRES: Duration = Duration::from_secs(20);
@@ -30,7 +27,7 @@ const BACKOFF_MAX: Duration = Duration::from_secs(1);
 
 /// A reader that follows the log.
 pub struct Tail {
-    client: Client,
+    way: Way,
     stream: LogStream,
     filters: Vec<String>,
     /// Where it names any: events of other kinds are read and left out.
@@ -53,7 +50,7 @@ type Opening = AbortOnDropHandle<Result<(Source, u64), String>>;
 
 /// The server's side of a tail, made anew after every fault.
 struct Source {
-    messages: pull::Stream,
+    messages: Messages,
     /// The consumer's own count, which has no gap even where the filter leaves events out.
     delivered: u64,
 }
@@ -100,39 +97,47 @@ impl EventLog {
         Ok(tail)
     }
 
-    /// Follows the events of one organization in a stream of the log, from behind `after`.
-    pub async fn tail_organization(
+    /// Follows a stream of the log for somebody outside, from behind `after`: over the connection
+    /// of such readers, and little ahead of what is taken.
+    pub async fn read_for(
         &self,
         log: Log,
-        org: &OrgId,
+        whose: Whose<'_>,
         after: u64,
     ) -> Result<Tail, ReadError> {
-        let filter = self.subjects().of_organization(log, org, None);
-        self.tail_on(log, after, vec![filter]).await
-    }
-
-    /// Follows some aggregates of one stream of the log (at least one), from behind `after`.
-    pub async fn tail_aggregates(
-        &self,
-        log: Log,
-        aggregates: &[StreamId],
-        after: u64,
-    ) -> Result<Tail, ReadError> {
-        let filters = aggregates
-            .iter()
-            .map(|one| self.subjects().of(one).to_string());
-        self.tail_on(log, after, filters.collect()).await
+        let subjects = self.subjects();
+        let filters = match whose {
+            Whose::All => Vec::new(),
+            Whose::Kind(kind) => vec![subjects.of_kind(kind)],
+            Whose::Organization(org) => vec![subjects.of_organization(log, org, None)],
+            Whose::Aggregates(some) => {
+                let some = some.iter();
+                some.map(|one| subjects.of(one).to_string()).collect()
+            }
+        };
+        self.tail_by(Way::of_readers(self), log, after, filters)
+            .await
     }
 
     async fn tail_on(&self, log: Log, after: u64, filters: Vec<String>) -> Result<Tail, ReadError> {
+        self.tail_by(Way::of_this_program(self), log, after, filters)
+            .await
+    }
+
+    async fn tail_by(
+        &self,
+        way: Way,
+        log: Log,
+        after: u64,
+        filters: Vec<String>,
+    ) -> Result<Tail, ReadError> {
         let stream = self.streams().get(log).clone();
-        let client = self.client().clone();
-        let opened = open(client.clone(), stream.clone(), filters.clone(), after)
+        let opened = open(way.clone(), stream.clone(), filters.clone(), after)
             .boxed()
             .await;
         let (source, pending) = opened.map_err(ReadError::Unavailable)?;
         Ok(Tail {
-            client,
+            way,
             stream,
             filters,
             only: Vec::new(),
@@ -197,12 +202,12 @@ impl Tail {
         }
         let ended = || "the server ended it".to_owned();
         let source = self.source.as_mut().ok_or_else(ended)?;
-        let first = source.messages.next().await.ok_or_else(ended)?;
+        let first = source.messages.next().await?;
         self.ready.push_back(source.check(first)?);
         while self.ready.len() < max {
-            match source.messages.next().now_or_never() {
-                Some(Some(next)) => self.ready.push_back(source.check(next)?),
-                _ => break,
+            match source.messages.ready() {
+                Some(next) => self.ready.push_back(source.check(next?)?),
+                None => break,
             }
         }
         Ok(())
@@ -241,7 +246,8 @@ impl Tail {
     /// A filter leaves gaps by its nature; without one, sequences follow each other.
     fn gap_ahead(&self) -> bool {
         let next = self.ready.front().map(|delivered| delivered.sequence);
-        self.filters.is_empty() && next.is_some_and(|sequence| sequence > self.last + 1)
+        self.filters.is_empty()
+            && next.is_some_and(|sequence| sequence > self.last.saturating_add(1))
     }
 
     /// Passes a gap that the server accounts for.
@@ -251,7 +257,7 @@ impl Tail {
         }
         let (from, next) = (self.last + 1, self.ready[0].sequence);
         if !self.deleted.explain(from, next) {
-            let asked = Deleted::ask(&self.client, &self.stream).await;
+            let asked = Deleted::ask(&self.way.client, &self.stream).await;
             self.deleted = asked.map_err(Gap::Unknown)?;
         }
         if self.deleted.explain(from, next) {
@@ -284,8 +290,8 @@ impl Tail {
     /// Waits for a source where there is none.
     async fn open(&mut self) -> Result<(), String> {
         let make = || {
-            let (client, stream) = (self.client.clone(), self.stream.clone());
-            let opening = open(client, stream, self.filters.clone(), self.last);
+            let (way, stream) = (self.way.clone(), self.stream.clone());
+            let opening = open(way, stream, self.filters.clone(), self.last);
             AbortOnDropHandle::new(tokio::spawn(opening))
         };
         let opened = self.opening.get_or_insert_with(make).await;
@@ -298,15 +304,15 @@ impl Tail {
 
 /// Makes a consumer of what stands behind `last`; says how many events that is.
 async fn open(
-    client: Client,
+    way: Way,
     stream: LogStream,
     filter_subjects: Vec<String>,
     last: u64,
 ) -> Result<(Source, u64), String> {
-    connection::check(&client)?;
+    connection::check(&way.client)?;
     let config = pull::Config {
         deliver_policy: DeliverPolicy::ByStartSequence {
-            start_sequence: last + 1,
+            start_sequence: last.saturating_add(1),
         },
         ack_policy: AckPolicy::None,
         filter_subjects,
@@ -316,21 +322,25 @@ async fn open(
         num_replicas: 1,
         ..pull::Config::default()
     };
-    let consumer: PullConsumer = stream
-        .stream
-        .create_consumer(config)
+    let consumer: PullConsumer = way
+        .context
+        .create_consumer_on_stream(config, &stream.name)
         .await
         .map_err(|e| e.to_string())?;
     let pending = consumer.cached_info().num_pending;
-    let messages = consumer
-        .stream()
-        .max_messages_per_batch(AHEAD)
-        .max_bytes_per_batch(AHEAD_BYTES.max(2 * client.max_payload()))
-        .heartbeat(HEARTBEAT)
-        .expires(EXPIRES)
-        .messages()
-        .await
-        .map_err(|e| e.to_string())?;
+    let messages = if way.asks_ahead {
+        let messages = consumer
+            .stream()
+            .max_messages_per_batch(way.messages)
+            .max_bytes_per_batch(way.bytes)
+            .heartbeat(HEARTBEAT)
+            .expires(EXPIRES)
+            .messages();
+        Messages::Ahead(messages.await.map_err(|e| e.to_string())?)
+    } else {
+        let name = &consumer.cached_info().name;
+        Messages::Asked(Pull::of(&way, &stream.name, name).await?)
+    };
     let source = Source {
         messages,
         delivered: 0,
@@ -339,8 +349,7 @@ async fn open(
 }
 
 impl Source {
-    fn check(&mut self, next: Result<Message, pull::MessagesError>) -> Result<Delivered, String> {
-        let message = next.map_err(|error| error.to_string())?;
+    fn check(&mut self, message: Message) -> Result<Delivered, String> {
         let info = message.info().map_err(|error| error.to_string())?;
         if info.consumer_sequence != self.delivered + 1 {
             return Err(format!(

@@ -1,6 +1,6 @@
 //! What a read is asked through.
 
-use access::{AccountToken, Authorized, ScopeMarker};
+use access::{AccountToken, Authorized, Caller, ScopeMarker};
 use axum::RequestPartsExt;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequestParts, Path};
@@ -41,6 +41,11 @@ impl<S> Reading<S> {
     /// Whose data is read.
     pub(crate) fn org(&self) -> &OrgId {
         &self.caller.org
+    }
+
+    /// Who asks.
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.caller
     }
 
     /// The read models, once the projections that are read from have reached the position that

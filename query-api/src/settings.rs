@@ -6,6 +6,7 @@ use clap::Args;
 use service::settings::seconds;
 
 use crate::exports::ExportSettings;
+use crate::feed::FeedSettings;
 
 /// How reads are answered.
 #[derive(Clone, Debug, Args)]
@@ -33,4 +34,7 @@ pub struct QuerySettings {
     /// How exports are made.
     #[command(flatten)]
     pub exports: ExportSettings,
+    /// How feeds are read.
+    #[command(flatten)]
+    pub feeds: FeedSettings,
 }

@@ -10,6 +10,7 @@ use service::Clock;
 use sqlx::PgPool;
 
 use crate::exports::Exports;
+use crate::feed::Feeds;
 use crate::progress::Progress;
 
 /// What every handler shares; clones are the same. The read models are reached through
@@ -22,6 +23,7 @@ pub(crate) struct State {
     pub(crate) progress: Progress,
     pub(crate) position_wait: Duration,
     pub(crate) exports: Exports,
+    pub(crate) feeds: Feeds,
     pub(crate) clock: Arc<dyn Clock>,
 }
 

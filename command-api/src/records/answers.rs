@@ -145,7 +145,7 @@ impl Answers {
         self.push(&Answer::Written { line, id, status });
     }
 
-    fn failed(&mut self, line: u64, error: &str) {
+    pub(super) fn failed(&mut self, line: u64, error: &str) {
         self.confirmed = true;
         self.push(&Answer::Failed { line, error });
     }

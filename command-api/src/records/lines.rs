@@ -44,6 +44,8 @@ pub(super) struct Lines {
     /// Whether the rest of a line that is too long is being thrown away.
     skipping: bool,
     number: u64,
+    /// Bytes that have come.
+    received: u64,
     ended: bool,
 }
 
@@ -55,8 +57,14 @@ impl Lines {
             searched: 0,
             skipping: false,
             number: 0,
+            received: 0,
             ended: false,
         }
+    }
+
+    /// How many bytes of the body have come.
+    pub(super) fn received(&self) -> u64 {
+        self.received
     }
 
     /// The next chunk: what has come, once nothing more comes for a moment. It holds no line where
@@ -100,7 +108,11 @@ impl Lines {
             },
         };
         match piece {
-            Some(piece) => self.buffer.extend_from_slice(&piece.map_err(BrokenOff)?),
+            Some(piece) => {
+                let piece = piece.map_err(BrokenOff)?;
+                self.received += piece.len() as u64;
+                self.buffer.extend_from_slice(&piece);
+            }
             None => self.ended = true,
         }
         Ok(true)

@@ -8,6 +8,7 @@ mod import;
 mod lines;
 mod ndjson;
 mod put;
+mod upload;
 
 use axum::routing::{post, put as put_route};
 use axum::{Extension, Router};
@@ -17,6 +18,8 @@ pub use create::{NewRecord, create};
 pub use delete::delete;
 pub use import::{Import, ImportError, Imported, Rejected, Row, import};
 pub use put::put;
+pub use upload::UploadSettings;
+pub(crate) use upload::Uploads;
 
 use crate::App;
 

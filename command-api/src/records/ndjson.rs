@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use access::Refusal;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -12,7 +13,8 @@ use service::HttpError;
 use tokio::sync::mpsc;
 
 use super::answers::{Answers, Sender};
-use super::lines::{BrokenOff, Lines};
+use super::lines::{BrokenOff, Chunk, Lines};
+use super::upload::{Allowance, Stop};
 use crate::answer::{POSITION, position_value};
 
 const NDJSON: HeaderValue = HeaderValue::from_static("application/x-ndjson");
@@ -22,28 +24,39 @@ const HELD_BYTES: usize = 1024 * 1024;
 /// A pause after which the sender is taken to wait for answers.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Chunks of answers that wait for a client which sends all before it reads.
-const WAITING_CHUNKS: usize = 256;
+const WAITING_CHUNKS: usize = 128;
 /// A client that neither reads nor goes away is given up after this time.
 const STALLED: Duration = Duration::from_mins(1);
 
 /// Writes the lines of a body and answers each.
-pub(super) async fn write_lines(mut sender: Sender, body: Body) -> Result<Response, HttpError> {
-    let mut lines = Lines::new(body.into_data_stream());
+pub(super) async fn write_lines(sender: Sender, body: Body) -> Result<Response, HttpError> {
+    let mut upload = Upload::new(sender, body);
     let mut held = Answers::default();
     loop {
-        let chunk = lines.next_chunk(Some(PAUSE)).await;
+        let chunk = upload.lines.next_chunk(Some(PAUSE)).await;
         let chunk = chunk.map_err(|error| HttpError::bad_request(error.to_string()))?;
         let (ended, paused) = (chunk.ended, chunk.lines.is_empty());
-        sender.write(chunk.lines, &mut held).await;
-        if ended {
+        let stop = upload.write(chunk, &mut held).await;
+        if held.bytes.is_empty() && stop == Some(Stop::KeyEnded) {
+            return Err(Refusal::InvalidKey.into());
+        }
+        if let Some(stop) = stop {
+            upload.stop(stop, &mut held);
+        }
+        if ended || stop.is_some() {
             return whole(held);
         }
         if paused || held.bytes.len() >= HELD_BYTES {
             break;
         }
     }
+    let uploads = &upload.sender.app.uploads;
+    let place = uploads.enter(&upload.sender.caller.org).await;
     let (answers, waiting) = mpsc::channel(WAITING_CHUNKS);
-    tokio::spawn(go_on(sender, lines, answers));
+    tokio::spawn(async move {
+        upload.go_on(answers).await;
+        drop(place);
+    });
     let rest = stream::unfold(waiting, async |mut waiting| {
         Some((waiting.recv().await?, waiting))
     });
@@ -51,32 +64,79 @@ pub(super) async fn write_lines(mut sender: Sender, body: Body) -> Result<Respon
     Ok(streamed(Body::from_stream(first.chain(rest))))
 }
 
-/// Answers the rest, whether the client reads along or only afterwards.
-async fn go_on(
-    mut sender: Sender,
-    mut lines: Lines,
-    answers: mpsc::Sender<Result<Bytes, BrokenOff>>,
-) {
-    loop {
-        let chunk = match lines.next_chunk(None).await {
-            Ok(chunk) => chunk,
-            // The answer breaks off too, so that nobody takes the part for the whole.
-            Err(error) => return pass_on(&answers, Err(error)).await.unwrap_or_default(),
-        };
-        let ended = chunk.ended;
-        let mut some = Answers::default();
-        sender.write(chunk.lines, &mut some).await;
-        if pass_on(&answers, Ok(some.bytes.into())).await.is_none() || ended {
-            return;
+/// Lines on their way into the log.
+struct Upload {
+    sender: Sender,
+    lines: Lines,
+    allowance: Allowance,
+    /// The line that was answered last.
+    answered: u64,
+}
+
+type Waiting = mpsc::Sender<Result<Bytes, BrokenOff>>;
+
+impl Upload {
+    fn new(sender: Sender, body: Body) -> Self {
+        let (access, caller) = (sender.app.access.clone(), sender.caller.clone());
+        Self {
+            allowance: sender.app.uploads.allowance(access, caller),
+            lines: Lines::new(body.into_data_stream()),
+            sender,
+            answered: 0,
+        }
+    }
+
+    /// Writes the lines of a chunk as far as they are allowed and answers each; says why not all.
+    async fn write(&mut self, mut chunk: Chunk, answers: &mut Answers) -> Option<Stop> {
+        let last = chunk.lines.last()?.number;
+        let (through, stop) = self.allowance.admit(last, self.lines.received()).await;
+        chunk.lines.retain(|line| line.number <= through);
+        if let Some(last) = chunk.lines.last() {
+            self.answered = last.number;
+            self.sender.write(chunk.lines, answers).await;
+        }
+        stop
+    }
+
+    /// Answers the first line that is not written with the reason.
+    fn stop(&self, stop: Stop, answers: &mut Answers) {
+        stop.note();
+        answers.failed(self.answered + 1, &stop.to_string());
+    }
+
+    /// Answers the rest, whether the client reads along or only afterwards.
+    async fn go_on(mut self, answers: Waiting) {
+        let mut key_ended = Box::pin(self.allowance.ended());
+        loop {
+            let chunk = tokio::select! {
+                biased;
+                () = &mut key_ended => Err(Stop::KeyEnded),
+                () = answers.closed() => return,
+                chunk = self.lines.next_chunk(None) => Ok(chunk),
+            };
+            let mut some = Answers::default();
+            let (stop, ended) = match chunk {
+                // The answer breaks off too, so that nobody takes the part for the whole.
+                Ok(Err(error)) => return pass_on(&answers, Err(error)).await.unwrap_or_default(),
+                Ok(Ok(chunk)) => {
+                    let ended = chunk.ended;
+                    (self.write(chunk, &mut some).await, ended)
+                }
+                Err(stop) => (Some(stop), true),
+            };
+            if let Some(stop) = stop {
+                self.stop(stop, &mut some);
+            }
+            let passed_on = pass_on(&answers, Ok(some.bytes.into())).await;
+            if passed_on.is_none() || ended || stop.is_some() {
+                return;
+            }
         }
     }
 }
 
 /// Gives answers to the connection; `None` where there is no use in going on.
-async fn pass_on(
-    answers: &mpsc::Sender<Result<Bytes, BrokenOff>>,
-    some: Result<Bytes, BrokenOff>,
-) -> Option<()> {
+async fn pass_on(answers: &Waiting, some: Result<Bytes, BrokenOff>) -> Option<()> {
     let Ok(sent) = tokio::time::timeout(STALLED, answers.send(some)).await else {
         tracing::warn!("A client does not read its answers; its stream was broken off");
         return None;

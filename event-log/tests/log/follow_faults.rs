@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use event_log::{EventLog, Expected, Tail};
+use event_log::{EventLog, Expected, Tail, Whose};
 use schemas::{AggregateType, EventId, Log};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -34,11 +34,12 @@ async fn last_word(log: &EventLog) {
     }
 }
 
-async fn tails(log: &EventLog) -> [JoinHandle<Vec<EventId>>; 2] {
+async fn tails(log: &EventLog) -> [JoinHandle<Vec<EventId>>; 3] {
     let unfiltered = log.tail(Log::Events, 0, &[]).await.unwrap();
     let only = [AggregateType::Run, AggregateType::Key];
     let filtered = log.tail(Log::Events, 0, &only).await.unwrap();
-    [unfiltered, filtered].map(|tail| follow(tail, "last"))
+    let readers = log.read_for(Log::Events, Whose::All, 0).await.unwrap();
+    [unfiltered, filtered, readers].map(|tail| follow(tail, "last"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

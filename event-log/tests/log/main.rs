@@ -21,6 +21,7 @@ mod limits;
 mod load;
 mod positions;
 mod read;
+mod readers;
 mod start;
 mod support;
 mod vault;

@@ -1,22 +1,21 @@
 //! Files that can only be sent once they are complete.
 
-use std::fs::File;
-use std::io::{BufWriter, Seek, SeekFrom};
+use std::io::BufWriter;
 
-use axum::body::Body;
 use chrono::{DateTime, Utc};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
-use tokio_util::io::ReaderStream;
+use schemas::OrgId;
+use service::Share;
+use tokio::sync::mpsc;
 
+use super::column::Cell;
 use super::error::ExportError;
+use super::files::{PIECE_BYTES, Spool};
 use super::snapshot::Snapshot;
 use super::tuples::Batch;
 use super::{Asked, Document, ExcelWriter, PdfWriter};
 
 /// The batches that wait for the writer.
 const BATCHES_WAITING: usize = 2;
-/// A file is sent in pieces of this many bytes.
-const PIECE_BYTES: usize = 64 * 1024;
 
 /// What a document says about itself.
 #[derive(Clone, Debug)]
@@ -27,40 +26,36 @@ pub struct Title {
     pub at: DateTime<Utc>,
 }
 
-/// A complete file, under no name: it is gone once it is sent, or the process has ended.
-pub(super) struct Complete {
-    file: File,
-    pub(super) length: u64,
+/// What is written.
+enum Rows {
+    Some(Batch),
+    /// All have come; without it, whoever asked has left.
+    All,
 }
 
-impl Complete {
-    /// The file as the body of an answer.
-    pub(super) fn into_body(self) -> Body {
-        let file = tokio::fs::File::from_std(self.file);
-        Body::from_stream(ReaderStream::with_capacity(file, PIECE_BYTES))
-    }
-}
-
-/// Writes all rows of the snapshot into a file, on a thread of its own that holds `permit`.
+/// Writes all rows of the snapshot into a file, on a thread of its own that holds `place`.
 pub(super) async fn write(
     asked: Asked,
     format: Document,
     mut snapshot: Snapshot,
-    permit: OwnedSemaphorePermit,
-) -> Result<Complete, ExportError> {
-    let (rows, batches) = mpsc::channel(BATCHES_WAITING);
+    spool: Spool,
+    place: Share<OrgId>,
+) -> Result<Spool, ExportError> {
+    let (rows, waiting) = mpsc::channel(BATCHES_WAITING);
     let organization = snapshot.organization;
     let writer = tokio::task::spawn_blocking(move || {
-        let _permit = permit;
-        write_rows(asked, format, organization, batches)
+        let _place = place;
+        write_rows(asked, format, organization, waiting, spool)
     });
     // The rows come by way of this task: when its client leaves, it is dropped, and both the
     // reader and the writer find themselves alone and end.
     while let Some(batch) = snapshot.batches.recv().await {
-        if rows.send(batch?).await.is_err() {
+        if rows.send(Rows::Some(batch?)).await.is_err() {
             break; // the writer has failed and says so below
         }
     }
+    // Where that fails, the writer has too.
+    let _ = rows.send(Rows::All).await;
     drop(rows);
     writer.await?
 }
@@ -69,11 +64,10 @@ fn write_rows(
     asked: Asked,
     format: Document,
     organization: String,
-    mut batches: mpsc::Receiver<Batch>,
-) -> Result<Complete, ExportError> {
-    let columns = asked.kind.columns;
-    let mut file = tempfile::tempfile()?;
-    let out = BufWriter::with_capacity(PIECE_BYTES, &mut file);
+    mut rows: mpsc::Receiver<Rows>,
+    mut spool: Spool,
+) -> Result<Spool, ExportError> {
+    let out = BufWriter::with_capacity(PIECE_BYTES, &mut spool);
     let title = Title {
         organization,
         at: asked.at,
@@ -81,24 +75,29 @@ fn write_rows(
     match format {
         Document::Pdf => {
             let mut writer = PdfWriter::new(asked.kind, title, out)?;
-            while let Some(batch) = batches.blocking_recv() {
-                batch.each_row(columns, |cells| {
-                    writer.write_row(cells).map_err(ExportError::from)
-                })?;
-            }
+            each_row(asked, &mut rows, |cells| Ok(writer.write_row(cells)?))?;
             writer.finish()?;
         }
         Document::Excel => {
             let mut writer = ExcelWriter::new(asked.kind, &title)?;
-            while let Some(batch) = batches.blocking_recv() {
-                batch.each_row(columns, |cells| {
-                    writer.write_row(cells).map_err(ExportError::from)
-                })?;
-            }
+            each_row(asked, &mut rows, |cells| Ok(writer.write_row(cells)?))?;
             writer.finish(out)?;
         }
     }
-    let length = file.seek(SeekFrom::End(0))?;
-    file.rewind()?;
-    Ok(Complete { file, length })
+    Ok(spool)
+}
+
+/// Writes row after row, as long as somebody waits for the file.
+fn each_row(
+    asked: Asked,
+    rows: &mut mpsc::Receiver<Rows>,
+    mut write: impl FnMut(&[Cell<'_>]) -> Result<(), ExportError>,
+) -> Result<(), ExportError> {
+    loop {
+        match rows.blocking_recv() {
+            Some(Rows::Some(batch)) => batch.each_row(asked.kind.columns, &mut write)?,
+            Some(Rows::All) => return Ok(()),
+            None => return Err(ExportError::Abandoned),
+        }
+    }
 }

@@ -33,6 +33,9 @@ pub enum ExportError {
     /// The client took nothing for too long.
     #[error("the client took no rows for too long")]
     Stalled,
+    /// It took longer than an export may.
+    #[error("the export took too long")]
+    Late,
     /// The client went away.
     #[error("the client went away")]
     Abandoned,

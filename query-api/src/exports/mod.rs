@@ -2,8 +2,8 @@
 //!
 //! A kind states its columns and its query once ([`Kind`]); everything else is the same for all
 //! kinds. Rows are read from one snapshot, newest first, and written as they come: CSV goes
-//! straight to the client, Excel and PDF by way of a temporary file. Memory stays flat however
-//! many rows there are.
+//! straight to the client while it keeps up ([`ferry`]), Excel and PDF by way of a temporary file.
+//! Memory stays flat however many rows there are, and no client keeps the database waiting.
 
 mod column;
 mod companies;
@@ -13,6 +13,8 @@ mod deals;
 mod document;
 mod error;
 mod excel;
+mod ferry;
+mod files;
 mod format;
 mod pdf;
 mod settings;
@@ -20,9 +22,10 @@ mod snapshot;
 mod tuples;
 
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 
-use access::{ScopeMarker, scope};
+use access::{Access, Refusal, ScopeMarker, scope};
 use axum::Router;
 use axum::body::Body;
 use axum::extract;
@@ -31,12 +34,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use futures::{Stream, StreamExt, stream};
+use futures::{Stream, stream};
 use schemas::OrgId;
-use service::{Clock, HttpError};
+use service::outflow::{AtKeyEnd, Patience, outflow};
+use service::{Clock, HttpError, Share, Shares};
 use sqlx::PgPool;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_stream::wrappers::ReceiverStream;
+use tokio::time::{Instant, timeout, timeout_at};
 
 pub use self::column::{Cell, Column, Content, Kind};
 pub use self::companies::COMPANIES;
@@ -45,6 +48,8 @@ pub use self::deals::DEALS;
 pub use self::document::Title;
 pub use self::error::ExportError;
 pub use self::excel::ExcelWriter;
+use self::ferry::Ferry;
+use self::files::Files;
 pub use self::format::{Document, Format};
 pub use self::pdf::PdfWriter;
 pub use self::settings::ExportSettings;
@@ -71,13 +76,16 @@ pub(crate) fn router() -> Router<State> {
 fn export<S: ScopeMarker>(kind: &'static Kind) -> MethodRouter<State> {
     let handler = async move |reading: Reading<S>,
                               extract::State(exports): extract::State<Exports>,
+                              extract::State(access): extract::State<Access>,
                               method: Method,
                               uri: Uri| {
         let read_from = [kind.projection, Projection::Organizations];
         let models = reading.models(&read_from).await;
         models.map_err(only_listed_statuses)?;
         let (kind, format) = Format::asked_for(&uri, kind);
-        exports.answer(reading.org(), kind, format, &method).await
+        let ended = access.ended(reading.caller());
+        let org = reading.org();
+        exports.answer(org, kind, format, &method, ended).await
     };
     get(handler)
 }
@@ -98,8 +106,9 @@ pub struct Exports {
     pool: PgPool,
     clock: Arc<dyn Clock>,
     settings: ExportSettings,
-    streams: Arc<Semaphore>,
-    documents: Arc<Semaphore>,
+    streams: Shares<OrgId>,
+    documents: Shares<OrgId>,
+    files: Files,
 }
 
 /// One file that was asked for.
@@ -116,19 +125,22 @@ impl Exports {
         Self {
             pool,
             clock,
-            streams: Arc::new(Semaphore::new(settings.streams)),
-            documents: Arc::new(Semaphore::new(settings.documents)),
+            streams: Shares::new(settings.streams),
+            documents: Shares::new(settings.documents),
+            files: Files::new(settings.files, settings.file_bytes),
             settings,
         }
     }
 
-    /// Answers a request for an organization's records as a file.
+    /// Answers a request for an organization's records as a file, which nobody gets any more of
+    /// once `ended` resolves.
     pub async fn answer(
         &self,
         org: &OrgId,
         kind: &'static Kind,
         format: Format,
         method: &Method,
+        ended: impl Future<Output = ()> + Send + 'static,
     ) -> Result<Response, HttpError> {
         let asked = Asked {
             kind,
@@ -139,33 +151,51 @@ impl Exports {
             // A body of a length that is not known, as nobody has counted the rows.
             return Ok(asked.answer(Body::from_stream(stream::empty::<io::Result<Bytes>>())));
         }
-        Ok(match format {
-            Format::Csv => self.stream(org, asked).await?,
-            Format::Document(document) => self.document(org, asked, document).await?,
-        })
-    }
-
-    async fn stream(&self, org: &OrgId, asked: Asked) -> Result<Response, ExportError> {
-        let snapshot = self.open(org, asked.kind).await?;
-        let rows = csv_rows(asked.kind, snapshot);
-        Ok(asked.answer(Body::from_stream(rows)))
-    }
-
-    async fn document(
-        &self,
-        org: &OrgId,
-        asked: Asked,
-        format: Document,
-    ) -> Result<Response, ExportError> {
-        let permit = self.turn(&self.documents).await?;
-        let snapshot = self.open(org, asked.kind).await?;
-        let file = document::write(asked, format, snapshot, permit).await?;
-        let length = HeaderValue::from(file.length);
-        let mut response = asked.answer(file.into_body());
-        response
-            .headers_mut()
-            .insert(header::CONTENT_LENGTH, length);
+        let deadline = Instant::now() + self.settings.deadline;
+        let mut ended = Box::pin(ended);
+        let made = tokio::select! {
+            biased;
+            () = &mut ended => return Err(Refusal::InvalidKey.into()),
+            made = timeout_at(deadline, self.make(org, asked)) => made,
+        };
+        let (pieces, length) = made.map_err(|_| ExportError::Late)??;
+        let patience = Patience {
+            kind: "export",
+            stall: self.settings.stall,
+            least_rate: self.settings.least_rate,
+            deadline: Some(deadline),
+        };
+        let body = outflow(pieces, patience, ended, AtKeyEnd::BreakOff);
+        let mut response = asked.answer(body);
+        if let Some(length) = length {
+            let headers = response.headers_mut();
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+        }
         Ok(response)
+    }
+
+    /// The pieces of a file, and how many bytes they are where that is known.
+    async fn make(&self, org: &OrgId, asked: Asked) -> Result<(Pieces, Option<u64>), ExportError> {
+        match asked.format {
+            Format::Csv => {
+                let ferry = Ferry {
+                    org: org.clone(),
+                    kind: asked.kind,
+                    files: self.files.clone(),
+                    lag: self.settings.lag,
+                };
+                let rows = self.open(org, asked.kind).await?.batches;
+                Ok((Box::pin(ferry.carry(rows)), None))
+            }
+            Format::Document(format) => {
+                let spool = self.files.begin(org, self.settings.wait).await?;
+                let place = self.turn(&self.documents, org).await?;
+                let snapshot = self.open(org, asked.kind).await?;
+                let spool = document::write(asked, format, snapshot, spool, place).await?;
+                let length = spool.length();
+                Ok((Box::pin(spool.pieces()?), Some(length)))
+            }
+        }
     }
 
     async fn open(&self, org: &OrgId, kind: &'static Kind) -> Result<Snapshot, ExportError> {
@@ -173,19 +203,19 @@ impl Exports {
             pool: self.pool.clone(),
             kind,
             stall: self.settings.stall,
-            _permit: self.turn(&self.streams).await?,
+            deadline: Instant::now() + self.settings.deadline,
+            _place: self.turn(&self.streams, org).await?,
         };
         reader.open(org).await
     }
 
-    async fn turn(&self, places: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, ExportError> {
-        let place = Arc::clone(places).acquire_owned();
-        match tokio::time::timeout(self.settings.wait, place).await {
-            Ok(Ok(permit)) => Ok(permit),
-            Ok(Err(_)) | Err(_) => Err(ExportError::Busy),
-        }
+    async fn turn(&self, places: &Shares<OrgId>, org: &OrgId) -> Result<Share<OrgId>, ExportError> {
+        let place = timeout(self.settings.wait, places.enter(org.clone())).await;
+        place.map_err(|_| ExportError::Busy)
     }
 }
+
+type Pieces = Pin<Box<dyn Stream<Item = Result<Bytes, ExportError>> + Send>>;
 
 impl Asked {
     fn answer(self, body: Body) -> Response {
@@ -201,31 +231,4 @@ impl Asked {
         ];
         (headers, body).into_response()
     }
-}
-
-/// The rows as CSV, a batch at a time. An error breaks the connection off, so that no client
-/// takes a part for the whole.
-fn csv_rows(
-    kind: &'static Kind,
-    snapshot: Snapshot,
-) -> impl Stream<Item = Result<Bytes, ExportError>> {
-    let mut header = Vec::new();
-    csv::write_header(kind.columns, &mut header);
-    let rows = ReceiverStream::new(snapshot.batches).map(|batch| {
-        let written = batch.and_then(|batch| csv_of(kind, &batch));
-        if let Err(error) = &written {
-            tracing::warn!(%error, kind = kind.name, "An export broke off");
-        }
-        written
-    });
-    stream::iter([Ok(Bytes::from(header))]).chain(rows)
-}
-
-fn csv_of(kind: &Kind, batch: &Batch) -> Result<Bytes, ExportError> {
-    let mut out = Vec::with_capacity(batch.len());
-    batch.each_row(kind.columns, |cells| {
-        csv::write_row(cells, &mut out);
-        Ok::<_, Malformed>(())
-    })?;
-    Ok(out.into())
 }

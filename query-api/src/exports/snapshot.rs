@@ -5,9 +5,11 @@ use std::time::Duration;
 use bytes::BytesMut;
 use futures::TryStreamExt;
 use schemas::OrgId;
+use service::Share;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, PgPool};
 use tokio::sync::mpsc::error::SendTimeoutError;
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
 
 use super::column::Kind;
 use super::error::ExportError;
@@ -44,8 +46,10 @@ pub(super) struct Reader {
     pub(super) kind: &'static Kind,
     /// How long to wait for whoever takes the rows.
     pub(super) stall: Duration,
+    /// When all rows must have been read.
+    pub(super) deadline: Instant,
     /// Held until the last row is read.
-    pub(super) _permit: OwnedSemaphorePermit,
+    pub(super) _place: Share<OrgId>,
 }
 
 type Opened = oneshot::Sender<Result<String, ExportError>>;
@@ -86,7 +90,12 @@ impl Reader {
         rows: &mpsc::Sender<Result<Batch, ExportError>>,
     ) -> Result<(), ExportError> {
         let mut connection = self.pool.acquire().await?;
-        let copied = self.copy(&mut connection, org, opened, rows).await;
+        let copied = tokio::select! {
+            copied = self.copy(&mut connection, org, opened, rows) => copied,
+            // Before the first row nothing else would tell.
+            () = rows.closed() => Err(ExportError::Abandoned),
+            () = sleep_until(self.deadline) => Err(ExportError::Late),
+        };
         if copied.is_err() {
             // Whoever used it next would first have to read what is left of the copy.
             connection.close_on_drop();
@@ -107,7 +116,10 @@ impl Reader {
         // these in between, whose newest rows that state would not have.
         let tables = self.kind.projection.name();
         let lock = format!("LOCK TABLE organizations, {tables} IN ACCESS SHARE MODE");
-        transaction.execute(AssertSqlSafe(lock)).await?;
+        // The server does not notice by itself that nobody waits for a query's first row.
+        let notice = "SET LOCAL client_connection_check_interval = '500ms'";
+        let both = AssertSqlSafe(format!("{lock}; {notice}"));
+        transaction.execute(both).await?;
         // Reading everything takes as long as it takes.
         let organization = sqlx::query_scalar!(
             r#"SELECT coalesce((SELECT name FROM organizations WHERE org_id = $1), $1) AS "name!"

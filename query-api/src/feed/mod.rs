@@ -2,11 +2,14 @@
 //! or from now on: `GET /api/v1/events`, and of positions `GET /api/v1/locations`.
 //!
 //! Both are read from the log itself, never from a read model, as lines of JSON that end or as
-//! server-sent events that go on.
+//! server-sent events that go on. A reader has a place ([`places`]) for as long as it takes what
+//! it asked for, and no longer than its key is in force.
 
 mod asked;
 mod line;
+mod places;
 mod reader;
+mod settings;
 mod sight;
 mod sse;
 
@@ -14,19 +17,22 @@ use std::io;
 
 use access::{Authorized, scope};
 use axum::Router;
-use axum::body::Body;
 use axum::extract;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use bytes::Bytes;
 use event_log::{EventLog, ReadError};
-use futures::Stream;
+use futures::{Stream, StreamExt as _};
 use schemas::{Log, OrgId};
 use service::HttpError;
+use service::outflow::{AtKeyEnd, outflow};
 
 pub use self::asked::{Asked, Form};
+pub(crate) use self::places::Feeds;
+use self::places::Place;
 use self::reader::Reader;
+pub use self::settings::FeedSettings;
 use crate::state::State;
 
 pub(crate) fn router() -> Router<State> {
@@ -62,15 +68,24 @@ async fn answer(
 ) -> Result<Response, HttpError> {
     let asked = Asked::read(log, &state.log, uri, headers)?;
     let form = asked.form;
+    let place = state.feeds.enter(&caller)?;
+    let turn = state.feeds.begin(&caller.org).await;
     let opened = Reader::open(&state.log, log, Some(&caller.org), asked).await;
+    drop(turn);
     let reader = opened.map_err(|error| {
         HttpError::unavailable("the event log is not available").with_cause(error)
     })?;
+    let (patience, ended) = (state.feeds.patience(), state.access.ended(&caller));
     let (kind, body) = match form {
-        Form::Lines => ("application/x-ndjson", Body::from_stream(reader.lines())),
+        Form::Lines => {
+            let pieces = holding(place, reader.lines());
+            let body = outflow(pieces, patience, ended, AtKeyEnd::BreakOff);
+            ("application/x-ndjson", body)
+        }
         Form::ServerSent => {
-            let stream = sse::stream(reader, state.access.clone(), caller.0);
-            ("text/event-stream", Body::from_stream(stream))
+            let pieces = holding(place, sse::stream(reader));
+            let body = outflow(pieces, patience, ended, AtKeyEnd::End);
+            ("text/event-stream", body)
         }
     };
     let headers = [
@@ -78,6 +93,13 @@ async fn answer(
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     ];
     Ok((headers, body).into_response())
+}
+
+/// The same pieces, with a place held until they end.
+fn holding<S: Stream>(place: Place, pieces: S) -> impl Stream<Item = S::Item> {
+    pieces.inspect(move |_| {
+        let _ = &place;
+    })
 }
 
 /// The events of an organization, or of all, as lines of JSON: as the feed tells them, for whoever

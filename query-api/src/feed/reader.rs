@@ -1,18 +1,23 @@
 //! Reads what a caller may know, in order and without gaps.
 
 use std::io;
+use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
-use event_log::{EventLog, Item, Position, ReadError, Tail, TailError, VaultError};
+use event_log::{EventLog, Item, Position, ReadError, Tail, TailError, VaultError, Whose};
 use futures::{Stream, stream};
 use schemas::{Log, OrgId, Recorded, Visibility};
+use tokio::time::{Instant, sleep};
 
 use super::asked::{Asked, Form};
 use super::line::line;
 use super::sight::Sight;
 
-/// Events told at a time: enough to be quick, few enough to be flat.
-const CHUNK: usize = 500;
+/// Events told at a time: enough to be quick, few enough to hold little for a reader that is slow.
+const CHUNK: usize = 64;
+/// How long it is tried again where the log does not say who may be seen, or what is sealed.
+const PATIENCE: Duration = Duration::from_secs(10);
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// Why a feed breaks off.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +30,16 @@ pub(super) enum FeedError {
     Vault(#[from] VaultError),
     #[error("event {0} cannot be read: {1}")]
     Undecodable(u64, String),
+}
+
+impl FeedError {
+    /// Whether trying again may help.
+    fn passes(&self) -> bool {
+        matches!(
+            self,
+            Self::Read(ReadError::Unavailable(_)) | Self::Vault(VaultError::Unavailable(_))
+        )
+    }
 }
 
 impl From<FeedError> for io::Error {
@@ -45,8 +60,14 @@ pub(super) struct Told {
 pub(super) struct Reader {
     log: EventLog,
     tail: Tail,
-    /// Who is seen where: of positions alone.
+    /// Whose; everybody's for whoever holds the log itself.
+    org: Option<OrgId>,
+    /// Which persons are seen, once events tell of any.
     sight: Option<Sight>,
+    /// What was taken from the log and is not told yet.
+    taken: Vec<Item>,
+    /// Bytes that were told last and may not have been taken yet.
+    held: usize,
     asked: Asked,
     /// The last sequence that is told; server-sent events go on for ever.
     end: Option<u64>,
@@ -67,17 +88,23 @@ impl Reader {
             Form::ServerSent => (asked.after.unwrap_or(end), None),
         };
         let (tail, sight) = match org {
-            None => (log.tail(feed, after, &[]).await?, None),
+            None => (log.read_for(feed, Whose::All, after).await?, None),
             Some(org) if feed == Log::Locations => {
                 let sight = Sight::load(log, org).await?;
                 (sight.tail(log, after, end).await?, Some(sight))
             }
-            Some(org) => (log.tail_organization(feed, org, after).await?, None),
+            Some(org) => {
+                let whose = Whose::Organization(org);
+                (log.read_for(feed, whose, after).await?, None)
+            }
         };
         Ok(Self {
             log: log.clone(),
             tail,
+            org: org.cloned(),
             sight,
+            taken: Vec::new(),
+            held: 0,
             left: asked.limit.unwrap_or(u64::MAX),
             asked,
             end,
@@ -87,40 +114,70 @@ impl Reader {
     /// What is told next, which may be nothing of what was read; `None` at the end. Waits for it
     /// where the feed goes on. Cancelling the wait loses nothing.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<Told>>, FeedError> {
+        self.hold(0);
         let ended = self
             .end
             .is_some_and(|end| self.tail.caught_up() || self.tail.last_sequence() >= end);
-        if ended || self.left == 0 {
+        if self.left == 0 || (ended && self.taken.is_empty()) {
             return Ok(None);
         }
-        let batch = self.tail.next(CHUNK).await?;
-        self.tell(batch.items).await.map(Some)
+        if self.taken.is_empty() {
+            self.taken = self.tail.next(CHUNK).await?.items;
+        }
+        let begun = Instant::now();
+        loop {
+            match self.tell().await {
+                Err(error) if error.passes() && begun.elapsed() < PATIENCE => sleep(AGAIN).await,
+                told => return told.map(Some),
+            }
+        }
     }
 
-    async fn tell(&mut self, items: Vec<Item>) -> Result<Vec<Told>, FeedError> {
-        if let Some(sight) = &mut self.sight {
-            sight.catch_up(&self.log).await?;
+    /// Tells what was taken. Nothing changes before all of it can be told.
+    async fn tell(&mut self) -> Result<Vec<Told>, FeedError> {
+        let mut events = self.taken.iter().filter_map(Item::event);
+        if events.any(|recorded| recorded.event.personal().is_some()) {
+            self.look().await?;
         }
-        let mut told = Vec::with_capacity(items.len());
-        for item in items {
+        let mut told = Vec::with_capacity(self.taken.len());
+        for item in &self.taken {
             let recorded = match item {
                 Item::Event(recorded) => recorded,
                 Item::Undecodable {
                     sequence, reason, ..
-                } => return Err(FeedError::Undecodable(sequence, reason)),
+                } => return Err(FeedError::Undecodable(*sequence, reason.clone())),
             };
             let beyond = self.end.is_some_and(|end| recorded.sequence > end);
-            if self.left == 0 || beyond || !self.is_told(&recorded) {
+            if told.len() as u64 == self.left || beyond || !self.is_told(recorded) {
                 continue;
             }
-            self.left -= 1;
             let feed = recorded.stream.aggregate.log();
             told.push(Told {
                 position: self.log.position(feed, recorded.sequence),
-                line: line(&self.log, &recorded).await?,
+                line: line(&self.log, recorded).await?,
             });
         }
+        self.taken.clear();
+        self.left -= told.len() as u64;
+        self.hold(told.iter().map(|told| told.line.len()).sum());
         Ok(told)
+    }
+
+    /// Learns who may be seen now.
+    async fn look(&mut self) -> Result<(), ReadError> {
+        match (&mut self.sight, &self.org) {
+            (Some(sight), _) => sight.catch_up(&self.log).await?,
+            (None, Some(org)) => self.sight = Some(Sight::load(&self.log, org).await?),
+            (None, None) => {}
+        }
+        Ok(())
+    }
+
+    fn hold(&mut self, bytes: usize) {
+        let gauge = metrics::gauge!("waypost_feed_held_bytes");
+        gauge.decrement(amount(self.held));
+        gauge.increment(amount(bytes));
+        self.held = bytes;
     }
 
     fn is_told(&self, recorded: &Recorded) -> bool {
@@ -140,6 +197,17 @@ impl Reader {
             Ok(None)
         })
     }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.hold(0);
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a figure of metrics")]
+fn amount(bytes: usize) -> f64 {
+    bytes as f64
 }
 
 fn lines(told: Vec<Told>) -> Bytes {

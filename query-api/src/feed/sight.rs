@@ -1,10 +1,10 @@
-//! Whose positions an organization sees: those of members of its circles.
+//! Which persons' events an organization sees: those of members of its circles.
 
 use std::collections::BTreeMap;
 
 use chrono::Utc;
 use domain::circles::{Circles, Viewer};
-use event_log::{EventLog, ReadError, Tail};
+use event_log::{EventLog, ReadError, Tail, Whose};
 use futures::future::try_join_all;
 use schemas::{AccountId, AggregateType, Event, Log, OrgId, Recorded, StreamId};
 
@@ -56,15 +56,10 @@ impl Sight {
         Ok(())
     }
 
-    /// Whether the organization sees this position.
+    /// Whether the organization sees this event, as sockets and webhooks judge it.
     pub(super) fn sees(&self, recorded: &Recorded) -> bool {
-        match &recorded.event {
-            Event::LocationUpdated(fix) => {
-                let (subject, at) = (fix.user_id, fix.recorded_at);
-                self.circles.may_see(&self.viewer, subject, at, Utc::now())
-            }
-            _ => false,
-        }
+        let event = &recorded.event;
+        self.circles.shows(&self.viewer, event, Utc::now())
     }
 
     /// Follows the positions from behind `after`. Where the feed goes on (`end` is none), people
@@ -82,10 +77,11 @@ impl Sight {
                 .keys()
                 .map(|member| StreamId::of_track(*member))
                 .collect();
-            return log.tail_aggregates(Log::Locations, &tracks, after).await;
+            let whose = Whose::Aggregates(&tracks);
+            return log.read_for(Log::Locations, whose, after).await;
         }
-        log.tail(Log::Locations, after, &[AggregateType::Track])
-            .await
+        let whose = Whose::Kind(AggregateType::Track);
+        log.read_for(Log::Locations, whose, after).await
     }
 
     async fn take_in_circles(&mut self, log: &EventLog) -> Result<(), ReadError> {

@@ -1,11 +1,15 @@
 //! Files.
 
 use std::io::Cursor;
+use std::time::Duration;
 
 use calamine::{Reader, Xlsx};
 use futures::StreamExt;
 
-use crate::support::House;
+use query_api::QuerySettings;
+use query_api::exports::ExportSettings;
+
+use crate::support::{House, settings};
 
 const CONTACTS: &str = "INSERT INTO contacts
     SELECT $1, 'c' || lpad(i::text, 5, '0'), 'Ada', 'Lovelace, \"Countess\"', '=1+1', '+4915112345678',
@@ -172,5 +176,70 @@ async fn an_export_shows_one_moment() {
         .unwrap();
     let rows = csv::Reader::from_reader(&body[..]).into_records().count();
     assert_eq!(rows, 25_000);
+    house.close().await;
+}
+
+/// A house with one place for files, whose clients have so long.
+async fn with_one_file(stall: Duration, deadline: Duration) -> House {
+    let settings = settings();
+    let exports = ExportSettings {
+        files: 1,
+        stall,
+        deadline,
+        ..settings.exports
+    };
+    let house = House::open_with(
+        QuerySettings {
+            exports,
+            ..settings
+        },
+        None,
+    )
+    .await;
+    house.execute(CONTACTS).await;
+    house
+}
+
+#[tokio::test]
+async fn a_finished_file_is_kept_for_its_client_no_longer_than_it_may_wait() {
+    let (short, long) = (Duration::from_secs(1), Duration::from_mins(10));
+    for (stall, deadline) in [(short, long), (long, Duration::from_secs(20))] {
+        let house = with_one_file(stall, deadline).await;
+        let path = "/api/export/contacts?format=pdf";
+        let unread = house.open_answer("GET", path, &[]).await;
+        assert_eq!(unread.status(), 200);
+        // It waits for the file that nobody fetches, and not for ever.
+        let next = house.get(path).await;
+        assert_eq!(next.status, 200);
+        assert!(next.body.ends_with(b"%%EOF\n"));
+        let pieces: Vec<_> = unread.into_body().into_data_stream().collect().await;
+        assert!(pieces.last().unwrap().is_err(), "a part for the whole");
+        house.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_file_without_room_is_not_made() {
+    let settings = settings();
+    let exports = ExportSettings {
+        file_bytes: 10_000,
+        ..settings.exports
+    };
+    let house = House::open_with(
+        QuerySettings {
+            exports,
+            ..settings
+        },
+        None,
+    )
+    .await;
+    house.execute(CONTACTS).await;
+    for format in ["pdf", "excel"] {
+        let path = format!("/api/export/contacts?format={format}");
+        assert_eq!(house.get(&path).await.status, 500, "{format}");
+    }
+    // What goes straight through needs none.
+    let csv = house.get("/api/export/contacts").await;
+    assert_eq!(csv.text().matches("\r\n").count(), 25_001);
     house.close().await;
 }

@@ -1,14 +1,14 @@
 //! Who a client is. The rest of `/ws` knows a [`Viewer`] and nothing of keys and tokens.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use access::{Caller, Person, Refusal, Scope};
 use domain::circles;
+use futures::future::BoxFuture;
 use schemas::{AccountId, OrgId};
 use service::RequestContext;
-use tokio::time::{Sleep, sleep};
+use tokio::time::sleep;
 
 use super::Live;
 use super::close::CloseReason;
@@ -87,15 +87,17 @@ impl Live {
         }
     }
 
-    /// Waits for the moment the viewer's token expires, where it does.
-    pub(super) fn expiry(&self, viewer: &Viewer) -> Option<Pin<Box<Sleep>>> {
-        let expires_at = match viewer {
-            Viewer::Key(caller) => caller.expires_at?,
-            Viewer::Person(person) => person.expires_at,
-        };
-        let left = expires_at - self.clock.now();
-        let left = left.to_std().unwrap_or(Duration::ZERO);
-        Some(Box::pin(sleep(left)))
+    /// Waits for the end of the viewer's key, or for the moment the token expires. What else ends a
+    /// token is told by its person's seat.
+    pub(super) fn ended(&self, viewer: &Viewer) -> BoxFuture<'static, ()> {
+        match viewer {
+            Viewer::Key(caller) => Box::pin(self.access.ended(caller)),
+            Viewer::Person(person) => {
+                let left = person.expires_at - self.clock.now();
+                let left = left.to_std().unwrap_or(Duration::ZERO);
+                Box::pin(sleep(left))
+            }
+        }
     }
 }
 

@@ -1,10 +1,10 @@
 //! The one tail of the log in this process, handed out to all sockets.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use event_log::{Batch, EventLog};
-use schemas::{Event, KeyId, Log, OrgId, Recorded, Visibility};
+use schemas::{Event, Log, OrgId, Recorded, Visibility};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -42,8 +42,6 @@ struct Joined {
 /// One organization's events for its sockets.
 struct Feed {
     ring: Mutex<Ring>,
-    /// Keys revoked since somebody listens.
-    revoked: Mutex<HashSet<KeyId>>,
     changed: watch::Sender<()>,
 }
 
@@ -149,7 +147,6 @@ impl Feed {
     fn behind(head: u64) -> Self {
         Self {
             ring: Mutex::new(Ring::new(head)),
-            revoked: Mutex::default(),
             changed: watch::Sender::new(()),
         }
     }
@@ -161,9 +158,6 @@ impl Feed {
         revealed: Option<&Value>,
         max_bytes: usize,
     ) {
-        if let Event::KeyRevoked(revoked) = &recorded.event {
-            lock(&self.revoked).insert(revoked.key_id.clone());
-        }
         if let Some(event) = live_event(log, recorded, revealed) {
             lock(&self.ring).push(event, max_bytes);
         }
@@ -217,11 +211,6 @@ impl Membership {
     /// Up to `max` of the channel's events behind `after`.
     pub(super) fn read(&self, after: u64, channel: Channel, max: usize) -> Found {
         lock(&self.feed.ring).read(after, channel, max)
-    }
-
-    /// Whether the key was revoked while somebody of the organization was listening.
-    pub(super) fn has_revoked(&self, key: &KeyId) -> bool {
-        lock(&self.feed.revoked).contains(key)
     }
 }
 

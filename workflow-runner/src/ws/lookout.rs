@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use super::channel::Channel;
-use super::latest::Latest;
+use super::latest::{Asking, Latest};
 use super::mail::{Fact, Letter};
 use super::ring::LiveEvent;
 use super::seat::{Attendance, Seat};
@@ -78,10 +78,11 @@ impl Lookout {
         access: Access,
         clock: Arc<dyn Clock>,
         heads: Heads,
+        latest: Latest,
     ) -> Self {
         let state = State {
             heads,
-            latest: Latest::default(),
+            latest,
             seats: HashMap::new(),
         };
         Self(Arc::new(Inner {
@@ -270,8 +271,9 @@ impl Lookout {
 
     /// The same for positions, with the newest of those whom the viewer could see.
     pub(super) async fn open_with_latest(&self, seat: &Seat, number: u64) -> (u64, Vec<Candidate>) {
+        let asks = Asks::begin(self);
         loop {
-            let lacking = match self.open_if_known(seat, number) {
+            let lacking = match self.open_if_known(seat, number, asks.asking) {
                 Ok(opened) => return opened,
                 Err(lacking) => lacking,
             };
@@ -291,11 +293,12 @@ impl Lookout {
         &self,
         seat: &Seat,
         number: u64,
+        asking: Asking,
     ) -> Result<(u64, Vec<Candidate>), Vec<AccountId>> {
         let mut state = lock(&self.0.state);
         let viewer = seat.viewer();
         let persons = self.0.roll.read(|book| connected(viewer, book.circles()));
-        let lacking = state.latest.lacking(persons.iter().copied());
+        let lacking = state.latest.lacking(asking, persons.iter().copied());
         if !lacking.is_empty() {
             return Err(lacking);
         }
@@ -330,6 +333,25 @@ impl Lookout {
                 seat.ring();
             }
         }
+    }
+}
+
+/// Asks for newest positions until it is dropped, answered or not.
+struct Asks<'l> {
+    lookout: &'l Lookout,
+    asking: Asking,
+}
+
+impl<'l> Asks<'l> {
+    fn begin(lookout: &'l Lookout) -> Self {
+        let asking = lock(&lookout.0.state).latest.ask();
+        Self { lookout, asking }
+    }
+}
+
+impl Drop for Asks<'_> {
+    fn drop(&mut self) {
+        lock(&self.lookout.0.state).latest.answered(self.asking);
     }
 }
 

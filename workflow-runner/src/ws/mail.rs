@@ -92,8 +92,8 @@ impl Mail {
         let mut newest: HashMap<AccountId, usize> = HashMap::new();
         for (nth, letter) in self.letters.iter().enumerate() {
             let sight = &letter.fact.sight;
-            let best = newest.entry(sight.of).or_insert(nth);
-            if self.letters[*best].fact.sight.at <= sight.at {
+            let best = newest.entry(sight.told().of).or_insert(nth);
+            if self.letters[*best].fact.sight.told().at <= sight.told().at {
                 *best = nth;
             }
         }
@@ -103,7 +103,7 @@ impl Mail {
         let waited = self.letters.len();
         let letters = std::mem::take(&mut self.letters).into_iter().enumerate();
         self.letters = letters
-            .filter(|(nth, letter)| newest.get(&letter.fact.sight.of) == Some(nth))
+            .filter(|(nth, letter)| newest.get(&letter.fact.sight.told().of) == Some(nth))
             .map(|(_, letter)| letter)
             .collect();
         if self.letters.len() < waited {

@@ -54,6 +54,7 @@ use tokio_util::task::TaskTracker;
 use close::CloseReason;
 use flow::Turns;
 use hub::Hub;
+use latest::Latest;
 use lookout::{Heads, Lookout};
 
 use crate::people::{Roll, StartError};
@@ -108,9 +109,10 @@ impl Live {
         };
         let locations = log.tail(Log::Locations, heads.locations, &[]).await?;
         let hub = Hub::new(log.clone(), roll.clone(), heads.events);
+        let latest = Latest::within(settings.latest_bytes);
         let live = Self {
             hub,
-            lookout: Lookout::new(log, roll, access.clone(), clock.clone(), heads),
+            lookout: Lookout::new(log, roll, access.clone(), clock.clone(), heads, latest),
             access,
             clock,
             turns: Turns::new(REPLAYS),

@@ -5,8 +5,9 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use event_log::ReadError;
+use futures::future::BoxFuture;
 use serde_json::Value;
-use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, interval_at, sleep};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep};
 
 use super::auth::Viewer;
 use super::budget::Budget;
@@ -47,7 +48,8 @@ pub(super) struct Session {
     /// Which subscription is asked first, so that a loud one does not silence the others.
     turn: usize,
     working: Option<Working>,
-    expiry: Option<Pin<Box<Sleep>>>,
+    /// Resolves when the client may see nothing any more.
+    ended: BoxFuture<'static, ()>,
     ping: Interval,
     budget: Budget,
 }
@@ -60,7 +62,7 @@ impl Session {
         Self {
             member: viewer.org().map(|org| live.hub.join(org)),
             seat: live.lookout.join(viewer.identity()),
-            expiry: live.expiry(&viewer),
+            ended: live.ended(&viewer),
             live,
             wire,
             viewer,
@@ -87,10 +89,10 @@ impl Session {
             step = tokio::select! {
                 heard = self.wire.next() => self.hear(heard).await,
                 (number, done) = wait_for(&mut self.working) => self.take(number, done),
-                () = changed(&mut self.member) => self.check_revoked(),
+                () = changed(&mut self.member) => Ok(()),
                 () = self.seat.rung() => self.check_token(),
                 _ = self.ping.tick() => self.beat(),
-                () = wait_for(&mut self.expiry) => Err(Some(CloseReason::TokenEnded)),
+                () = &mut self.ended => Err(Some(CloseReason::TokenEnded)),
                 () = &mut closing => Err(Some(self.live.closing_reason())),
             };
         }
@@ -185,15 +187,6 @@ impl Session {
         self.check_token()
     }
 
-    fn check_revoked(&self) -> Result<(), Ended> {
-        if let (Some(member), Viewer::Key(caller)) = (&self.member, &self.viewer)
-            && member.has_revoked(&caller.key_id)
-        {
-            return Err(Some(CloseReason::TokenEnded));
-        }
-        Ok(())
-    }
-
     fn check_token(&self) -> Result<(), Ended> {
         if self.live.still_admits(&self.viewer) {
             return Ok(());
@@ -239,7 +232,7 @@ impl Session {
                 "the token belongs to another organization or person: open another connection";
             return Ok(Err(Malformed::new(None, error)));
         }
-        self.expiry = self.live.expiry(&viewer);
+        self.ended = self.live.ended(&viewer);
         self.viewer = viewer;
         self.wire.send(Reply::Ready.to_text());
         Ok(Ok(()))

@@ -23,7 +23,18 @@ pub struct WsSettings {
         default_value_t = 20_000
     )]
     pub max_connections: usize,
+    /// Bytes of the newest positions that are held for those who ask for them; what was dropped is
+    /// read from the log again: `WAYPOST_WS_LATEST_BYTES`, 67108864.
+    #[arg(
+        id = "ws_latest_bytes",
+        long,
+        env = "WAYPOST_WS_LATEST_BYTES",
+        default_value_t = LATEST_BYTES
+    )]
+    pub latest_bytes: usize,
 }
+
+const LATEST_BYTES: usize = 64 * 1024 * 1024;
 
 impl Default for WsSettings {
     fn default() -> Self {
@@ -31,6 +42,7 @@ impl Default for WsSettings {
             auth_timeout: Duration::from_secs(10),
             ping_interval: Duration::from_secs(20),
             max_connections: 20_000,
+            latest_bytes: LATEST_BYTES,
         }
     }
 }

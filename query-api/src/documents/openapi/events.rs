@@ -52,7 +52,9 @@ fn feed(path: &'static str, id: &'static str, summary: &'static str) -> Operatio
         .says(
             "Lines of JSON up to the present end; with `Accept: text/event-stream` server-sent \
              events that go on, whose `id` is the position. A position of the other feed is 400, \
-             one from before a restore 410.",
+             one from before a restore 410. Lines break off, and server-sent events end, within a \
+             second of the key's end, and where a reader takes nothing for a minute. 429 with \
+             `Retry-After` also says that the key reads as many feeds as it may at a time.",
         )
         .key(Scope::ReadEvents)
         .query_value(

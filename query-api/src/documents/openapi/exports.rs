@@ -51,7 +51,9 @@ fn export(
     get(path, id, summary)
         .says(
             "A word that is no format means `csv`. An export that fails midway breaks its \
-             connection off, so that no part is taken for the whole. In CSV a cell that a \
+             connection off, so that no part is taken for the whole; so does one whose client \
+             takes nothing for a minute, or less than 8 KiB/s in the long run, or whose key \
+             ends. In CSV a cell that a \
              spreadsheet would run begins with an apostrophe. 400 is a position that is none.",
         )
         .key(scope)

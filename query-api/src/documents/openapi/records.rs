@@ -70,7 +70,10 @@ fn operations(kind: &Kind) -> [Operation; 4] {
         )
         .says(
             "One as JSON must be new. With `application/x-ndjson` each line makes a record or \
-                 replaces it, and gets a line of answer.",
+                 replaces it, and gets a line of answer. Every 10,000 lines count as one more \
+                 request; one takes at most 1,000,000 lines and 1 GiB. Where that, the key's \
+                 limit or the key itself ends first, the last line of answer is an error that \
+                 names the first line that was not written.",
         )
         .key(Scope::WriteRecords)
         .idempotent()

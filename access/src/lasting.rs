@@ -1,0 +1,47 @@
+//! What outlives the check of its request: it ends with its key, and pays for what it goes on to do.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::{Access, Caller, Refusal};
+
+/// How often the clock is looked at: a key that ends by itself is done with within this time,
+/// wherever somebody sets the clock.
+const LOOK: Duration = Duration::from_millis(500);
+
+impl Access {
+    /// Waits until a key is revoked or expires. What goes on longer than a request ends with this,
+    /// however it is held up: lines that come in, feeds, exports and sockets.
+    pub fn ended(&self, caller: &Caller) -> impl Future<Output = ()> + Send + use<> {
+        let (clock, revoked) = (self.0.clock.clone(), caller.revoked.clone());
+        let expires_at = caller.expires_at;
+        let expired = async move {
+            let Some(expires_at) = expires_at else {
+                return std::future::pending().await;
+            };
+            while let Ok(left) = (expires_at - clock.now()).to_std()
+                && !left.is_zero()
+            {
+                sleep(left.min(LOOK)).await;
+            }
+        };
+        async move {
+            tokio::select! {
+                () = revoked.cancelled() => (),
+                () = expired => (),
+            }
+        }
+    }
+
+    /// Counts one more request against a key's own limit, for a request that goes on to do what
+    /// would otherwise take several.
+    pub async fn count_again(&self, caller: &Caller) -> Result<(), Refusal> {
+        let limiter = &self.0.limiter;
+        let decision = limiter.check(&caller.hourly, caller.rate_limit, 1).await;
+        match decision.retry_after {
+            None => Ok(()),
+            Some(retry_after) => Err(Refusal::LimitReached { retry_after }),
+        }
+    }
+}

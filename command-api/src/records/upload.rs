@@ -1,0 +1,154 @@
+//! How much one request may write, and for how long.
+//!
+//! A request counts once against its key's limit whatever it brings. So that the limit means
+//! something for lines without end too, a request that goes on counts again every so many lines;
+//! and one request has an end, with or without a limit.
+
+use std::sync::Arc;
+
+use access::{Access, Caller, Refusal};
+use clap::Args;
+use schemas::OrgId;
+use service::{Share, Shares};
+
+/// How much one upload may bring.
+#[derive(Clone, Debug, Args)]
+pub struct UploadSettings {
+    /// Lines of one request at most: `WAYPOST_UPLOAD_LINES`, 1,000,000.
+    #[arg(
+        id = "upload_lines",
+        long,
+        env = "WAYPOST_UPLOAD_LINES",
+        default_value_t = LINES,
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
+    pub lines: u64,
+    /// Bytes of one request's lines at most: `WAYPOST_UPLOAD_BYTES`, 1073741824.
+    #[arg(
+        id = "upload_bytes",
+        long,
+        env = "WAYPOST_UPLOAD_BYTES",
+        default_value_t = BYTES
+    )]
+    pub bytes: u64,
+    /// Lines after which a request counts once more against its key's limit:
+    /// `WAYPOST_UPLOAD_LINES_COUNTED`, 10,000.
+    #[arg(
+        id = "upload_lines_counted",
+        long,
+        env = "WAYPOST_UPLOAD_LINES_COUNTED",
+        default_value_t = LINES_COUNTED,
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
+    pub lines_counted: u64,
+    /// Uploads of this process at a time that are too long to be answered as a whole; further ones
+    /// wait. An organization gets half of them where nobody else wants any: `WAYPOST_UPLOADS`, 32.
+    #[arg(id = "uploads", long, env = "WAYPOST_UPLOADS", default_value_t = UPLOADS)]
+    pub uploads: usize,
+}
+
+const LINES: u64 = 1_000_000;
+const BYTES: u64 = 1024 * 1024 * 1024;
+const LINES_COUNTED: u64 = 10_000;
+const UPLOADS: usize = 32;
+
+impl Default for UploadSettings {
+    fn default() -> Self {
+        Self {
+            lines: LINES,
+            bytes: BYTES,
+            lines_counted: LINES_COUNTED,
+            uploads: UPLOADS,
+        }
+    }
+}
+
+/// The uploads of a process.
+pub(crate) struct Uploads {
+    settings: UploadSettings,
+    places: Shares<OrgId>,
+}
+
+impl Uploads {
+    pub(crate) fn new(settings: UploadSettings) -> Self {
+        let places = Shares::new(settings.uploads);
+        Self { settings, places }
+    }
+
+    /// A place for an upload that goes on.
+    pub(super) async fn enter(&self, org: &OrgId) -> Share<OrgId> {
+        self.places.enter(org.clone()).await
+    }
+
+    /// What a request may write whose key has been counted once.
+    pub(super) fn allowance(&self, access: Access, caller: Arc<Caller>) -> Allowance {
+        Allowance {
+            paid: self.settings.lines_counted,
+            settings: self.settings.clone(),
+            access,
+            caller,
+        }
+    }
+}
+
+/// What one upload may still write.
+pub(super) struct Allowance {
+    settings: UploadSettings,
+    access: Access,
+    caller: Arc<Caller>,
+    /// Lines that are counted against the key's limit.
+    paid: u64,
+}
+
+/// Why an upload ends before its lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Stop {
+    #[error("the API key is not valid any more; this line and those behind it were not written")]
+    KeyEnded,
+    #[error("{0}; send this line and those behind it again then")]
+    LimitReached(Refusal),
+    #[error("one request takes at most {0} lines; send this line and those behind it in another")]
+    TooManyLines(u64),
+    #[error("one request takes at most {0} bytes; send this line and those behind it in another")]
+    TooManyBytes(u64),
+}
+
+impl Allowance {
+    /// Up to which line it may write, where lines up to `last` have come in so many bytes; and why
+    /// not all of them.
+    pub(super) async fn admit(&mut self, last: u64, bytes: u64) -> (u64, Option<Stop>) {
+        if !self.access.is_in_force(&self.caller) {
+            return (0, Some(Stop::KeyEnded));
+        }
+        if bytes > self.settings.bytes {
+            return (0, Some(Stop::TooManyBytes(self.settings.bytes)));
+        }
+        let wanted = last.min(self.settings.lines);
+        while wanted > self.paid {
+            if let Err(refusal) = self.access.count_again(&self.caller).await {
+                return (self.paid, Some(Stop::LimitReached(refusal)));
+            }
+            self.paid = self.paid.saturating_add(self.settings.lines_counted);
+        }
+        let too_many = Stop::TooManyLines(self.settings.lines);
+        (wanted, (last > wanted).then_some(too_many))
+    }
+
+    /// Waits for the end of the key.
+    pub(super) fn ended(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.access.ended(&self.caller)
+    }
+}
+
+impl Stop {
+    /// Notes that an upload was ended.
+    pub(super) fn note(self) {
+        let reason = match self {
+            Self::KeyEnded => "key_ended",
+            Self::LimitReached(_) => "limit",
+            Self::TooManyLines(_) => "lines",
+            Self::TooManyBytes(_) => "bytes",
+        };
+        metrics::counter!("waypost_uploads_ended_total", "reason" => reason).increment(1);
+    }
+}

@@ -1,0 +1,137 @@
+//! Asking a consumer for some messages at a time, and for more only once these were taken.
+//!
+//! The client library's stream asks ahead, and goes on asking while nobody takes anything. Here a
+//! reader that takes nothing holds what it asked for last, and costs the server nothing.
+
+use std::time::Duration;
+
+use async_nats::jetstream::Message;
+use async_nats::jetstream::consumer::pull;
+use async_nats::{StatusCode, Subscriber};
+use futures::{FutureExt as _, StreamExt as _};
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::way::Way;
+
+/// The server speaks at least this often; two such silences mean that the consumer is lost.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+const SILENCE: Duration = Duration::from_secs(2);
+/// How long one request waits at the server for messages to come.
+const EXPIRES: Duration = Duration::from_secs(20);
+
+/// How a consumer's messages come from the server.
+pub(crate) enum Messages {
+    /// Asked for ahead of their use.
+    Ahead(pull::Stream),
+    /// Some at a time.
+    Asked(Pull),
+}
+
+/// Answers of one consumer.
+pub(crate) struct Pull {
+    way: Way,
+    /// Where the consumer takes requests.
+    subject: String,
+    inbox: String,
+    answers: Subscriber,
+    /// Messages that the request under way may still bring.
+    left: usize,
+}
+
+impl Pull {
+    pub(crate) async fn of(way: &Way, stream: &str, consumer: &str) -> Result<Self, String> {
+        let inbox = way.client.new_inbox();
+        let answers = way.client.subscribe(inbox.clone()).await;
+        Ok(Self {
+            subject: format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"),
+            inbox,
+            answers: answers.map_err(|error| error.to_string())?,
+            way: way.clone(),
+            left: 0,
+        })
+    }
+
+    /// Waits for the next message. Cancelling the wait loses nothing.
+    pub(crate) async fn next(&mut self) -> Result<Message, String> {
+        loop {
+            if self.left == 0 {
+                self.ask().await?;
+            }
+            let answer = timeout(SILENCE, self.answers.next()).await;
+            let answer = answer.map_err(|_| "the server is silent".to_owned())?;
+            let message = answer.ok_or("the connection is closed")?;
+            match message.status.unwrap_or(StatusCode::OK) {
+                StatusCode::OK => {
+                    self.left -= 1;
+                    let context = self.way.context.clone();
+                    return Ok(Message { message, context });
+                }
+                StatusCode::IDLE_HEARTBEAT => {}
+                // Its time is over, or the next message has no room in it.
+                StatusCode::TIMEOUT | StatusCode::NOT_FOUND => self.left = 0,
+                status if status.as_u16() == 409 && !ends(message.description.as_deref()) => {
+                    self.left = 0;
+                }
+                status => {
+                    let what = message.description.as_deref().unwrap_or_default();
+                    return Err(format!("{status} {what}"));
+                }
+            }
+        }
+    }
+
+    /// A message that is here already.
+    pub(crate) fn ready(&mut self) -> Option<Result<Message, String>> {
+        self.next().now_or_never()
+    }
+
+    async fn ask(&mut self) -> Result<(), String> {
+        let request = json!({
+            "batch": self.way.messages, "max_bytes": self.way.bytes,
+            "expires": nanoseconds(EXPIRES), "idle_heartbeat": nanoseconds(HEARTBEAT),
+        });
+        let (subject, inbox) = (self.subject.clone(), self.inbox.clone());
+        let sent = self
+            .way
+            .client
+            .publish_with_reply(subject, inbox, request.to_string().into());
+        sent.await.map_err(|error| error.to_string())?;
+        self.left = self.way.messages;
+        Ok(())
+    }
+}
+
+impl Messages {
+    /// Waits for the next message. Cancelling the wait loses nothing.
+    pub(crate) async fn next(&mut self) -> Result<Message, String> {
+        match self {
+            Self::Ahead(stream) => {
+                let next = stream.next().await.ok_or("the server ended it")?;
+                next.map_err(|error| error.to_string())
+            }
+            Self::Asked(pull) => pull.next().await,
+        }
+    }
+
+    /// One that is here already.
+    pub(crate) fn ready(&mut self) -> Option<Result<Message, String>> {
+        match self {
+            Self::Ahead(stream) => {
+                let next = stream.next().now_or_never().flatten()?;
+                Some(next.map_err(|error| error.to_string()))
+            }
+            Self::Asked(pull) => pull.ready(),
+        }
+    }
+}
+
+/// Whether a consumer that says so has nothing more to give.
+fn ends(description: Option<&str>) -> bool {
+    let ends = ["Consumer Deleted", "Consumer is push based", "Exceeded Max"];
+    description.is_some_and(|said| ends.iter().any(|end| said.starts_with(end)))
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

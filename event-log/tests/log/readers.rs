@@ -1,0 +1,84 @@
+//! Following the log for those outside.
+
+use std::time::Duration;
+
+use event_log::{EventLog, Expected, Whose, Write};
+use futures::{StreamExt as _, TryStreamExt as _};
+use schemas::Log;
+use tokio::time::timeout;
+
+use crate::support::{
+    TestLog, event_of, everything, fresh, fresh_run, ids_of, org, stream_name, until_caught_up,
+};
+
+/// Many events, some of them as large as one may be.
+async fn fill(log: &EventLog) {
+    let sizes = [
+        10, 300_000, 10, 900_000, 900_000, 10, 10, 500_000, 100_000, 10,
+    ];
+    for size in sizes.repeat(3) {
+        let write = Write {
+            stream: fresh_run(),
+            expected: Expected::Empty,
+            events: vec![event_of(size)],
+        };
+        log.commit(write.into()).await.unwrap();
+        log.commit(fresh(20)).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_reader_gets_everything_in_order_whatever_its_size() {
+    let log = TestLog::new().await;
+    fill(&log).await;
+    let all = ids_of(&everything(&log, Log::Events).await);
+    for whose in [Whose::All, Whose::Organization(&org())] {
+        let mut tail = log.read_for(Log::Events, whose, 0).await.unwrap();
+        assert_eq!(ids_of(&until_caught_up(&mut tail).await), all);
+    }
+}
+
+#[tokio::test]
+async fn a_reader_that_stops_holds_what_it_asked_for_last() {
+    let log = TestLog::new().await;
+    fill(&log).await;
+    let mut tail = log.read_for(Log::Events, Whose::All, 0).await.unwrap();
+    tail.next(1).await.unwrap();
+    let stream = log.raw().await;
+    let stream = stream.get_stream(stream_name(&log.settings, Log::Events));
+    let stream = stream.await.unwrap();
+    let given = async || {
+        let consumers: Vec<_> = stream.consumers().try_collect().await.unwrap();
+        consumers
+            .iter()
+            .map(|one| one.delivered.consumer_sequence)
+            .sum::<u64>()
+    };
+    // Large events have to wait for each other, however long nobody takes any.
+    let before = given().await;
+    assert!((1..=128).contains(&before), "{before}");
+    for _ in 0..200 {
+        log.commit(fresh(1)).await.unwrap();
+        assert_eq!(given().await, before);
+    }
+    // And when it goes on, nothing is missing.
+    let rest = until_caught_up(&mut tail).await.len();
+    assert_eq!(rest + 1, everything(&log, Log::Events).await.len());
+}
+
+#[tokio::test]
+async fn a_hundred_readers_that_take_nothing_hold_up_no_append() {
+    let log = TestLog::new().await;
+    fill(&log).await;
+    let readers = futures::stream::iter(0..100).map(async |_| {
+        let mut tail = log.read_for(Log::Events, Whose::All, 0).await.unwrap();
+        tail.next(1).await.unwrap();
+        tail
+    });
+    let readers: Vec<_> = readers.buffered(4).collect().await;
+    for _ in 0..50 {
+        let appended = timeout(Duration::from_secs(5), log.commit(fresh(1)));
+        appended.await.expect("an append in time").unwrap();
+    }
+    drop(readers);
+}

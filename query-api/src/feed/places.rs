@@ -1,0 +1,126 @@
+//! How many read feeds at a time.
+//!
+//! A reader costs a consumer on the log's server and what was read ahead for it. So there are
+//! places: some for all of the process, shared by organization so that there is always one for a
+//! newcomer, and of those some for each key.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use access::Caller;
+use axum::http::{HeaderValue, StatusCode, header};
+use schemas::{KeyId, OrgId};
+use service::outflow::Patience;
+use service::{HttpError, Share, Shares};
+
+use super::settings::FeedSettings;
+
+/// Readers that begin at a time. To begin makes the log's server count what there is to read, which
+/// takes it the longer the more that is; all others wait for it meanwhile.
+const BEGIN_AT_ONCE: usize = 4;
+/// When a place may be free again: readers of lines come and go.
+const TRY_AGAIN_SECONDS: HeaderValue = HeaderValue::from_static("5");
+
+/// The feeds of a process. Clones are the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Feeds {
+    settings: FeedSettings,
+    readers: Shares<OrgId>,
+    beginning: Shares<OrgId>,
+    of_key: Arc<Mutex<HashMap<KeyId, usize>>>,
+}
+
+/// A reader's place; dropping it gives it back.
+pub(super) struct Place {
+    _share: Share<OrgId>,
+    feeds: Feeds,
+    key: KeyId,
+}
+
+impl Feeds {
+    pub(crate) fn new(settings: FeedSettings) -> Self {
+        Self {
+            readers: Shares::new(settings.readers),
+            beginning: Shares::new(BEGIN_AT_ONCE),
+            of_key: Arc::default(),
+            settings,
+        }
+    }
+
+    /// A place for one more reader, or why there is none.
+    pub(super) fn enter(&self, caller: &Caller) -> Result<Place, HttpError> {
+        let per_key = self.settings.readers_per_key;
+        if !self.count(&caller.key_id, per_key) {
+            note_refusal("key");
+            let error = format!(
+                "this key reads {per_key} feeds already, as many as it may at a time: end one first"
+            );
+            let error = HttpError::new(StatusCode::TOO_MANY_REQUESTS, error);
+            return Err(error.with_header(header::RETRY_AFTER, TRY_AGAIN_SECONDS));
+        }
+        let Some(share) = self.readers.try_enter(&caller.org) else {
+            self.uncount(&caller.key_id);
+            note_refusal("process");
+            let error = "too many feeds are read at the moment, or too many of them by this \
+                         organization: end one, or try again in a moment";
+            let error = HttpError::unavailable(error);
+            return Err(error.with_header(header::RETRY_AFTER, TRY_AGAIN_SECONDS));
+        };
+        metrics::gauge!("waypost_feed_readers").increment(1);
+        Ok(Place {
+            _share: share,
+            feeds: self.clone(),
+            key: caller.key_id.clone(),
+        })
+    }
+
+    /// A turn to begin.
+    pub(super) async fn begin(&self, org: &OrgId) -> Share<OrgId> {
+        self.beginning.enter(org.clone()).await
+    }
+
+    /// How patient feeds are.
+    pub(super) fn patience(&self) -> Patience {
+        Patience {
+            kind: "feed",
+            stall: self.settings.stall,
+            least_rate: self.settings.least_rate,
+            deadline: None,
+        }
+    }
+
+    /// Counts one more reader of a key, unless it has as many as it may.
+    fn count(&self, key: &KeyId, per_key: usize) -> bool {
+        let mut of_key = lock(&self.of_key);
+        let readers = of_key.entry(key.clone()).or_default();
+        let may = *readers < per_key;
+        *readers += usize::from(may);
+        may
+    }
+
+    fn uncount(&self, key: &KeyId) {
+        let mut of_key = lock(&self.of_key);
+        if let Some(readers) = of_key.get_mut(key) {
+            *readers -= 1;
+            if *readers == 0 {
+                of_key.remove(key);
+            }
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        metrics::gauge!("waypost_feed_readers").decrement(1);
+        self.feeds.uncount(&self.key);
+    }
+}
+
+fn note_refusal(of: &'static str) {
+    metrics::counter!("waypost_feed_refused_total", "of" => of).increment(1);
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that holds this lock can panic halfway through a change.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,202 @@
+//! Answers that take their time: given to a client piece by piece, for as long as it takes them
+//! and may have them.
+//!
+//! What makes the pieces runs in a task of its own, at most one piece ahead of the connection. So
+//! it ends, and lets go of all that it holds, at the same moment for every reason: the client is
+//! gone, takes nothing, takes too little, or may not have it any more. Left to the connection it
+//! would be looked at only once that has room.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures::{Stream, StreamExt as _};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
+
+/// How patient an answer is with its client.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// What is answered, in metrics.
+    pub kind: &'static str,
+    /// How long it waits for a client that takes nothing.
+    pub stall: Duration,
+    /// The bytes that a client takes in a second at least, while it is waited for.
+    pub least_rate: u32,
+    /// When all must have been taken.
+    pub deadline: Option<Instant>,
+}
+
+/// Why an answer ends before all has been given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Cut {
+    /// The client took nothing for too long.
+    #[error("the client took nothing for too long")]
+    Stalled,
+    /// The client took too little for too long.
+    #[error("the client took too little for too long")]
+    Slow,
+    /// It took longer than an answer may.
+    #[error("the answer took too long")]
+    Late,
+    /// Whoever asked may not have it any more.
+    #[error("the key has ended")]
+    Ended,
+}
+
+impl Cut {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Stalled => "stalled",
+            Self::Slow => "slow",
+            Self::Late => "late",
+            Self::Ended => "key_ended",
+        }
+    }
+}
+
+/// What becomes of an answer whose key ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtKeyEnd {
+    /// The connection breaks off, so that nobody takes a part for the whole.
+    BreakOff,
+    /// It ends as any other does: there is no whole of it.
+    End,
+}
+
+/// The body of an answer made of `pieces`, until all are given, its client is given up, or `ended`
+/// resolves. An error among the pieces breaks the connection off.
+pub fn outflow<S, E>(
+    pieces: S,
+    patience: Patience,
+    ended: impl Future<Output = ()> + Send + 'static,
+    at_key_end: AtKeyEnd,
+) -> Body
+where
+    S: Stream<Item = Result<Bytes, E>> + Send + 'static,
+    E: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
+{
+    let (pass_on, taken) = mpsc::channel(1);
+    let end = Arc::new(OnceLock::new());
+    let body = Outflow {
+        pieces: taken,
+        end: end.clone(),
+    };
+    tokio::spawn(async move {
+        let cut = tokio::select! {
+            biased;
+            () = ended => Some(Cut::Ended),
+            () = pass_on.closed() => None,
+            cut = give(pieces, &pass_on, patience) => cut,
+        };
+        let Some(cut) = cut else { return };
+        let (kind, reason) = (patience.kind, cut.name());
+        metrics::counter!("waypost_answers_cut_total", "kind" => kind, "reason" => reason)
+            .increment(1);
+        tracing::info!(kind, reason, "An answer ended before all was given");
+        let quiet = cut == Cut::Ended && at_key_end == AtKeyEnd::End;
+        // Set once, before the channel closes and wakes the body.
+        let _ = end.set(if quiet { Ok(()) } else { Err(cut) });
+    });
+    Body::from_stream(body)
+}
+
+/// Gives one piece after the other; says why the client was given up, if it was.
+async fn give<S, E>(
+    pieces: S,
+    pass_on: &mpsc::Sender<io::Result<Bytes>>,
+    patience: Patience,
+) -> Option<Cut>
+where
+    S: Stream<Item = Result<Bytes, E>> + Send,
+    E: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let mut pieces = std::pin::pin!(pieces);
+    let mut client = Client {
+        patience,
+        waited: Duration::ZERO,
+        given: 0,
+    };
+    let deadline = patience.deadline.unwrap_or_else(far_off);
+    while let Ok(piece) = timeout_at(deadline, pieces.next()).await {
+        let piece = piece?.map_err(io::Error::other);
+        let (broken, bytes) = (piece.is_err(), piece.as_ref().map_or(0, Bytes::len));
+        if let Err(cut) = client.give(pass_on, piece, deadline).await {
+            return Some(cut);
+        }
+        if broken {
+            return None;
+        }
+        client.given += bytes as u64;
+    }
+    Some(Cut::Late)
+}
+
+/// Beyond any answer; the clock could not tell a time that is never.
+fn far_off() -> Instant {
+    Instant::now() + Duration::from_hours(24 * 365)
+}
+
+/// What a client has taken, and how long it was waited for.
+struct Client {
+    patience: Patience,
+    waited: Duration,
+    given: u64,
+}
+
+impl Client {
+    async fn give(
+        &mut self,
+        pass_on: &mpsc::Sender<io::Result<Bytes>>,
+        piece: io::Result<Bytes>,
+        deadline: Instant,
+    ) -> Result<(), Cut> {
+        let began = Instant::now();
+        let stalled = began + self.patience.stall;
+        let slow = began + self.allowed().saturating_sub(self.waited);
+        let end = stalled.min(slow).min(deadline);
+        let sent = timeout_at(end, pass_on.send(piece)).await;
+        self.waited += began.elapsed();
+        match sent {
+            // Where nobody takes it any more, whoever called is told by the channel itself.
+            Ok(_) => Ok(()),
+            Err(_) if end == deadline => Err(Cut::Late),
+            Err(_) if end == stalled => Err(Cut::Stalled),
+            Err(_) => Err(Cut::Slow),
+        }
+    }
+
+    /// How long a client that took so much may have kept it waiting.
+    fn allowed(&self) -> Duration {
+        let for_bytes = self.given / u64::from(self.patience.least_rate.max(1));
+        self.patience.stall + Duration::from_secs(for_bytes)
+    }
+}
+
+/// The connection's side of an answer.
+struct Outflow {
+    pieces: mpsc::Receiver<io::Result<Bytes>>,
+    end: Arc<OnceLock<Result<(), Cut>>>,
+}
+
+impl Stream for Outflow {
+    type Item = io::Result<Bytes>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        // What was put ready before the end is not given after it.
+        if self.end.get().is_none()
+            && let Some(piece) = ready!(self.pieces.poll_recv(cx))
+        {
+            return Poll::Ready(Some(piece));
+        }
+        let cut = self.end.get().and_then(|end| end.err());
+        Poll::Ready(cut.map(|cut| Err(io::Error::other(cut))))
+    }
+}
+
+#[cfg(test)]
+mod tests;

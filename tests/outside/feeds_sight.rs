@@ -1,0 +1,110 @@
+//! What the feed of events tells of persons: as much as sockets and webhooks, for as long.
+
+use harness::{Organization, Person, Receiver, SlowReader, eventually};
+use serde_json::{Value, json};
+
+use crate::system;
+
+const OF_PERSONS: &str = "/api/v1/events?types=place.*,sos.*";
+
+/// A circle of the organization that watches a place at 10° north.
+async fn circle(org: &Organization<'_>) -> String {
+    let body = json!({"name": "Drivers"});
+    let made = org.admin.post("/api/v1/circles", &body).await.ok(201);
+    made["id"].as_str().unwrap().to_owned()
+}
+
+async fn joins(org: &Organization<'_>, person: &Person, circle: &str) {
+    let path = format!("/api/v1/circles/{circle}/invites");
+    let invite = org.admin.post_nothing(&path).await.ok(201);
+    person.joins_by(invite["code"].as_str().unwrap()).await;
+}
+
+/// The types that the feed tells in lines.
+async fn told(org: &Organization<'_>) -> Vec<String> {
+    let lines = org.admin.get(OF_PERSONS).await.text();
+    lines.lines().map(type_of).collect()
+}
+
+fn type_of(event: &str) -> String {
+    let event: Value = serde_json::from_str(event).expect("JSON");
+    event["type"].as_str().expect("a type").to_owned()
+}
+
+/// Asserts that both forms of the feed tell these types of persons and nothing else.
+async fn tells(org: &Organization<'_>, wanted: &[&str]) {
+    assert_eq!(told(org).await, wanted);
+    let marker = json!({"email": "marker@example.com"});
+    let path = "/api/v1/records/contacts/marker";
+    org.admin.put(path, &marker).await;
+    org.admin.delete(path).await.ok(204);
+    let first = org.admin.get("/api/v1/events?limit=1").await.json();
+    let first = first["position"].as_str().unwrap();
+    let marks = org.admin.get("/api/v1/events?types=contact.deleted").await;
+    let count = wanted.len() + marks.text().lines().count();
+    let path = format!("{OF_PERSONS},contact.deleted&after={first}&limit={count}");
+    let live = SlowReader::get_as(org.system, &org.key, &path, "text/event-stream").await;
+    let live = String::from_utf8(live.rest().await.expect("an end")).unwrap();
+    let live = live.lines().filter_map(|line| line.strip_prefix("data: "));
+    let live: Vec<_> = live
+        .map(type_of)
+        .filter(|kind| kind != "contact.deleted")
+        .collect();
+    assert_eq!(live, wanted);
+}
+
+async fn until_told(org: &Organization<'_>, wanted: &[&str]) {
+    eventually("what the feed tells", async || {
+        (told(org).await == wanted).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn of_persons_who_hide_or_left_the_feed_tells_nothing() {
+    let system = system().await;
+    let org = system.organization().await;
+    let anna = system.person("Anna").await;
+    let circle = circle(&org).await;
+    joins(&org, &anna, &circle).await;
+    let place = json!({"name": "School", "lat": 10, "lng": 20, "radius_m": 100});
+    let path = format!("/circles/{circle}/places");
+    anna.client.post(&path, &place).await.ok(201);
+    anna.is_at(10.0, 20.0).await;
+    let help = json!({"lat": 10, "lng": 20, "message": "help"});
+    until_told(&org, &["place.entered"]).await;
+    anna.client.post("/sos/trigger", &help).await.ok(202);
+    let all = ["place.entered", "sos.triggered"];
+    until_told(&org, &all).await;
+
+    // Hidden, what she did at places is not told; a call for help is meant to be heard.
+    let until = chrono::Utc::now() + chrono::TimeDelta::hours(1);
+    let pause = json!({"until": until});
+    anna.client.post("/location/pause", &pause).await.ok(204);
+    tells(&org, &["sos.triggered"]).await;
+    anna.client.post_nothing("/location/resume").await.ok(204);
+    tells(&org, &all).await;
+
+    let me = format!("/circles/{circle}/members/me");
+    anna.client.delete(&me).await.ok(204);
+    tells(&org, &[]).await;
+    // Nor do webhooks, made later, replay any of it.
+    let receiver = Receiver::start().await;
+    let webhook =
+        json!({"url": receiver.url("/"), "events": ["place.*", "sos.*", "contact.deleted"]});
+    let webhook = org.admin.post("/api/v1/webhooks", &webhook).await.ok(201);
+    let first = org.admin.get("/api/v1/events?limit=1").await.json();
+    let path = format!(
+        "/api/v1/webhooks/{}/replay",
+        webhook["id"].as_str().unwrap()
+    );
+    let after = json!({"after": first["position"]});
+    org.admin.post(&path, &after).await.ok(202);
+    let marks = |received: &harness::Received| received.json()["type"] == "contact.deleted";
+    receiver.wait_for(3, marks).await;
+    assert!(receiver.received().iter().all(marks));
+
+    // Back again, she has agreed again.
+    joins(&org, &anna, &circle).await;
+    tells(&org, &all).await;
+}

@@ -1,0 +1,169 @@
+//! Uploads that go on: they end with their key, and have an end in any case.
+
+use std::time::{Duration, Instant};
+
+use futures::StreamExt as _;
+use harness::{Client, Organization, System};
+use reqwest::{Body, Method, Response};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::ndjson;
+use crate::system;
+
+const CONTACTS: &str = "/api/v1/records/contacts";
+const NDJSON: &str = "application/x-ndjson";
+const SOON: Duration = Duration::from_secs(20);
+
+/// An upload that is under way.
+struct Upload {
+    lines: mpsc::UnboundedSender<String>,
+    response: Response,
+    answers: String,
+}
+
+impl Upload {
+    /// Begins one with a line.
+    async fn begin(client: &Client, first: &str) -> Self {
+        let (lines, coming) = mpsc::unbounded_channel();
+        let coming = futures::stream::unfold(coming, async |mut coming| {
+            let line: String = coming.recv().await?;
+            Some((Ok::<_, std::io::Error>(line), coming))
+        });
+        send(&lines, first);
+        let request = client.request(Method::POST, CONTACTS);
+        let request = request.header("content-type", NDJSON);
+        let sent = request.body(Body::wrap_stream(coming.boxed())).send();
+        let response = timeout(SOON, sent).await.expect("an answer in time");
+        Self {
+            lines,
+            response: response.expect("an answer"),
+            answers: String::new(),
+        }
+    }
+
+    /// The next line of answer; `None` at the end, and where it breaks off.
+    async fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some(end) = self.answers.find('\n') {
+                let line: String = self.answers.drain(..=end).collect();
+                return Some(serde_json::from_str(&line).expect("JSON"));
+            }
+            let chunk = timeout(SOON, self.response.chunk()).await;
+            let chunk = chunk.expect("a line in time").ok().flatten()?;
+            self.answers
+                .push_str(std::str::from_utf8(&chunk).expect("UTF-8"));
+        }
+    }
+}
+
+fn send(lines: &mpsc::UnboundedSender<String>, id: &str) {
+    let line = json!({"id": id, "email": "a@b.c"});
+    // Where the upload has ended, there is nobody left to send to.
+    let _ = lines.send(format!("{line}\n"));
+}
+
+async fn ids(org: &Organization<'_>) -> Vec<String> {
+    let csv = super::exports::position_of("contacts", org).await;
+    let csv = org.admin.get_at("/api/export/contacts", &csv).await.text();
+    let ids = csv
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split(',').next());
+    let mut ids: Vec<_> = ids.map(str::to_owned).collect();
+    ids.sort();
+    ids
+}
+
+#[tokio::test]
+async fn an_upload_ends_with_its_key() {
+    let org = system().await.organization().await;
+    let terms = json!({"name": "writer", "scopes": ["records:write"]});
+    let (client, made) = org.unused_key(&terms).await;
+    let mut upload = Upload::begin(&client, "a").await;
+    assert_eq!(upload.next().await.unwrap()["status"], "created");
+    send(&upload.lines, "b");
+    assert_eq!(upload.next().await.unwrap()["status"], "created");
+    let path = format!("/api/v1/keys/{}", made["keyId"].as_str().unwrap());
+    org.admin.delete(&path).await.ok(204);
+    let revoked = Instant::now();
+    let last = upload.next().await.expect("a reason");
+    assert_eq!(last["line"], 3, "{last}");
+    let error = last["error"].as_str().unwrap();
+    assert!(error.contains("not valid any more"), "{error}");
+    assert!(
+        revoked.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        revoked.elapsed()
+    );
+    send(&upload.lines, "c");
+    assert_eq!(upload.next().await, None);
+    assert_eq!(ids(&org).await, ["a", "b"]);
+}
+
+#[tokio::test]
+async fn an_upload_ends_when_its_key_expires() {
+    let org = system().await.organization().await;
+    let end = chrono::Utc::now() + chrono::TimeDelta::seconds(8);
+    let terms = json!({"name": "writer", "scopes": ["records:write"], "expiresAt": end});
+    let (client, _) = org.unused_key(&terms).await;
+    let mut upload = Upload::begin(&client, "a").await;
+    assert_eq!(upload.next().await.unwrap()["status"], "created");
+    let last = upload.next().await.expect("a reason");
+    assert!(last["error"].is_string(), "{last}");
+    let late = chrono::Utc::now() - end;
+    assert!((0..1_500).contains(&late.num_milliseconds()), "{late}");
+}
+
+fn lines(count: u64) -> String {
+    let line = |nth| json!({"id": format!("c{nth}"), "email": "a@b.c"});
+    ndjson((1..=count).map(line))
+}
+
+/// Asserts that so many lines were taken and the next one tells why no more were.
+async fn takes(client: &Client, sent: u64, taken: u64, why: &str) {
+    let answer = client.post_bytes(CONTACTS, NDJSON, lines(sent)).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let text = answer.text();
+    let answers: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let (last, answers) = answers.split_last().unwrap();
+    assert_eq!(answers.len() as u64, taken, "{last}");
+    assert!(answers.iter().all(|answer| answer["id"].is_string()));
+    assert_eq!(last["line"], taken + 1);
+    let error = last["error"].as_str().expect("a reason");
+    assert!(error.contains(why), "{error}");
+}
+
+#[tokio::test]
+async fn lines_count_against_the_limit_of_their_key() {
+    let settings = [
+        ("WAYPOST_UPLOAD_LINES_COUNTED", "10"),
+        ("WAYPOST_UPLOAD_LINES", "50"),
+        ("WAYPOST_UPLOAD_BYTES", "100000"),
+    ];
+    let system = System::start(system().await.shape(), &settings).await;
+    let org = system.organization().await;
+    let terms = json!({"name": "writer", "scopes": ["records:write"], "rateLimit": 3});
+    let (client, _) = org.unused_key(&terms).await;
+    takes(&client, 40, 30, "limit of this key").await;
+    client
+        .post_bytes(CONTACTS, NDJSON, lines(1))
+        .await
+        .error(429);
+    takes(&org.admin, 60, 50, "at most 50 lines").await;
+    let long = json!({"id": "long", "email": "x".repeat(150_000)});
+    let answer = org
+        .admin
+        .post_bytes(CONTACTS, NDJSON, format!("{long}\n"))
+        .await;
+    assert!(
+        answer.text().contains("at most 100000 bytes"),
+        "{}",
+        answer.text()
+    );
+    assert_eq!(ids(&org).await.len(), 50);
+}
