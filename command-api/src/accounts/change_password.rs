@@ -55,7 +55,7 @@ pub(super) async fn change_password(
         return again(&app, entered, &repeated, change.new).await;
     }
     if !in_force {
-        entered.is_nobodys().await;
+        entered.forgive().await;
         return Err(access::Refusal::InvalidToken.into());
     }
     let visitor = entered.visitor();

@@ -89,7 +89,7 @@ pub(super) async fn verify_code(
         Ok(Earlier::None(_)) => {}
         Err(CommandError::OtherRequest) => return Err(other_request(&app, &entered, &origin).await),
         Err(error) => {
-            entered.is_nobodys().await;
+            entered.forgive().await;
             return Err(error.into());
         }
     }

@@ -31,6 +31,10 @@ use shared::Shared;
 /// So many times what a network may do, the wider one around it may.
 const WIDER: u32 = 16;
 
+/// As many sign-ins as an address has, it may try in so long, those that are refused included: so
+/// much is looked up in Postgres.
+const ASKED_WITHIN: Duration = Duration::from_mins(1);
+
 /// All throttles of accounts.
 #[derive(Debug)]
 pub(crate) struct Throttles {
@@ -43,6 +47,7 @@ pub(crate) struct Throttles {
 
 #[derive(Debug)]
 struct Rules {
+    asks: Rule,
     sign_ins: Rule,
     failures: Rule,
     failures_for: Rule,
@@ -65,6 +70,11 @@ impl Rules {
         };
         let day = settings.code_sends_per_day;
         Self {
+            asks: Rule::new(
+                "asks_of_address",
+                settings.sign_ins_per_address,
+                ASKED_WITHIN,
+            ),
             sign_ins: Rule::new("sign_ins_of_address", settings.sign_ins_per_address, window),
             failures: Rule::new("failures_of_address", settings.failures_per_address, window)
                 .sparing(),
@@ -110,6 +120,8 @@ pub(crate) enum Name<'n> {
     Email(&'n Email),
     Phone(&'n Phone),
     Account(AccountId),
+    /// Nobody yet: whoever has the link of this code.
+    Invite(&'n str),
 }
 
 impl Name<'_> {
@@ -119,6 +131,7 @@ impl Name<'_> {
             Self::Email(email) => ("email", email.as_str().to_owned()),
             Self::Phone(phone) => ("phone", phone.as_str().to_owned()),
             Self::Account(id) => ("account", id.to_string()),
+            Self::Invite(code) => ("invite", (*code).to_owned()),
         }
     }
 }
@@ -187,8 +200,12 @@ impl Throttles {
 
     /// Counts that a code was asked for.
     pub(crate) async fn code(&self, from: IpAddr) -> Result<(), HttpError> {
-        let counters = self.of_network(&self.rules.codes, Network::of(from), false);
-        let entered = self.enter(&counters, None).await;
+        let network = Network::of(from);
+        let counters = self.of_network(&self.rules.codes, network, false);
+        let entered = match self.ask(network) {
+            Ok(()) => self.enter(&counters, None).await,
+            Err(full) => Err(full),
+        };
         entered.map(drop).map_err(|full| {
             told(&full);
             let wait = full.wait.unwrap_or_default();
@@ -238,6 +255,7 @@ impl Throttles {
         counters: Vec<Counter>,
         pair: Option<String>,
     ) -> Result<Try<'_>, HttpError> {
+        self.ask(network).map_err(too_many)?;
         let is_known = self.enter(&counters, pair.as_deref()).await;
         let is_known = is_known.map_err(too_many)?;
         let lane = match lane {
@@ -251,6 +269,13 @@ impl Throttles {
             pair,
             visitor: Visitor { lane, network },
         })
+    }
+
+    /// Counts in this process alone that a network asks, whatever comes of it.
+    fn ask(&self, network: Network) -> Result<(), Full> {
+        let counters = self.of_network(&self.rules.asks, network, false);
+        let decided = self.local.decide(&counters, None, Instant::now());
+        decided.map(drop)
     }
 
     /// Counts a try under all of these, or under none where one is full; says whether the name and
@@ -281,7 +306,7 @@ impl Try<'_> {
         match outcome {
             Ok(Some(_)) => self.succeeded().await,
             Ok(None) => {}
-            Err(_) => self.is_nobodys().await,
+            Err(_) => self.forgive().await,
         }
     }
 
@@ -303,7 +328,7 @@ impl Try<'_> {
     }
 
     /// The try failed for reasons of ours: it is nobody's guess.
-    pub(crate) async fn is_nobodys(self) {
+    pub(crate) async fn forgive(self) {
         self.throttles.local.back(&self.forgiving);
         self.throttles.shared.back(&self.forgiving, None).await;
     }

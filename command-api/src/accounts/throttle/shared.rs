@@ -63,7 +63,9 @@ impl Shared {
         counters: &[Counter],
         pair: Option<&str>,
     ) -> Option<Verdict> {
-        self.sweep();
+        if !self.away.load(Ordering::Acquire) {
+            self.sweep();
+        }
         self.ask(self.decide(counters, pair)).await
     }
 
@@ -157,7 +159,7 @@ impl Shared {
             let Some(shared) = shared.upgrade() else {
                 return;
             };
-            let question = sqlx::query!("SELECT sweep_throttles($1)", SWEPT_AT_ONCE);
+            let question = sqlx::query_scalar!("SELECT sweep_throttles($1)", SWEPT_AT_ONCE);
             let answer = timeout(shared.patience, question.fetch_one(&shared.pool)).await;
             if matches!(answer, Ok(Ok(_))) {
                 shared.away.store(false, Ordering::Release);
@@ -178,9 +180,16 @@ impl Shared {
         *swept = Some(now);
         let shared = self.clone();
         tokio::spawn(async move {
-            let question = sqlx::query!("SELECT sweep_throttles($1)", SWEPT_AT_ONCE);
-            if let Err(error) = question.fetch_one(&shared.pool).await {
-                tracing::debug!(%error, "Throttles were not swept");
+            loop {
+                let question = sqlx::query_scalar!("SELECT sweep_throttles($1)", SWEPT_AT_ONCE);
+                match question.fetch_one(&shared.pool).await {
+                    Ok(Some(SWEPT_AT_ONCE)) => {}
+                    Ok(_) => return,
+                    Err(error) => {
+                        tracing::debug!(%error, "Throttles were not swept");
+                        return;
+                    }
+                }
             }
         });
     }
