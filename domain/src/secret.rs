@@ -1,9 +1,12 @@
 //! An organization's named secrets, which workflows read as `secrets.<NAME>`.
 
+use url::{Host, Url};
+
 use crate::{FieldError, text};
 
 const MAX_NAME: usize = 64;
 const MAX_VALUE: usize = 16_384;
+const MAX_HOSTS: usize = 100;
 
 /// Judges a secret's name: what can stand behind `secrets.` in an expression.
 pub fn check_name(name: &str) -> Result<(), FieldError> {
@@ -28,6 +31,67 @@ pub fn check_value(value: &str) -> Result<(), FieldError> {
     text::bounded("value", value, MAX_VALUE)
 }
 
+/// Judges the hosts that a secret may go to: names or addresses, `*.` before a name means all below
+/// it. Gives them back as addresses spell them.
+pub fn check_hosts(hosts: &[String]) -> Result<Vec<String>, FieldError> {
+    if hosts.len() > MAX_HOSTS {
+        let reason = format!("must be at most {MAX_HOSTS}");
+        return Err(FieldError::new("hosts", reason));
+    }
+    hosts.iter().map(|host| check_host(host)).collect()
+}
+
+fn check_host(given: &str) -> Result<String, FieldError> {
+    let wrong = || {
+        let given = text::shown(given);
+        let reason = format!(
+            "{given} is no host: name it as in crm.example or *.crm.example, without scheme, port or path"
+        );
+        FieldError::new("hosts", reason)
+    };
+    let (before, name) = match given.strip_prefix("*.") {
+        Some(name) => ("*.", name),
+        None => ("", given),
+    };
+    let spelled = Url::parse(&format!("https://{name}/")).map_err(|_| wrong())?;
+    let alone = spelled.port().is_none()
+        && spelled.username().is_empty()
+        && spelled.password().is_none()
+        && spelled.path() == "/"
+        && spelled.query().is_none()
+        && spelled.fragment().is_none();
+    let is_name = matches!(spelled.host(), Some(Host::Domain(_)));
+    match spelled.host_str() {
+        Some(host)
+            if alone && !name.contains(['/', ':', '@', '*']) && (is_name || before.is_empty()) =>
+        {
+            Ok(format!("{before}{}", host.trim_end_matches('.')))
+        }
+        // Of all hosts only addresses of the sixth version have colons.
+        Some(host)
+            if alone && name.starts_with('[') && name.ends_with(']') && before.is_empty() =>
+        {
+            Ok(host.to_owned())
+        }
+        _ => Err(wrong()),
+    }
+}
+
+/// Whether a secret that names these hosts may go to a host, spelled as in an address.
+pub fn may_go_to(hosts: &[String], host: &str) -> bool {
+    let host = host.trim_end_matches('.');
+    hosts.is_empty()
+        || hosts
+            .iter()
+            .any(|allowed| match allowed.strip_prefix("*.") {
+                Some(parent) => host
+                    .strip_suffix(parent)
+                    .and_then(|below| below.strip_suffix('.'))
+                    .is_some_and(|below| !below.is_empty()),
+                None => host == allowed,
+            })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,5 +111,76 @@ mod tests {
         assert!(check_value("").is_err());
         assert!(check_value("a\0b").is_err());
         assert_eq!(check_value("s3cret"), Ok(()));
+    }
+
+    #[test]
+    fn hosts_are_named_as_addresses_spell_them() {
+        let hosts = |hosts: &[&str]| {
+            let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
+            check_hosts(&hosts)
+        };
+        assert_eq!(
+            hosts(&[
+                "CRM.example",
+                "*.Example.org.",
+                "bücher.example",
+                "10.1",
+                "[0:0::1]"
+            ]),
+            Ok([
+                "crm.example",
+                "*.example.org",
+                "xn--bcher-kva.example",
+                "10.0.0.1",
+                "[::1]"
+            ]
+            .map(str::to_owned)
+            .to_vec())
+        );
+        for host in [
+            "",
+            "*",
+            "*.",
+            "https://crm.example",
+            "crm.example:443",
+            "crm.example/x",
+            "a@crm.example",
+            "*.10.0.0.1",
+            "a b",
+            "*.*.example",
+            "crm.*",
+            "a?b",
+            "a#b",
+            "[::1]:8",
+        ] {
+            assert!(hosts(&[host]).is_err(), "{host} was taken");
+        }
+    }
+
+    #[test]
+    fn a_secret_goes_to_the_hosts_it_names_and_to_no_other() {
+        let hosts = ["crm.example", "*.example.org", "10.0.0.1"].map(str::to_owned);
+        for host in [
+            "crm.example",
+            "crm.example.",
+            "a.example.org",
+            "a.b.example.org",
+            "10.0.0.1",
+        ] {
+            assert!(may_go_to(&hosts, host), "{host} was refused");
+        }
+        for host in [
+            "evil.example",
+            "x.crm.example",
+            "example.org",
+            ".example.org",
+            "evilexample.org",
+            "crm.example.evil.example",
+            "10.0.0.10",
+            "",
+        ] {
+            assert!(!may_go_to(&hosts, host), "{host} was taken");
+        }
+        assert!(may_go_to(&[], "anywhere.example"));
     }
 }

@@ -50,6 +50,7 @@ mod settings;
 mod sos;
 mod steps;
 mod targets;
+mod templates;
 mod tenants;
 mod throttles;
 mod token_repeats;

@@ -72,6 +72,7 @@ pub enum Error {
 pub struct Runner {
     dependencies: Dependencies,
     targets: Targets,
+    renderer: runs::Renderer,
     live: Live,
     tails: Tails,
 }
@@ -86,10 +87,12 @@ pub async fn start(dependencies: Dependencies) -> Result<Runner, Error> {
         own_ports,
         ..
     } = dependencies.clone();
+    let renderer = runs::Renderer::new(log.clone(), &settings.templates);
     let (live, tails) = Live::start(log, access, clock, settings.sockets).await?;
     Ok(Runner {
         dependencies,
         targets: Targets::new(settings.targets, own_ports)?,
+        renderer,
         live,
         tails,
     })
@@ -137,6 +140,7 @@ impl Runner {
             roll: self.live.roll(),
             targets: self.targets.clone(),
             readiness: all.readiness,
+            renderer: self.renderer.clone(),
             settings: all.settings.runs,
         }
     }
@@ -147,6 +151,7 @@ impl Runner {
             log: all.log,
             roll: self.live.roll(),
             clock: all.clock,
+            renderer: self.renderer.clone(),
             settings: all.settings.runs,
         }
     }

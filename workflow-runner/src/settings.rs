@@ -1,7 +1,7 @@
 //! The settings of the runner's parts together.
 
 use crate::places::PlaceSettings;
-use crate::runs::RunSettings;
+use crate::runs::{RunSettings, TemplateSettings};
 use crate::targets::TargetSettings;
 use crate::webhooks::WebhookSettings;
 use crate::ws::WsSettings;
@@ -12,6 +12,9 @@ pub struct RunnerSettings {
     /// Runs.
     #[command(flatten)]
     pub runs: RunSettings,
+    /// Templates of workflows.
+    #[command(flatten)]
+    pub templates: TemplateSettings,
     /// Webhooks.
     #[command(flatten)]
     pub webhooks: WebhookSettings,

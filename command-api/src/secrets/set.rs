@@ -7,25 +7,36 @@ use schemas::{AggregateType, Event, OrgId, StreamId};
 use crate::commands::{Decision, Past};
 use crate::{CommandError, Commands, Done, Origin};
 
-/// Gives a secret a value, in the place of the one that it had.
+/// Gives a secret a value, in the place of the one that it had. It may go to the given hosts only,
+/// to any where the list is empty; without a list to those that it could go to before.
 pub async fn set(
     commands: &Commands,
     origin: &Origin,
     org: &OrgId,
     name: &str,
     value: &str,
+    hosts: Option<&[String]>,
 ) -> Result<Done<()>, CommandError<FieldError>> {
     secret::check_name(name).map_err(CommandError::Refused)?;
     secret::check_value(value).map_err(CommandError::Refused)?;
+    let hosts = hosts.map(secret::check_hosts).transpose();
+    let hosts = hosts.map_err(CommandError::Refused)?;
     let binding = Binding::Secret(org.clone(), name.to_owned());
     let sealed = commands.log().vault().seal(&binding, value).await?;
-    let set = Event::SecretSet(schemas::secret::Set {
-        name: name.to_owned(),
-        value: sealed,
-    });
     let stream = StreamId::new(org, AggregateType::Secret, name);
-    let written = commands.execute(origin, &stream, Past::Last, |_, _| {
-        Ok(Decision::new((), Some(set.clone())))
+    let written = commands.execute(origin, &stream, Past::Last, |past, _| {
+        let before = past.last().map(|last| &last.event);
+        let hosts: Vec<String> = match (&hosts, before) {
+            (Some(hosts), _) => hosts.clone(),
+            (None, Some(Event::SecretSet(before))) => before.hosts.clone(),
+            (None, _) => Vec::new(),
+        };
+        let set = schemas::secret::Set {
+            name: name.to_owned(),
+            value: sealed.clone(),
+            hosts,
+        };
+        Ok(Decision::new((), Some(Event::SecretSet(set))))
     });
     written.await
 }

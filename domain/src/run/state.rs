@@ -1,6 +1,7 @@
 //! The fold of a run's events.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use schemas::run::Way;
@@ -69,7 +70,7 @@ pub struct Step {
     /// How many attempts there had been when the run was last retried as a whole.
     pub attempts_before: u32,
     /// What later steps see.
-    pub output: Value,
+    pub output: Arc<Value>,
     /// Why its last attempt failed, where it did.
     pub error: Option<String>,
 }
@@ -84,7 +85,7 @@ pub struct Run {
     /// The definition that it follows.
     pub workflow_version: u32,
     /// What it began with.
-    pub trigger_payload: Map<String, Value>,
+    pub trigger_payload: Arc<Map<String, Value>>,
     /// Where it stands.
     pub state: State,
     /// When it was taken up, at first or after it was last retried as a whole.
@@ -111,7 +112,7 @@ impl Run {
             id: triggered.run_id.clone(),
             workflow_id: triggered.workflow_id.clone(),
             workflow_version: triggered.workflow_version,
-            trigger_payload: triggered.trigger_payload.clone(),
+            trigger_payload: Arc::new(triggered.trigger_payload.clone()),
             state: State::Queued,
             started_at: None,
             steps: HashMap::new(),
@@ -155,7 +156,7 @@ impl Run {
                 let step = self.step(&event.step_id, at);
                 step.state = StepState::Succeeded(event.way);
                 step.attempt = event.attempt;
-                step.output = event.output.clone();
+                step.output = Arc::new(event.output.clone());
                 step.error = None;
             }
             Event::RunStepFailed(event) => {
@@ -189,7 +190,7 @@ impl Run {
             state: StepState::Running(at),
             attempt: 0,
             attempts_before: 0,
-            output: Value::Null,
+            output: Arc::default(),
             error: None,
         })
     }

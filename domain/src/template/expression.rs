@@ -4,11 +4,17 @@ use minijinja::machinery::parse_expr;
 use minijinja::{Error as JinjaError, ErrorKind};
 use serde_json::Value as Json;
 
+use super::address::Section;
 use super::filters::ENVIRONMENT;
 use super::guard::{self, Names, Place};
 use super::scope::Open;
 use super::value::{to_json, to_text};
 use super::{Error, References};
+
+/// What a compiled expression takes in memory, and each byte of its source with guards: more than
+/// was measured.
+const BYTES: usize = 1_024;
+const BYTES_PER_BYTE: usize = 24;
 
 /// An expression that has been judged and compiled, with guards around what could grow.
 #[derive(Debug)]
@@ -16,6 +22,9 @@ pub(super) struct Expression {
     source: String,
     program: minijinja::Expression<'static, 'static>,
     references: References,
+    section: Section,
+    fills: bool,
+    bytes: usize,
 }
 
 impl Expression {
@@ -24,12 +33,31 @@ impl Expression {
         let parsed = parse_expr(source).map_err(|error| failed(&error))?;
         let guarded = guard::guard(source, &parsed, names, place);
         let guarded = guarded.map_err(|reason| Error::of(source, &reason))?;
+        let bytes = BYTES + source.len() + BYTES_PER_BYTE * guarded.source.len();
         let program = ENVIRONMENT.compile_expression_owned(guarded.source);
         Ok(Self {
             source: source.trim().to_owned(),
             program: program.map_err(|error| failed(&error))?,
             references: guarded.references,
+            section: guarded.section,
+            fills: guarded.fills,
+            bytes,
         })
+    }
+
+    /// Where an address stands behind it.
+    pub(super) fn section(&self) -> Section {
+        self.section
+    }
+
+    /// Whether it puts values into an address's path or behind it.
+    pub(super) fn fills(&self) -> bool {
+        self.fills
+    }
+
+    /// About how much memory it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub(super) fn references(&self) -> &References {
@@ -39,7 +67,7 @@ impl Expression {
     /// Its value, of whatever type it has.
     pub(super) fn value(&self, names: &Open) -> Result<Json, Error> {
         let value = self.program.eval(names.names.clone());
-        let json = value.and_then(|value| to_json(&value, &names.budget));
+        let json = value.and_then(|value| to_json(&value, names.meter.means()));
         json.map_err(|error| self.failed(&error))
     }
 
@@ -58,7 +86,7 @@ impl Expression {
     /// Its value within text.
     pub(super) fn text(&self, names: &Open) -> Result<String, Error> {
         let value = self.program.eval(names.names.clone());
-        let text = value.and_then(|value| to_text(&value, &names.budget));
+        let text = value.and_then(|value| to_text(&value, names.meter.means()));
         text.map_err(|error| self.failed(&error))
     }
 

@@ -8,15 +8,20 @@
 //! Where a definition asks whether something holds, an expression stands alone, without braces
 //! ([`Test`]).
 //!
+//! What rendering costs is paid for by a [`Meter`] before it is done, whatever the expression.
+//! Where a template is an address, values are kept within their places in it ([`Address`]).
+//!
 //! Names: `trigger`, `steps.<id>.output`, `run.id` and `secrets.<NAME>`, and an event's
 //! `data` where one is judged. A secret may only be
 //! inserted as it is or joined to other text, so that wherever its value turns up again it can be
 //! recognised and left out ([`Scrub`]).
 
+mod address;
 mod error;
 mod expression;
 mod filters;
 mod guard;
+mod meter;
 mod scan;
 mod scope;
 mod scrub;
@@ -28,8 +33,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+pub use address::Address;
 pub use error::Error;
-pub use scope::{Scope, Secrets};
+pub use meter::Meter;
+pub use scope::{Scope, Secrets, Shown};
 pub use scrub::{MASK, Scrub};
 pub use test::{Test, Within};
 pub use tree::Tree;
@@ -37,7 +44,6 @@ pub use tree::Tree;
 use expression::Expression;
 use guard::{OF_A_RUN, Place};
 use scan::Piece;
-use value::Budget;
 
 /// What a template needs to be rendered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,6 +70,11 @@ pub fn is_template(source: &str) -> bool {
 /// exist. Says what it refers to.
 pub fn check(source: &str) -> Result<References, Error> {
     Template::parse(source).map(|template| template.references)
+}
+
+/// As [`check`], for an address.
+pub fn check_address(source: &str) -> Result<References, Error> {
+    Address::parse(source).map(|address| address.references().clone())
 }
 
 /// As [`check`], for every string of a JSON value; errors name the place within it.
@@ -108,8 +119,17 @@ impl Template {
     }
 
     /// Its value within a run.
-    pub fn render(&self, scope: &Scope, secrets: Secrets<'_>) -> Result<Value, Error> {
-        self.render_with(&scope.open(secrets))
+    pub fn render(&self, scope: &Scope, secrets: &Secrets, meter: &Meter) -> Result<Value, Error> {
+        self.render_with(&scope.open(secrets, meter))
+    }
+
+    /// About how much memory it takes.
+    fn bytes(&self) -> usize {
+        let parts = self.parts.iter().map(|part| match part {
+            Part::Text(text) => text.len(),
+            Part::Expression(expression) => expression.bytes(),
+        });
+        size_of::<Self>() + parts.sum::<usize>()
     }
 
     fn render_with(&self, names: &scope::Open) -> Result<Value, Error> {

@@ -1,113 +1,178 @@
 //! The names that an expression may use, and their values within a run.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use minijinja::Error;
 use minijinja::value::{Enumerator, Object, Value};
 use schemas::{RunId, StepId};
 use serde_json::{Map, Value as Json};
 
-use super::value::from_json;
-use super::{Budget, MASK};
+use super::value::{from_json, from_map};
+use super::{MASK, Meter};
 
-/// The name under which filters find the budget; no expression can name it.
-pub(super) const BUDGET: &str = "_budget";
+/// The name under which filters find what pays; no expression can name it.
+pub(super) const METER: &str = "_meter";
 
-/// What a run has to offer to its templates.
+/// What a run has to offer to its templates. Cheap to make and to clone: values are read when an
+/// expression first names them, and are paid for then.
 #[derive(Clone, Debug)]
 pub struct Scope {
-    trigger: Value,
-    steps: Value,
-    run: Value,
-    data: Value,
+    trigger: Given,
+    steps: Arc<BTreeMap<String, Given>>,
+    run: Option<RunId>,
+    data: Given,
 }
 
 impl Scope {
     /// The scope of a run: its payload and the outputs of the steps that have ended.
     pub fn new<'a>(
         run_id: &RunId,
-        trigger: &Map<String, Json>,
-        outputs: impl IntoIterator<Item = (&'a StepId, &'a Json)>,
+        trigger: &Arc<Map<String, Json>>,
+        outputs: impl IntoIterator<Item = (&'a StepId, &'a Arc<Json>)>,
     ) -> Self {
-        let steps = outputs.into_iter().map(|(id, output)| {
-            let step = Value::from_pairs([("output", from_json(output))]);
-            (id.as_str().to_owned(), step)
+        let outputs = outputs.into_iter().map(|(id, output)| {
+            let output = Given::new(Source::Value(Arc::clone(output)));
+            (id.as_str().to_owned(), output)
         });
-        let trigger = trigger
-            .iter()
-            .map(|(key, value)| (key.as_str(), from_json(value)));
         Self {
-            trigger: Value::from_pairs(trigger),
-            steps: Value::from_pairs(steps),
-            run: Value::from_pairs([("id", Value::from(run_id.as_str()))]),
-            data: Value::UNDEFINED,
+            trigger: Given::new(Source::Fields(Arc::clone(trigger))),
+            steps: Arc::new(outputs.collect()),
+            run: Some(run_id.clone()),
+            data: Given::nothing(),
         }
     }
 
     /// The scope of an event alone.
-    pub fn of_event(data: &Json) -> Self {
+    pub fn of_event(data: &Arc<Json>) -> Self {
         Self {
-            trigger: Value::UNDEFINED,
-            steps: Value::UNDEFINED,
-            run: Value::UNDEFINED,
-            data: from_json(data),
+            trigger: Given::nothing(),
+            steps: Arc::default(),
+            run: None,
+            data: Given::new(Source::Value(Arc::clone(data))),
         }
     }
 
     /// The same with an event's data beside it.
     #[must_use]
-    pub fn with_event(&self, data: &Json) -> Self {
+    pub fn with_event(&self, data: &Arc<Json>) -> Self {
         Self {
-            data: from_json(data),
+            data: Given::new(Source::Value(Arc::clone(data))),
             ..self.clone()
         }
     }
 
-    /// Opens the scope for one rendering, with a fresh budget.
-    pub(super) fn open(&self, secrets: Secrets<'_>) -> Open {
-        let budget = Arc::new(Budget::default());
+    /// Opens the scope for one rendering.
+    pub(super) fn open(&self, secrets: &Secrets, meter: &Meter) -> Open {
         let names = Names {
-            trigger: self.trigger.clone(),
-            steps: self.steps.clone(),
-            run: self.run.clone(),
-            data: self.data.clone(),
-            secrets: secrets.value(),
-            budget: Value::from_dyn_object(Arc::clone(&budget)),
+            scope: self.clone(),
+            secrets: Value::from_object(secrets.clone()),
+            meter: meter.clone(),
         };
         Open {
             names: Value::from_object(names),
-            budget,
+            meter: meter.clone(),
+        }
+    }
+}
+
+/// A value that is read when it is first named.
+#[derive(Clone, Debug)]
+struct Given(Arc<Read>);
+
+#[derive(Debug)]
+struct Read {
+    source: Source,
+    value: OnceLock<Value>,
+}
+
+#[derive(Debug)]
+enum Source {
+    Nothing,
+    Value(Arc<Json>),
+    Fields(Arc<Map<String, Json>>),
+}
+
+impl Given {
+    fn new(source: Source) -> Self {
+        let value = OnceLock::new();
+        Self(Arc::new(Read { source, value }))
+    }
+
+    fn nothing() -> Self {
+        Self::new(Source::Nothing)
+    }
+
+    fn value(&self, meter: &Meter) -> Value {
+        let Read { source, value } = &*self.0;
+        if let Some(value) = value.get() {
+            return value.clone();
+        }
+        let read: Result<Value, Error> = match source {
+            Source::Nothing => Ok(Value::UNDEFINED),
+            Source::Value(json) => from_json(json, meter.means()),
+            Source::Fields(fields) => from_map(fields, meter.means()),
+        };
+        match read {
+            Ok(read) => value.get_or_init(|| read).clone(),
+            Err(error) => Value::from(error),
         }
     }
 }
 
 /// How `secrets.<NAME>` reads.
-#[derive(Clone, Copy, Debug)]
-pub enum Secrets<'a> {
+#[derive(Clone, Debug)]
+pub enum Secrets {
     /// As [`MASK`], whatever the name: for what is recorded.
     Masked,
     /// As they are: for the wire.
-    Shown(&'a BTreeMap<String, String>),
+    Shown(Arc<Shown>),
 }
 
-impl Secrets<'_> {
-    fn value(self) -> Value {
-        match self {
-            Self::Masked => Value::from_object(Masked),
-            Self::Shown(values) => {
-                let values = values.iter();
-                Value::from_pairs(values.map(|(name, value)| (name.as_str(), value.as_str())))
-            }
-        }
+/// Secrets by their names, which remembers those that were shown. It does not print them.
+#[derive(Default)]
+pub struct Shown {
+    values: Arc<BTreeMap<String, String>>,
+    names: Mutex<BTreeSet<String>>,
+}
+
+impl Shown {
+    /// Shows these.
+    pub fn new(values: Arc<BTreeMap<String, String>>) -> Self {
+        let names = Mutex::default();
+        Self { values, names }
+    }
+
+    /// The names of those that were shown so far.
+    pub fn names(&self) -> BTreeSet<String> {
+        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        names.clone()
+    }
+
+    fn show(&self, name: &str) -> Option<Value> {
+        let value = self.values.get(name)?;
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        names.insert(name.to_owned());
+        Some(Value::from(value.as_str()))
     }
 }
 
-#[derive(Debug)]
-struct Masked;
+impl std::fmt::Debug for Shown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Shown({} secrets)", self.values.len())
+    }
+}
 
-impl Object for Masked {
-    fn get_value(self: &Arc<Self>, _name: &Value) -> Option<Value> {
-        Some(Value::from(MASK))
+impl Object for Secrets {
+    fn get_value(self: &Arc<Self>, name: &Value) -> Option<Value> {
+        match &**self {
+            Self::Masked => Some(Value::from(MASK)),
+            Self::Shown(shown) => shown.show(name.as_str()?),
+        }
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::NonEnumerable
     }
 }
 
@@ -115,33 +180,55 @@ impl Object for Masked {
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) names: Value,
-    pub(super) budget: Arc<Budget>,
+    pub(super) meter: Meter,
 }
 
 #[derive(Debug)]
 struct Names {
-    trigger: Value,
-    steps: Value,
-    run: Value,
-    data: Value,
+    scope: Scope,
     secrets: Value,
-    budget: Value,
+    meter: Meter,
 }
 
 impl Object for Names {
     fn get_value(self: &Arc<Self>, name: &Value) -> Option<Value> {
+        let Self {
+            scope,
+            secrets,
+            meter,
+        } = &**self;
         Some(match name.as_str()? {
-            "trigger" => self.trigger.clone(),
-            "steps" => self.steps.clone(),
-            "run" => self.run.clone(),
-            "data" => self.data.clone(),
-            "secrets" => self.secrets.clone(),
-            BUDGET => self.budget.clone(),
+            "trigger" => scope.trigger.value(meter),
+            "steps" => Value::from_object(Steps(Arc::clone(self))),
+            "run" => {
+                let run = scope.run.as_ref()?;
+                Value::from_pairs([("id", Value::from(run.as_str()))])
+            }
+            "data" => scope.data.value(meter),
+            "secrets" => secrets.clone(),
+            METER => Value::from_dyn_object(Arc::clone(meter.means())),
             _ => return None,
         })
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
         Enumerator::NonEnumerable
+    }
+}
+
+/// `steps`: each id with its `output`.
+#[derive(Debug)]
+struct Steps(Arc<Names>);
+
+impl Object for Steps {
+    fn get_value(self: &Arc<Self>, id: &Value) -> Option<Value> {
+        let Names { scope, meter, .. } = &*self.0;
+        let output = scope.steps.get(id.as_str()?)?.value(meter);
+        Some(Value::from_pairs([("output", output)]))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        let ids = self.0.scope.steps.keys();
+        Enumerator::Values(ids.map(|id| Value::from(id.as_str())).collect())
     }
 }

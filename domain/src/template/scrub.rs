@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::address::component;
+
 /// What stands where a secret stood.
 pub const MASK: &str = "***";
 
@@ -70,8 +72,8 @@ fn within_json(secret: &str) -> String {
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-fn within_addresses(secret: &str) -> [String; 2] {
+fn within_addresses(secret: &str) -> [String; 3] {
     let form: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
     let percent = form.replace('+', "%20");
-    [form, percent]
+    [form, percent, component(secret)]
 }

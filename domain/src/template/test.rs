@@ -2,7 +2,7 @@
 
 use super::expression::Expression;
 use super::guard::{Names, OF_A_RUN, OF_AN_EVENT, OF_BOTH, Place};
-use super::{Error, References, Scope, Secrets, is_template, scan};
+use super::{Error, Meter, References, Scope, Secrets, is_template, scan};
 
 /// What a test is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,12 @@ impl Test {
     }
 
     /// Whether it holds: 0, empty text, empty lists and nothing are as good as `false`.
-    pub fn holds(&self, scope: &Scope) -> Result<bool, Error> {
-        self.0.is_true(&scope.open(Secrets::Masked))
+    pub fn holds(&self, scope: &Scope, meter: &Meter) -> Result<bool, Error> {
+        self.0.is_true(&scope.open(&Secrets::Masked, meter))
+    }
+
+    /// About how much memory it takes.
+    pub fn bytes(&self) -> usize {
+        self.0.bytes()
     }
 }

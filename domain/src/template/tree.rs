@@ -3,7 +3,10 @@
 use serde_json::Value;
 
 use super::scope::Open;
-use super::{Error, References, Scope, Secrets, Template, is_template};
+use super::{Error, Meter, References, Scope, Secrets, Template, is_template};
+
+/// What a value takes in memory beside its text.
+const NODE: usize = 64;
 
 /// A JSON value, ready to be rendered again and again. Keys are taken as they are.
 #[derive(Debug)]
@@ -32,8 +35,13 @@ impl Tree {
     }
 
     /// Its value within a run.
-    pub fn render(&self, scope: &Scope, secrets: Secrets<'_>) -> Result<Value, Error> {
-        self.0.render(&scope.open(secrets))
+    pub fn render(&self, scope: &Scope, secrets: &Secrets, meter: &Meter) -> Result<Value, Error> {
+        self.0.render(&scope.open(secrets, meter))
+    }
+
+    /// About how much memory it takes.
+    pub fn bytes(&self) -> usize {
+        self.0.bytes()
     }
 }
 
@@ -72,6 +80,18 @@ impl Node {
         matches!(self, Self::Fixed(_))
     }
 
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Fixed(value) => fixed_bytes(value),
+            Self::Template(template) => template.bytes(),
+            Self::List(items) => items.iter().map(Self::bytes).sum(),
+            Self::Map(fields) => fields
+                .iter()
+                .map(|(key, item)| NODE + key.len() + item.bytes())
+                .sum(),
+        }
+    }
+
     fn collect(&self, references: &mut References) {
         match self {
             Self::Fixed(_) => {}
@@ -102,6 +122,18 @@ impl Node {
                 })
                 .collect(),
         }
+    }
+}
+
+fn fixed_bytes(value: &Value) -> usize {
+    NODE + match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(fixed_bytes).sum(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, item)| NODE + key.len() + fixed_bytes(item))
+            .sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
 }
 

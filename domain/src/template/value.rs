@@ -1,91 +1,81 @@
-//! Values between JSON and `MiniJinja`, and the budget that bounds them.
+//! Values between JSON and `MiniJinja`, and what it costs to look through them.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use minijinja::value::{Object, Value, ValueKind};
+use minijinja::value::{Value, ValueKind};
 use minijinja::{Error, ErrorKind};
 use serde_json::{Map, Number, Value as Json};
 
-/// How many bytes one rendering may work on, all operands and results together.
-const BUDGET: usize = 4 * 1024 * 1024;
+use super::meter::Means;
+
 /// What a value costs beside its text.
-const OVERHEAD: usize = 16;
+pub(super) const OVERHEAD: usize = 16;
 /// How deep a value may nest.
 const MAX_DEPTH: usize = 64;
 
-/// What is left for a rendering. Every operation that could make something large charges for
-/// what it reads, so that no chain of them can exceed the whole.
-#[derive(Debug)]
-pub(super) struct Budget(AtomicUsize);
-
-impl Object for Budget {}
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self(AtomicUsize::new(BUDGET))
-    }
+/// Pays for looking through a value and all that is in it; says how many units that was.
+pub(super) fn walk(value: &Value, means: &Means) -> Result<usize, Error> {
+    walk_at(value, means, 0)
 }
 
-impl Budget {
-    /// Takes `bytes` from what is left.
-    pub(super) fn charge(&self, bytes: usize) -> Result<(), Error> {
-        let left = self.0.load(Ordering::Relaxed);
-        let rest = left.checked_sub(bytes).ok_or_else(exhausted)?;
-        // A rendering runs on one thread; the atomic only makes the value shareable.
-        self.0.store(rest, Ordering::Relaxed);
-        Ok(())
+fn walk_at(value: &Value, means: &Means, depth: usize) -> Result<usize, Error> {
+    if depth > MAX_DEPTH {
+        return Err(invalid("nested too deep"));
     }
-
-    /// Charges for a value and all that is in it.
-    pub(super) fn charge_value(&self, value: &Value, depth: usize) -> Result<(), Error> {
-        if depth > MAX_DEPTH {
-            return Err(invalid("nested too deep"));
-        }
-        self.charge(OVERHEAD + value.as_str().map_or(0, str::len))?;
-        match value.kind() {
-            ValueKind::Seq | ValueKind::Iterable => {
-                for item in value.try_iter()?.checked() {
-                    self.charge_value(&item?, depth + 1)?;
-                }
+    let mut units = shallow(value);
+    means.charge(units)?;
+    match value.kind() {
+        ValueKind::Seq | ValueKind::Iterable => {
+            for item in value.try_iter()?.checked() {
+                units += walk_at(&item?, means, depth + 1)?;
             }
-            ValueKind::Map => {
-                for key in value.try_iter()?.checked() {
-                    let key = key?;
-                    self.charge_value(&key, depth + 1)?;
-                    self.charge_value(&value.get_item(&key)?, depth + 1)?;
-                }
-            }
-            _ => {}
         }
-        Ok(())
+        ValueKind::Map => {
+            for key in value.try_iter()?.checked() {
+                let key = key?;
+                units += walk_at(&key, means, depth + 1)?;
+                units += walk_at(&value.get_item(&key)?, means, depth + 1)?;
+            }
+        }
+        _ => {}
     }
+    Ok(units)
 }
 
-fn exhausted() -> Error {
-    let mib = BUDGET / 1024 / 1024;
-    Error::new(
-        ErrorKind::OutOfFuel,
-        format!("works on more than {mib} MiB"),
-    )
+/// A value without what is in it.
+pub(super) fn shallow(value: &Value) -> usize {
+    OVERHEAD + value.as_str().map_or(0, str::len)
 }
 
 pub(super) fn invalid(reason: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, reason.into())
 }
 
-/// JSON as `MiniJinja` sees it.
-pub(super) fn from_json(json: &Json) -> Value {
-    match json {
+/// JSON as `MiniJinja` sees it, paid for.
+pub(super) fn from_json(json: &Json, means: &Means) -> Result<Value, Error> {
+    means.charge(OVERHEAD)?;
+    Ok(match json {
         Json::Null => Value::from(()),
         Json::Bool(value) => Value::from(*value),
         Json::Number(number) => from_number(number),
-        Json::String(text) => Value::from(text.as_str()),
-        Json::Array(items) => items.iter().map(from_json).collect::<Vec<Value>>().into(),
-        Json::Object(fields) => {
-            let fields = fields.iter();
-            Value::from_pairs(fields.map(|(key, value)| (key.as_str(), from_json(value))))
+        Json::String(text) => {
+            means.charge(text.len())?;
+            Value::from(text.as_str())
         }
+        Json::Array(items) => {
+            let items = items.iter().map(|item| from_json(item, means));
+            Value::from(items.collect::<Result<Vec<_>, _>>()?)
+        }
+        Json::Object(fields) => from_map(fields, means)?,
+    })
+}
+
+/// As [`from_json`].
+pub(super) fn from_map(fields: &Map<String, Json>, means: &Means) -> Result<Value, Error> {
+    let mut pairs = Vec::with_capacity(fields.len());
+    for (key, value) in fields {
+        means.charge(2 * OVERHEAD + key.len())?;
+        pairs.push((key.as_str(), from_json(value, means)?));
     }
+    Ok(Value::from_pairs(pairs))
 }
 
 fn from_number(number: &Number) -> Value {
@@ -99,12 +89,12 @@ fn from_number(number: &Number) -> Value {
 }
 
 /// A value as JSON; undefined ones and those without a JSON form are errors.
-pub(super) fn to_json(value: &Value, budget: &Budget) -> Result<Json, Error> {
-    budget.charge_value(value, 0)?;
-    charged_to_json(value)
+pub(super) fn to_json(value: &Value, means: &Means) -> Result<Json, Error> {
+    walk(value, means)?;
+    paid_to_json(value)
 }
 
-fn charged_to_json(value: &Value) -> Result<Json, Error> {
+fn paid_to_json(value: &Value) -> Result<Json, Error> {
     Ok(match value.kind() {
         ValueKind::Undefined => return Err(Error::from(ErrorKind::UndefinedError)),
         ValueKind::None => Json::Null,
@@ -114,14 +104,14 @@ fn charged_to_json(value: &Value) -> Result<Json, Error> {
         ValueKind::Seq | ValueKind::Iterable => {
             let items = value.try_iter()?.checked();
             items
-                .map(|item| charged_to_json(&item?))
+                .map(|item| paid_to_json(&item?))
                 .collect::<Result<_, _>>()?
         }
         ValueKind::Map => {
             let mut fields = Map::new();
             for key in value.try_iter()?.checked() {
                 let key = key?;
-                let item = charged_to_json(&value.get_item(&key)?)?;
+                let item = paid_to_json(&value.get_item(&key)?)?;
                 fields.insert(key_text(&key)?, item);
             }
             Json::Object(fields)
@@ -145,20 +135,20 @@ fn to_number(value: &Value) -> Result<Number, Error> {
 fn key_text(key: &Value) -> Result<String, Error> {
     match key.as_str() {
         Some(text) => Ok(text.to_owned()),
-        None if matches!(key.kind(), ValueKind::Number | ValueKind::Bool) => text_of(key),
+        None if matches!(key.kind(), ValueKind::Number | ValueKind::Bool) => paid_to_text(key),
         None => Err(invalid("a map's keys must be strings")),
     }
 }
 
-/// A value within text, charged for: strings as they are, everything else as JSON.
-pub(super) fn to_text(value: &Value, budget: &Budget) -> Result<String, Error> {
-    budget.charge_value(value, 0)?;
-    text_of(value)
+/// A value within text, paid for: strings as they are, everything else as JSON.
+pub(super) fn to_text(value: &Value, means: &Means) -> Result<String, Error> {
+    walk(value, means)?;
+    paid_to_text(value)
 }
 
-fn text_of(value: &Value) -> Result<String, Error> {
+fn paid_to_text(value: &Value) -> Result<String, Error> {
     match value.as_str() {
         Some(text) => Ok(text.to_owned()),
-        None => charged_to_json(value).map(|json| json.to_string()),
+        None => paid_to_json(value).map(|json| json.to_string()),
     }
 }

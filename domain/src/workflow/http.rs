@@ -79,7 +79,7 @@ fn url(object: &mut Object<'_>) -> Option<String> {
         object.error("url", format!("must have at most {MAX_URL} characters"));
         return None;
     }
-    templates::check(object, "url", &url);
+    templates::check_address(object, "url", &url);
     let wrong = if crate::template::is_template(&url) {
         // What stands in the braces is known only at the step; the scheme must be plain before.
         let begins = ["http://", "https://", "{{"]

@@ -13,6 +13,11 @@ pub(super) fn check(object: &Object<'_>, name: &str, text: &str) {
     report(object, name, template::check(text));
 }
 
+/// Judges a string that may be a template of an address.
+pub(super) fn check_address(object: &Object<'_>, name: &str, text: &str) {
+    report(object, name, template::check_address(text));
+}
+
 /// Judges every string of a value.
 pub(super) fn check_within(object: &Object<'_>, name: &str, value: &Value) {
     report(object, name, template::check_tree(value));

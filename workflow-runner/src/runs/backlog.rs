@@ -54,7 +54,7 @@ impl Backlog {
     }
 
     /// The next run of the next organization that may have one more.
-    pub(super) fn pop(&mut self, may: impl Fn(Turn) -> bool) -> Option<(Turn, Place)> {
+    pub(super) fn pop(&mut self, mut may: impl FnMut(Turn) -> bool) -> Option<(Turn, Place)> {
         for _ in 0..self.turns.len() {
             let turn = self.turns.pop_front()?;
             if !may(turn) {
@@ -109,6 +109,16 @@ mod tests {
         assert_eq!(next, Some((Turn(3), place(3))));
         assert_eq!(backlog.pop(|turn| turn == Turn(3)), None);
         assert!(backlog.has(Turn(1)));
+    }
+
+    #[test]
+    fn one_that_comes_last_is_next_beside_ten_thousand_of_anothers() {
+        let mut backlog = Backlog::default();
+        (0..10_000).for_each(|number| backlog.push(Turn(1), place(number)));
+        assert!(backlog.pop(|_| true).is_some());
+        backlog.push(Turn(3), place(10_000));
+        let among_the_next_two = [backlog.pop(|_| true), backlog.pop(|_| true)];
+        assert!(among_the_next_two.contains(&Some((Turn(3), place(10_000)))));
     }
 
     #[test]

@@ -28,9 +28,10 @@ use super::draft::Draft;
 use super::job::{self, Job, Outcome, Stop};
 use super::measure;
 use super::program::Program;
+use super::room::{Weight, Working};
 use super::secrets::Values;
 use super::steps::{self, Begun, Call, Done, Surroundings};
-use calls::Called;
+use calls::{Called, Load};
 
 /// Events after which a decision is appended before it goes on.
 const EVENTS_AT_ONCE: usize = 100;
@@ -48,27 +49,32 @@ pub(super) struct Conduct<'j> {
     job: &'j Job,
     draft: Draft,
     program: Arc<Program>,
-    values: Values,
+    values: Arc<Values>,
     scrub: Arc<Scrub>,
     /// Calls whose beginning is decided and not yet appended.
     prepared: HashMap<CallKey, Call>,
     calls: FuturesUnordered<BoxFuture<'j, Called>>,
-    calling: Vec<CallKey>,
+    calling: HashMap<CallKey, Load>,
+    /// Held while there is something to do, and given back while only answers are waited for.
+    working: Option<Working>,
+    weight: Option<Weight>,
     news: watch::Receiver<u64>,
     reloads: u32,
 }
 
 impl<'j> Conduct<'j> {
-    pub(super) fn new(job: &'j Job, draft: Draft, program: Arc<Program>) -> Self {
+    pub(super) fn new(job: &'j Job, draft: Draft, program: Arc<Program>, working: Working) -> Self {
         Self {
             job,
             draft,
             program,
-            values: Values::default(),
+            values: Arc::default(),
             scrub: Arc::new(Scrub::default()),
             prepared: HashMap::new(),
             calls: FuturesUnordered::new(),
-            calling: Vec::new(),
+            calling: HashMap::new(),
+            working: Some(working),
+            weight: None,
             news: job.news.clone(),
             reloads: 0,
         }
@@ -76,8 +82,9 @@ impl<'j> Conduct<'j> {
 
     /// Decides, appends, acts, and waits for what comes of it; an outcome ends the job.
     pub(super) async fn round(&mut self) -> Result<Option<Outcome>, Stop> {
+        self.work().await;
         self.read_secrets().await?;
-        self.decide();
+        self.decide().await;
         if !self.draft.is_empty() && !self.append().await? {
             return Ok(None);
         }
@@ -88,7 +95,7 @@ impl<'j> Conduct<'j> {
             Next::Work(_) | Next::Start | Next::End(_) => return Ok(None),
         };
         for attempt in &work.open {
-            self.call(attempt)?;
+            self.call(attempt).await?;
         }
         for (attempt, _) in &work.over {
             self.look_back(attempt);
@@ -102,6 +109,7 @@ impl<'j> Conduct<'j> {
             return Ok(Some(Outcome::Waits { until, known }));
         }
         let until = self.time_until(until);
+        self.rest();
         let (known, news) = (self.draft.sequence, &mut self.news);
         tokio::select! {
             () = self.job.ended.cancelled() => return Ok(Some(self.ended())),
@@ -138,16 +146,17 @@ impl<'j> Conduct<'j> {
         }
         let org = &self.draft.stream.org;
         let read = self.job.shared.secrets.get(org, names).await;
-        self.values = read.map_err(|error| {
+        let read = read.map_err(|error| {
             tracing::debug!(%error, "A run waits for its secrets");
             Stop(Outcome::Again)
         })?;
+        self.values = Arc::new(read);
         self.scrub = Arc::new(Scrub::new(self.values.iter()));
         Ok(())
     }
 
     /// Decides as far as that is possible without an answer from outside.
-    fn decide(&mut self) {
+    async fn decide(&mut self) {
         let program = Arc::clone(&self.program);
         while self.draft.len() < EVENTS_AT_ONCE {
             let now = self.now();
@@ -173,16 +182,16 @@ impl<'j> Conduct<'j> {
                 }
                 Next::Work(work) => {
                     for attempt in &work.begin {
-                        self.begin(attempt, now);
+                        self.begin(attempt, now).await;
                     }
                 }
             }
         }
     }
 
-    fn begin(&mut self, attempt: &Attempt<'_>, now: DateTime<Utc>) {
+    async fn begin(&mut self, attempt: &Attempt<'_>, now: DateTime<Utc>) {
         let (id, number) = (&attempt.step.id, attempt.number);
-        match self.prepare(attempt) {
+        match self.prepare(attempt).await {
             Ok(Begun::Done(mut done)) => {
                 self.draft.step_started(id, number, done.input.take(), now);
                 self.done(id, number, *done, now);
@@ -212,17 +221,27 @@ impl<'j> Conduct<'j> {
         self.draft.step_succeeded(id, number, outcome, now);
     }
 
-    fn prepare(&self, attempt: &Attempt<'_>) -> Result<Begun, String> {
-        let step = attempt.step;
-        let templates = self.program.templates(&step.id);
-        let with = Surroundings {
-            run: &self.draft.run,
-            secrets: &self.values,
+    /// Renders a step's templates and judges what comes of it.
+    fn prepare(&self, attempt: &Attempt<'_>) -> BoxFuture<'j, Result<Begun, String>> {
+        let (program, step) = (Arc::clone(&self.program), attempt.step.id.clone());
+        let (run, scope) = (self.draft.run.id.clone(), steps::scope_of(&self.draft.run));
+        let (values, scrub) = (Arc::clone(&self.values), Arc::clone(&self.scrub));
+        let org = self.draft.stream.org.clone();
+        let evaluator = self.job.shared.renderer.evaluator();
+        let begin = move |meter: &_| {
+            let with = Surroundings {
+                run: &run,
+                scope: &scope,
+                secrets: &values,
+                meter,
+            };
+            steps::begin(&program, &step, &with)
         };
-        let begun = templates
-            .map_err(ToString::to_string)
-            .and_then(|templates| steps::begin(step, templates, &with));
-        begun.map_err(|error| shortened(&self.scrub.text(&error)))
+        Box::pin(async move {
+            let begun = evaluator.run(&org, begin).await;
+            let begun = begun.map_err(|failed| failed.to_string()).flatten();
+            begun.map_err(|error| shortened(&scrub.text(&error)))
+        })
     }
 
     /// Appends what is decided; `false` where the run had to be read again instead.

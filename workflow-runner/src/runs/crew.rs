@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::backlog::{Place, Turn};
 use super::index::RunKey;
 use super::job::{Job, Outcome};
+use super::room::Working;
 
 /// The jobs of this process; one for a run at most.
 pub(super) struct Crew {
@@ -48,24 +49,22 @@ impl Crew {
         self.jobs.len()
     }
 
-    pub(super) fn is_full(&self) -> bool {
-        self.jobs.len() >= self.room
-    }
-
-    /// One organization gets at most half of the room, so that there is always some for others.
+    /// One organization has at most as many jobs as there is room for more, so that there is
+    /// always some for others.
     pub(super) fn has_room_for(&self, turn: Turn) -> bool {
         let share = self.shares.get(&turn).copied().unwrap_or_default();
-        !self.is_full() && share < self.room.div_ceil(2)
+        share < self.room.saturating_sub(self.jobs.len())
     }
 
     pub(super) fn works_on(&self, key: RunKey) -> bool {
         self.under_way.contains_key(&key)
     }
 
-    pub(super) fn start(&mut self, turn: Turn, place: Place, job: Job, reins: Reins) {
+    pub(super) fn start(&mut self, place: Place, job: Job, working: Option<Working>, reins: Reins) {
+        let turn = job.turn;
         self.under_way.insert(place.1, reins);
         *self.shares.entry(turn).or_default() += 1;
-        let id = self.jobs.spawn(job.run()).id();
+        let id = self.jobs.spawn(job.run(working)).id();
         self.tasks.insert(id, (turn, place));
     }
 

@@ -60,7 +60,7 @@ impl Dispatcher {
     ) -> Self {
         Self {
             owned: shared.leases.owned(),
-            crew: Crew::new(settings.concurrency),
+            crew: Crew::new(shared.room.runs()),
             shared,
             settings,
             checkpoints,
@@ -80,6 +80,7 @@ impl Dispatcher {
         let mut checkpoint = interval(self.settings.checkpoint);
         checkpoint.set_missed_tick_behavior(MissedTickBehavior::Delay);
         self.reassign();
+        let room = self.shared.room.clone();
         loop {
             self.start_what_fits();
             self.say_standing();
@@ -92,6 +93,7 @@ impl Dispatcher {
                 },
                 Some(folded) = self.catching_up.join_next() => self.take_over(folded),
                 Some(ended) = self.crew.next_ended() => self.job_ended(ended),
+                () = room.freed() => {}
                 batch = next_batch(&mut self.tail) => self.take_in(batch).await,
                 () = sleep(timer) => self.wake(),
                 _ = checkpoint.tick() => {
@@ -275,6 +277,7 @@ impl Dispatcher {
         let open = partitions.map(|partition| partition.open.len()).sum();
         let followed = self.tail.as_ref().map_or(0, Tail::last_sequence);
         measure::load(open, self.crew.len(), self.backlog.len(), followed);
+        measure::room(self.shared.room.load());
     }
 
     /// Lets steps under way end, then notes where things stand.

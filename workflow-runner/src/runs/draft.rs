@@ -2,12 +2,12 @@
 
 use chrono::{DateTime, Utc};
 use domain::run::{End, NotARun, Run, Step, StepState, end_of_wait};
-use event_log::{Commit, Expected, Write};
+use event_log::{Commit, Expected, Keyring, Write};
 use schemas::run::{
     EventAwaited, Failed, Started, StepFailed, StepStarted, StepSucceeded, Succeeded, Waiting, Way,
 };
 use schemas::workflow::Triggered;
-use schemas::{Context, Event, EventId, NewEvent, Recorded, StepId, StreamId, Traceparent};
+use schemas::{Cause, Context, Event, EventId, NewEvent, Recorded, StepId, StreamId, Traceparent};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -97,6 +97,17 @@ impl Draft {
         }
     }
 
+    /// What the run goes back to: itself, where it was begun from outside.
+    pub(super) fn cause(&self) -> Cause {
+        let cause = self.context.cause;
+        cause.unwrap_or_else(|| Cause::of_run(&self.stream.id))
+    }
+
+    /// What a call of the run carries along, so that it goes on counting if it leads back here.
+    pub(super) fn cause_header(&self, keyring: &Keyring) -> String {
+        keyring.cause_header(&self.context, self.cause())
+    }
+
     /// Decides an event. Each is the cause of the next.
     pub(super) fn push(&mut self, event: Event, now: DateTime<Utc>) {
         self.run.apply(&event, now);
@@ -125,7 +136,10 @@ impl Draft {
         event: Event,
         now: DateTime<Utc>,
     ) {
-        let events = vec![self.new_event(event, now)];
+        let mut event = self.new_event(event, now);
+        // Its own stream does not say that a run has written it.
+        event.context.cause = Some(self.cause());
+        let events = vec![event];
         self.beside.push(Write {
             stream,
             expected,

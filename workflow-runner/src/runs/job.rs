@@ -10,10 +10,13 @@ use service::Clock;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::backlog::Turn;
 use super::conduct::Conduct;
 use super::draft::Draft;
 use super::program::Program;
-use super::programs::{ProgramError, Programs};
+use super::programs::ProgramError;
+use super::renderer::Renderer;
+use super::room::{Room, Working};
 use super::secrets::Secrets;
 use super::triggers::LookBack;
 use crate::leases::{Hold, Leases};
@@ -24,10 +27,11 @@ pub(super) struct Shared {
     pub(super) log: EventLog,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) leases: Leases,
-    pub(super) programs: Programs,
+    pub(super) renderer: Renderer,
     pub(super) secrets: Secrets,
     pub(super) targets: Targets,
     pub(super) look_back: LookBack,
+    pub(super) room: Room,
     /// No call may begin any more.
     pub(super) stopping: CancellationToken,
 }
@@ -37,6 +41,8 @@ pub(super) struct Job {
     pub(super) shared: Arc<Shared>,
     pub(super) hold: Hold,
     pub(super) partition: u16,
+    /// Its organization.
+    pub(super) turn: Turn,
     pub(super) from: From,
     /// The run has ended by another's hand.
     pub(super) ended: CancellationToken,
@@ -74,9 +80,14 @@ pub(super) struct Stop(pub(super) Outcome);
 const NEVER: Outcome = Outcome::Ended { known: u64::MAX };
 
 impl Job {
-    pub(super) async fn run(self) -> Outcome {
+    /// Works in a place of its organization's; without one it waits for one.
+    pub(super) async fn run(self, working: Option<Working>) -> Outcome {
+        let working = match working {
+            Some(working) => working,
+            None => self.shared.room.work(self.turn).await,
+        };
         let carried_on = match self.load().await {
-            Ok(draft) => self.carry_on(draft).await,
+            Ok(draft) => self.carry_on(draft, working).await,
             Err(stop) => Err(stop),
         };
         match carried_on {
@@ -130,14 +141,22 @@ impl Job {
         Ok(draft)
     }
 
-    async fn carry_on(&self, mut draft: Draft) -> Result<Outcome, Stop> {
+    /// A call may only begin while the run is surely ours.
+    pub(super) fn may_call(&self) -> bool {
+        let shared = &self.shared;
+        !shared.stopping.is_cancelled()
+            && self.hold.is_valid()
+            && shared.leases.holds(self.partition)
+    }
+
+    async fn carry_on(&self, mut draft: Draft, working: Working) -> Result<Outcome, Stop> {
         if draft.run.state.is_end() && draft.is_empty() {
             return Ok(Outcome::Ended {
                 known: draft.sequence,
             });
         }
         let program = self.program(&mut draft).await?;
-        let mut conduct = Conduct::new(self, draft, program);
+        let mut conduct = Conduct::new(self, draft, program, working);
         loop {
             if let Some(outcome) = conduct.round().await? {
                 return Ok(outcome);
@@ -148,7 +167,7 @@ impl Job {
     /// The definition that the run follows; a run without one is ended.
     async fn program(&self, draft: &mut Draft) -> Result<Arc<Program>, Stop> {
         let (run, org) = (&draft.run, &draft.stream.org);
-        let programs = &self.shared.programs;
+        let programs = self.shared.renderer.programs();
         match programs
             .get(org, &run.workflow_id, run.workflow_version)
             .await

@@ -7,31 +7,71 @@ use event_log::Commit;
 use metrics::{counter, gauge, histogram};
 use schemas::Event;
 
+use super::room::Load;
+
 const STARTED: &str = "waypost_runs_started_total";
 const ENDED: &str = "waypost_runs_ended_total";
 const OPEN: &str = "waypost_runs_open";
 const UNDER_WAY: &str = "waypost_runs_under_way";
+const WORKING: &str = "waypost_runs_working";
+const CALLS: &str = "waypost_runs_calls";
+const CALLS_WAITING: &str = "waypost_runs_calls_waiting";
+const HELD: &str = "waypost_runs_held_bytes";
 const BACKLOG: &str = "waypost_runs_backlog";
 const DELAY: &str = "waypost_run_delay_seconds";
 const STEP: &str = "waypost_run_step_duration_seconds";
 const TRIGGERED: &str = "waypost_runs_triggered_total";
 const UNJUDGED: &str = "waypost_triggers_failed_total";
 const JUDGING: &str = "waypost_triggers_organizations";
+const COMPILED: &str = "waypost_templates_bytes";
+const EVALUATED: &str = "waypost_templates_work_total";
+const UNEVALUATED: &str = "waypost_templates_refused_total";
+const JUDGING_BYTES: &str = "waypost_triggers_held_bytes";
 const FOLLOWED: &str = "waypost_runs_followed_sequence";
 
 pub(super) fn describe() {
     metrics::describe_counter!(STARTED, "Runs taken up");
     metrics::describe_counter!(ENDED, "Runs ended, by state");
     metrics::describe_gauge!(OPEN, "Runs of this process that have not ended");
-    metrics::describe_gauge!(UNDER_WAY, "Runs being carried out at this moment");
+    metrics::describe_gauge!(
+        UNDER_WAY,
+        "Runs being carried out at this moment, those that wait for an answer included"
+    );
+    metrics::describe_gauge!(WORKING, "Runs that are worked on at this moment");
+    metrics::describe_gauge!(CALLS, "HTTP calls of steps under way");
+    metrics::describe_gauge!(CALLS_WAITING, "HTTP calls of steps that wait for a place");
+    metrics::describe_gauge!(
+        HELD,
+        metrics::Unit::Bytes,
+        "What runs that wait for answers hold in memory, about"
+    );
     metrics::describe_gauge!(BACKLOG, "Runs that wait for room to be carried out");
     metrics::describe_gauge!(FOLLOWED, "The last event of the log that was taken in");
     metrics::describe_counter!(TRIGGERED, "Runs that an event or the clock has begun");
     metrics::describe_counter!(
         UNJUDGED,
-        "Events that set nothing off, by reason: an expression failed, or too many hops"
+        "Events that did not set a workflow off, by reason: an expression failed, or too many hops \
+         or runs"
     );
     metrics::describe_gauge!(JUDGING, "Organizations with events that are to be judged");
+    metrics::describe_gauge!(
+        COMPILED,
+        metrics::Unit::Bytes,
+        "What compiled templates take up in memory, about, by kind"
+    );
+    metrics::describe_counter!(
+        EVALUATED,
+        "Units of work done for templates on threads of their own"
+    );
+    metrics::describe_counter!(
+        UNEVALUATED,
+        "Templates that were not evaluated to their end, by reason: work, time or broken"
+    );
+    metrics::describe_gauge!(
+        JUDGING_BYTES,
+        metrics::Unit::Bytes,
+        "Events held in memory to be judged, about"
+    );
     metrics::describe_histogram!(
         DELAY,
         metrics::Unit::Seconds,
@@ -64,12 +104,30 @@ pub(super) fn unjudged(reason: &'static str) {
     counter!(UNJUDGED, "reason" => reason).increment(1);
 }
 
+/// Units of work that one evaluation took.
+pub(super) fn evaluated(units: u64) {
+    counter!(EVALUATED).increment(units);
+}
+
+pub(super) fn unevaluated(reason: &'static str) {
+    counter!(UNEVALUATED, "reason" => reason).increment(1);
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a gauge is a float; this stays far below 2^52"
+)]
+pub(super) fn compiled(kind: &'static str, bytes: usize) {
+    gauge!(COMPILED, "kind" => kind).set(bytes as f64);
+}
+
 #[expect(
     clippy::cast_precision_loss,
     reason = "a gauge is a float; this stays small"
 )]
-pub(super) fn judging(organizations: usize) {
+pub(super) fn judging(organizations: usize, bytes: usize) {
     gauge!(JUDGING).set(organizations as f64);
+    gauge!(JUDGING_BYTES).set(bytes as f64);
 }
 
 pub(super) fn cancelled() {
@@ -96,4 +154,15 @@ pub(super) fn load(open: usize, under_way: usize, backlog: usize, followed: u64)
     gauge!(UNDER_WAY).set(under_way as f64);
     gauge!(BACKLOG).set(backlog as f64);
     gauge!(FOLLOWED).set(followed as f64);
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a gauge is a float; these stay far below 2^52"
+)]
+pub(super) fn room(load: Load) {
+    gauge!(WORKING).set(load.working as f64);
+    gauge!(CALLS).set(load.calls as f64);
+    gauge!(CALLS_WAITING).set(load.calls_waiting as f64);
+    gauge!(HELD).set(load.bytes as f64);
 }

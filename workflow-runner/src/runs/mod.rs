@@ -7,17 +7,21 @@
 //! at its [`checkpoint`] and reads on from there.
 
 mod backlog;
+mod cache;
 mod catch_up;
 mod checkpoint;
 mod conduct;
 mod crew;
 mod dispatcher;
 mod draft;
+mod evaluator;
 mod index;
 mod job;
 mod measure;
 mod program;
 mod programs;
+mod renderer;
+mod room;
 mod secrets;
 mod settings;
 mod steps;
@@ -38,7 +42,8 @@ use dispatcher::Dispatcher;
 use job::Shared;
 use triggers::LookBack;
 
-pub use settings::RunSettings;
+pub use renderer::Renderer;
+pub use settings::{RunSettings, TemplateSettings};
 
 /// Into how many parts runs are cut; the same in every process, for ever.
 const PARTITIONS: u16 = 32;
@@ -56,6 +61,8 @@ pub struct Dependencies {
     pub targets: Targets,
     /// Where this part says whether it is ready.
     pub readiness: Readiness,
+    /// What compiles and evaluates templates.
+    pub renderer: Renderer,
     /// How runs are carried out.
     pub settings: RunSettings,
 }
@@ -78,6 +85,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
         roll,
         targets,
         readiness,
+        renderer,
         settings,
     } = dependencies;
     measure::describe();
@@ -85,15 +93,16 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
     announce(&readiness, &log, &standing);
     let checkpoints = checkpoint::Checkpoints::open(&log).await?;
     let leases = Leases::start(&log, "runs", PARTITIONS, settings.lease).await?;
-    let look_back = LookBack::open(&log, roll, Arc::clone(&clock)).await?;
+    let look_back = LookBack::open(&log, roll, Arc::clone(&clock), renderer.clone()).await?;
     let shared = Arc::new(Shared {
         look_back,
-        programs: programs::Programs::new(log.clone()),
+        renderer,
         secrets: secrets::Secrets::new(log.clone()),
         log,
         clock,
         leases: leases.clone(),
         targets,
+        room: room::Room::new(&settings),
         stopping: CancellationToken::new(),
     });
     let dispatcher = Dispatcher::new(shared, settings, checkpoints, Arc::clone(&standing));

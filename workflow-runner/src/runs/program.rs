@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use domain::run::Graph;
-use domain::template::{self, Test, Tree, Within};
+use domain::template::{self, Address, Meter, Scope, Test, Tree, Within};
 use schemas::StepId;
 use schemas::workflow::{Action, Definition, Http, Notify, Status};
 use serde_json::Value;
@@ -37,9 +37,24 @@ pub(super) struct RecordTemplates {
 
 #[derive(Debug)]
 pub(super) struct HttpTemplates {
-    pub(super) url: Tree,
+    pub(super) url: Address,
     pub(super) headers: Tree,
     pub(super) body: Option<Tree>,
+}
+
+impl Templates {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::None | Self::Wait(None) => 0,
+            Self::Http(http) => {
+                let body = http.body.as_ref().map_or(0, Tree::bytes);
+                http.url.bytes() + http.headers.bytes() + body
+            }
+            Self::Notify(data) => data.bytes(),
+            Self::Condition(test) | Self::Wait(Some(test)) => test.bytes(),
+            Self::Record(record) => record.data.bytes() + record.id.as_ref().map_or(0, Tree::bytes),
+        }
+    }
 }
 
 impl Program {
@@ -73,6 +88,25 @@ impl Program {
             .map_or(Ok(&Templates::None), |read| read.as_ref())
     }
 
+    /// Whether an event is the one that a step waits for.
+    pub(super) fn matches(
+        &self,
+        step: &StepId,
+        scope: &Scope,
+        meter: &Meter,
+    ) -> Result<bool, template::Error> {
+        match self.templates.get(step) {
+            Some(Ok(Templates::Wait(Some(test)))) => test.holds(scope, meter),
+            _ => Ok(true),
+        }
+    }
+
+    /// What its templates take up in memory, about.
+    pub(super) fn bytes(&self) -> usize {
+        let templates = self.templates.values().flatten();
+        templates.map(Templates::bytes).sum()
+    }
+
     /// The secrets that its steps name.
     pub(super) fn secrets(&self) -> &BTreeSet<String> {
         &self.secrets
@@ -80,11 +114,7 @@ impl Program {
 }
 
 fn read(action: &Action, secrets: &mut BTreeSet<String>) -> Result<Templates, template::Error> {
-    let mut tree = |value: &Value, place: &str| {
-        let tree = Tree::parse(value).map_err(|error| error.at(place))?;
-        secrets.extend(tree.references().secrets);
-        Ok(tree)
-    };
+    let mut tree = |value: &Value, place: &str| read_tree(value, place, secrets);
     Ok(match action {
         Action::Trigger(_) | Action::Delay(_) => Templates::None,
         Action::WaitForEvent(wait) => {
@@ -95,10 +125,13 @@ fn read(action: &Action, secrets: &mut BTreeSet<String>) -> Result<Templates, te
         Action::Http(Http {
             url, headers, body, ..
         }) => {
+            let address = Address::parse(url).map_err(|error| error.at("url"))?;
+            secrets.extend(address.references().secrets.iter().cloned());
+            let mut tree = |value: &Value, place: &str| read_tree(value, place, secrets);
             let headers = headers.iter();
             let headers = headers.map(|(name, value)| (name.clone(), Value::from(value.as_str())));
             Templates::Http(HttpTemplates {
-                url: tree(&Value::from(url.as_str()), "url")?,
+                url: address,
                 headers: tree(&headers.collect(), "headers")?,
                 body: body.as_ref().map(|body| tree(body, "body")).transpose()?,
             })
@@ -119,4 +152,14 @@ fn read(action: &Action, secrets: &mut BTreeSet<String>) -> Result<Templates, te
             })
         }
     })
+}
+
+fn read_tree(
+    value: &Value,
+    place: &str,
+    secrets: &mut BTreeSet<String>,
+) -> Result<Tree, template::Error> {
+    let tree = Tree::parse(value).map_err(|error| error.at(place))?;
+    secrets.extend(tree.references().secrets);
+    Ok(tree)
 }

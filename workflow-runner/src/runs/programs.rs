@@ -1,23 +1,26 @@
 //! Definitions by workflow and version, read from the log when first needed.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use event_log::{EventLog, ReadError};
 use schemas::workflow::{Definition, Saved};
 use schemas::{AggregateType, Event, OrgId, Recorded, StreamId, WorkflowId};
 
+use super::cache::Cache;
+use super::evaluator::{Evaluator, Failed};
 use super::program::Program;
+use super::steps::encoded_len;
 
-/// Definitions held in memory at most.
-const HELD: usize = 2_000;
+/// A definition of more bytes than this is compiled apart.
+const TRIFLE: usize = 4 * 1024;
 
 type Key = (OrgId, WorkflowId, u32);
 
 /// The definitions that were used lately. A version never changes.
 pub(super) struct Programs {
     log: EventLog,
-    held: Mutex<HashMap<Key, Arc<Program>>>,
+    evaluator: Evaluator,
+    held: Cache<Key, Program>,
 }
 
 /// Why there is no definition to follow.
@@ -40,10 +43,23 @@ impl From<ReadError> for ProgramError {
     }
 }
 
+impl From<Failed> for ProgramError {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Slow(_) => Self::Unavailable(failed.to_string()),
+            Failed::Broken => Self::Unreadable(failed.to_string()),
+        }
+    }
+}
+
 impl Programs {
-    pub(super) fn new(log: EventLog) -> Self {
-        let held = Mutex::default();
-        Self { log, held }
+    /// Holds compiled definitions up to so many bytes.
+    pub(super) fn new(log: EventLog, evaluator: Evaluator, room: usize) -> Self {
+        Self {
+            log,
+            evaluator,
+            held: Cache::new("definitions", room),
+        }
     }
 
     /// The definition that a run follows.
@@ -54,16 +70,20 @@ impl Programs {
         version: u32,
     ) -> Result<Arc<Program>, ProgramError> {
         let key = (org.clone(), workflow.clone(), version);
-        if let Some(held) = self.held().get(&key) {
-            return Ok(Arc::clone(held));
+        if let Some(held) = self.held.get(&key) {
+            return Ok(held);
         }
         let definition = self.read(org, workflow, version).await?;
-        let program = Arc::new(Program::new(definition));
-        let mut held = self.held();
-        if held.len() >= HELD {
-            held.clear();
-        }
-        Ok(Arc::clone(held.entry(key).or_insert(program)))
+        let bytes = encoded_len(&definition);
+        let program = if bytes > TRIFLE {
+            let compile = move |_: &_| Program::new(definition);
+            self.evaluator.run_apart(org, compile).await?
+        } else {
+            Program::new(definition)
+        };
+        // What was read beside the templates is about as large again as its JSON.
+        let bytes = 2 * bytes + program.bytes();
+        Ok(self.held.put(key, program, bytes))
     }
 
     async fn read(
@@ -84,10 +104,6 @@ impl Programs {
             .into_iter()
             .filter_map(|event| definition(event, version));
         found.next().ok_or(ProgramError::Missing(version))
-    }
-
-    fn held(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Arc<Program>>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

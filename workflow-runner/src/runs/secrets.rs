@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use domain::secret;
+use domain::template::Shown;
 use event_log::{Binding, EventLog, ReadError, VaultError};
 use schemas::{AggregateType, Event, OrgId, StreamId};
 use tokio::time::Instant;
@@ -15,7 +17,29 @@ const HELD: usize = 10_000;
 
 /// The secrets of one run by their names. They do not print.
 #[derive(Default)]
-pub(super) struct Values(BTreeMap<String, String>);
+pub(super) struct Values {
+    by_name: Arc<BTreeMap<String, String>>,
+    /// The hosts that some may go to; the others may go to any.
+    hosts: BTreeMap<String, Vec<String>>,
+}
+
+/// A secret would go where it may not.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Elsewhere {
+    name: String,
+    hosts: Vec<String>,
+}
+
+impl Elsewhere {
+    /// What is wrong, where it would have gone to a host.
+    pub(super) fn to(&self, host: &str) -> String {
+        let (name, hosts) = (&self.name, self.hosts.join(", "));
+        format!(
+            "url: secrets.{name} may only go to {hosts}, not to {host}: nothing was sent; whoever \
+             sets the secret can name further hosts"
+        )
+    }
+}
 
 /// The secrets of all organizations.
 pub(super) struct Secrets {
@@ -24,8 +48,13 @@ pub(super) struct Secrets {
 }
 
 struct Held {
-    value: Option<Arc<str>>,
+    value: Option<Arc<Secret>>,
     since: Instant,
+}
+
+struct Secret {
+    value: String,
+    hosts: Vec<String>,
 }
 
 /// Why secrets cannot be had at the moment.
@@ -34,12 +63,26 @@ struct Held {
 pub(super) struct Unavailable(String);
 
 impl Values {
-    pub(super) fn by_name(&self) -> &BTreeMap<String, String> {
-        &self.0
+    /// For one rendering.
+    pub(super) fn shown(&self) -> Shown {
+        Shown::new(Arc::clone(&self.by_name))
+    }
+
+    /// Whether those that were shown may go to a host.
+    pub(super) fn may_go_to(&self, host: &str, shown: &Shown) -> Result<(), Elsewhere> {
+        for name in shown.names() {
+            if let Some(hosts) = self.hosts.get(&name)
+                && !secret::may_go_to(hosts, host)
+            {
+                let hosts = hosts.clone();
+                return Err(Elsewhere { name, hosts });
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
-        self.0.values().map(String::as_str)
+        self.by_name.values().map(String::as_str)
     }
 }
 
@@ -56,16 +99,22 @@ impl Secrets {
         org: &OrgId,
         names: &BTreeSet<String>,
     ) -> Result<Values, Unavailable> {
-        let mut values = BTreeMap::new();
+        let (mut values, mut hosts) = (BTreeMap::new(), BTreeMap::new());
         for name in names {
-            if let Some(value) = self.value(org, name).await? {
-                values.insert(name.clone(), value.to_string());
+            if let Some(secret) = self.value(org, name).await? {
+                values.insert(name.clone(), secret.value.clone());
+                if !secret.hosts.is_empty() {
+                    hosts.insert(name.clone(), secret.hosts.clone());
+                }
             }
         }
-        Ok(Values(values))
+        Ok(Values {
+            by_name: Arc::new(values),
+            hosts,
+        })
     }
 
-    async fn value(&self, org: &OrgId, name: &str) -> Result<Option<Arc<str>>, Unavailable> {
+    async fn value(&self, org: &OrgId, name: &str) -> Result<Option<Arc<Secret>>, Unavailable> {
         let key = (org.clone(), name.to_owned());
         if let Some(held) = self.held().get(&key)
             && held.since.elapsed() < HELD_FOR
@@ -83,19 +132,22 @@ impl Secrets {
         Ok(newest)
     }
 
-    async fn read(&self, org: &OrgId, name: &str) -> Result<Option<Arc<str>>, Unavailable> {
+    async fn read(&self, org: &OrgId, name: &str) -> Result<Option<Arc<Secret>>, Unavailable> {
         let stream = StreamId::new(org, AggregateType::Secret, name);
-        let sealed = match self.log.last(&stream).await {
+        let set = match self.log.last(&stream).await {
             Ok(Some(recorded)) => match recorded.event {
-                Event::SecretSet(set) => set.value,
+                Event::SecretSet(set) => set,
                 _ => return Ok(None),
             },
             Ok(None) | Err(ReadError::Undecodable { .. }) => return Ok(None),
             Err(ReadError::Unavailable(reason)) => return Err(Unavailable(reason)),
         };
         let binding = Binding::Secret(org.clone(), name.to_owned());
-        match self.log.vault().unseal(&binding, &sealed).await {
-            Ok(value) => Ok(Some(Arc::from(value))),
+        match self.log.vault().unseal(&binding, &set.value).await {
+            Ok(value) => Ok(Some(Arc::new(Secret {
+                value,
+                hosts: set.hosts,
+            }))),
             Err(VaultError::Unavailable(reason)) => Err(Unavailable(reason)),
             Err(error @ (VaultError::Forgotten | VaultError::Broken)) => {
                 tracing::warn!(org = org.as_str(), name, %error, "A secret cannot be unsealed");

@@ -6,6 +6,7 @@
 )]
 
 mod again;
+mod bounds;
 mod branches;
 mod definitions;
 mod ending;

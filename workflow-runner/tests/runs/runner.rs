@@ -8,7 +8,9 @@ use service::health::Readiness;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use workflow_runner::people::Roll;
-use workflow_runner::runs::{self, Dependencies, RunSettings, triggers};
+use workflow_runner::runs::{
+    self, Dependencies, Renderer, RunSettings, TemplateSettings, triggers,
+};
 use workflow_runner::targets::{TargetSettings, Targets};
 
 use crate::world::{World, settings};
@@ -56,6 +58,7 @@ impl Runner {
                 roll: roll.clone(),
                 targets: Targets::new(TargetSettings { open }, Vec::new()).unwrap(),
                 readiness: ready,
+                renderer: Renderer::new(log.clone(), &TemplateSettings::default()),
                 settings: settings.clone(),
             };
             let work = async {
@@ -94,6 +97,7 @@ async fn set_off(log: &EventLog, roll: &Roll, settings: &RunSettings, stop: Canc
         log: log.clone(),
         roll: roll.clone(),
         clock: Arc::new(SystemClock),
+        renderer: Renderer::new(log.clone(), &TemplateSettings::default()),
         settings: settings.clone(),
     };
     Box::pin(triggers::run(dependencies, stop)).await.unwrap();

@@ -95,10 +95,16 @@ impl World {
     }
 
     pub(crate) async fn set_secret(&self, name: &str, value: &str) {
+        self.set_secret_for(name, value, &[]).await;
+    }
+
+    /// A secret that may go to some hosts only.
+    pub(crate) async fn set_secret_for(&self, name: &str, value: &str, hosts: &[&str]) {
         let binding = Binding::Secret(self.org.clone(), name.to_owned());
         let set = Event::SecretSet(secret::Set {
             name: name.to_owned(),
             value: self.log.vault().seal(&binding, value).await.unwrap(),
+            hosts: hosts.iter().map(ToString::to_string).collect(),
         });
         let stream = StreamId::new(&self.org, AggregateType::Secret, name);
         self.append(&stream, None, set).await;

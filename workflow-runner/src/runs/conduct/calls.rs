@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use domain::run::{Attempt, retry_at};
+use domain::run::{Attempt, Run, retry_at};
 use event_log::ReadError;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
@@ -17,10 +17,21 @@ use uuid::Uuid;
 
 use super::super::job::{Outcome, Stop};
 use super::super::measure;
-use super::super::program::Templates;
-use super::super::steps::{self, Begun, Call, http, record};
+use super::super::steps::{self, Begun, Call, encoded_len, http, record};
 use super::super::triggers::Late;
 use super::{AGAIN, CallKey, Conduct, shortened};
+
+/// What any run takes up in memory beside what it works with.
+const RUN_BYTES: usize = 16 * 1024;
+
+/// What a call that is under way takes up.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Load {
+    /// So many bytes; its answer is waited for.
+    Http(usize),
+    /// A working place.
+    Work,
+}
 
 /// A call's end.
 pub(super) enum Called {
@@ -30,6 +41,8 @@ pub(super) enum Called {
         outcome: http::Outcome,
         took: Duration,
     },
+    /// The run was not surely ours any more when there was a place for the call.
+    NotBegun { key: CallKey },
     /// `None` where what stands could not be read: the step is called again.
     Record {
         key: CallKey,
@@ -45,7 +58,10 @@ pub(super) enum Called {
 impl Called {
     fn key(&self) -> &CallKey {
         match self {
-            Self::Http { key, .. } | Self::Record { key, .. } | Self::Waited { key, .. } => key,
+            Self::Http { key, .. }
+            | Self::NotBegun { key }
+            | Self::Record { key, .. }
+            | Self::Waited { key, .. } => key,
         }
     }
 }
@@ -53,14 +69,14 @@ impl Called {
 impl<'j> Conduct<'j> {
     /// Makes sure that an open attempt's call is under way; one from before this job is prepared
     /// again.
-    pub(super) fn call(&mut self, attempt: &Attempt<'_>) -> Result<(), Stop> {
+    pub(super) async fn call(&mut self, attempt: &Attempt<'_>) -> Result<(), Stop> {
         let key = (attempt.step.id.clone(), attempt.number);
-        if self.calling.contains(&key) {
+        if self.calling.contains_key(&key) {
             return Ok(());
         }
         let call = match self.prepared.remove(&key) {
             Some(call) => call,
-            None => match self.prepare(attempt) {
+            None => match self.prepare(attempt).await {
                 Ok(Begun::Call { call, .. }) => call,
                 // Its end follows from the time alone.
                 Ok(Begun::Waits { .. }) => return Ok(()),
@@ -75,7 +91,7 @@ impl<'j> Conduct<'j> {
                 }
             },
         };
-        if !self.may_call() {
+        if !self.job.may_call() {
             // Calls under way are waited for; what else is open is the next owner's.
             return if self.calls.is_empty() {
                 Err(Stop(Outcome::Left))
@@ -83,25 +99,40 @@ impl<'j> Conduct<'j> {
                 Ok(())
             };
         }
-        self.calling.push(key.clone());
+        let load = match &call {
+            Call::Http(call) => Load::Http(call.bytes()),
+            Call::Record(_) => Load::Work,
+        };
+        self.calling.insert(key.clone(), load);
         self.calls.push(self.perform(key, call));
         Ok(())
     }
 
     fn perform(&self, key: CallKey, call: Call) -> BoxFuture<'j, Called> {
-        let (shared, scrub) = (&self.job.shared, Arc::clone(&self.scrub));
-        let trace = self.draft.child_trace();
+        let (job, scrub) = (self.job, Arc::clone(&self.scrub));
+        let shared = &job.shared;
+        let origin = http::Origin {
+            trace: self.draft.child_trace(),
+            cause: self.draft.cause_header(shared.log.keyring()),
+        };
         let stream = self.draft.stream.clone();
         Box::pin(async move {
-            let began = Instant::now();
             let now = || shared.clock.now();
             match call {
-                Call::Http(call) => Called::Http {
-                    key,
-                    outcome: http::perform(&call, &shared.targets, &trace, &scrub, now).await,
-                    retry: call.retry.clone(),
-                    took: began.elapsed(),
-                },
+                Call::Http(call) => {
+                    let place = shared.room.call(job.turn, &shared.stopping).await;
+                    // Waiting for a place may have taken a while.
+                    let Some(_place) = place.filter(|_| job.may_call()) else {
+                        return Called::NotBegun { key };
+                    };
+                    let began = Instant::now();
+                    Called::Http {
+                        key,
+                        outcome: http::perform(&call, &shared.targets, &origin, &scrub, now).await,
+                        retry: call.retry.clone(),
+                        took: began.elapsed(),
+                    }
+                }
                 Call::Record(call) => {
                     let written = record::decide(&call, &shared.log, &stream, now()).await;
                     if let Err(error) = &written {
@@ -121,11 +152,11 @@ impl<'j> Conduct<'j> {
         let key = (id.clone(), number);
         let until = self.draft.end_of_wait(&self.program, id);
         let (Action::WaitForEvent(wait), Some(until), false) =
-            (&attempt.step.action, until, self.calling.contains(&key))
+            (&attempt.step.action, until, self.calling.contains_key(&key))
         else {
             return;
         };
-        self.calling.push(key.clone());
+        self.calling.insert(key.clone(), Load::Work);
         let late = Late {
             run: self.draft.stream.clone(),
             step: id.clone(),
@@ -136,11 +167,7 @@ impl<'j> Conduct<'j> {
         };
         let (shared, program) = (&self.job.shared, Arc::clone(&self.program));
         self.calls.push(Box::pin(async move {
-            let test = match program.templates(&late.step) {
-                Ok(Templates::Wait(test)) => test.as_ref(),
-                _ => None,
-            };
-            let came = shared.look_back.find(&late, test).await;
+            let came = shared.look_back.find(&late, &program).await;
             if let Err(error) = &came {
                 tracing::debug!(%error, "A wait's end waits for the log");
                 sleep(AGAIN).await;
@@ -149,12 +176,26 @@ impl<'j> Conduct<'j> {
         }));
     }
 
-    /// A call may only begin while the run is surely ours.
-    fn may_call(&self) -> bool {
-        let shared = &self.job.shared;
-        !shared.stopping.is_cancelled()
-            && self.job.hold.is_valid()
-            && shared.leases.holds(self.job.partition)
+    /// Takes a working place again, if it was given back.
+    pub(super) async fn work(&mut self) {
+        if self.working.is_none() {
+            self.working = Some(self.job.shared.room.work(self.job.turn).await);
+            self.weight = None;
+        }
+    }
+
+    /// Gives the working place back while there are only answers to wait for.
+    pub(super) fn rest(&mut self) {
+        let mut bytes = 0;
+        for load in self.calling.values() {
+            match load {
+                Load::Http(call) => bytes += call,
+                Load::Work => return,
+            }
+        }
+        bytes += weight(&self.draft.run);
+        self.weight = Some(self.job.shared.room.hold(self.job.turn, bytes));
+        self.working = None;
     }
 
     /// Takes in a call's end, and those of others that have come meanwhile.
@@ -167,7 +208,7 @@ impl<'j> Conduct<'j> {
 
     fn settle(&mut self, called: Called) {
         let key = called.key().clone();
-        self.calling.retain(|calling| *calling != key);
+        self.calling.remove(&key);
         let (id, number) = key;
         let open = self.draft.is_open(&id, number);
         let now = self.now();
@@ -202,7 +243,7 @@ impl<'j> Conduct<'j> {
                 };
                 self.draft.step_succeeded(&id, number, outcome, now);
             }
-            Called::Record { .. } | Called::Waited { .. } => {}
+            Called::NotBegun { .. } | Called::Record { .. } | Called::Waited { .. } => {}
         }
     }
 
@@ -234,6 +275,17 @@ impl<'j> Conduct<'j> {
             }
         }
     }
+}
+
+/// What a run holds in memory, about.
+fn weight(run: &Run) -> usize {
+    let outputs = run.steps.values().map(|step| encoded_len(&step.output));
+    let payload: usize = run
+        .trigger_payload
+        .iter()
+        .map(|(name, value)| name.len() + encoded_len(value))
+        .sum();
+    RUN_BYTES + payload + outputs.sum::<usize>()
 }
 
 /// A number from 0 to 1.

@@ -12,6 +12,7 @@ use super::super::crew::{Ended, Reins};
 use super::super::index::{Change, Open, Phase};
 use super::super::job::{From, Job, Outcome};
 use super::super::measure;
+use super::super::room::Working;
 use super::Dispatcher;
 
 /// The pause before a run is tried again whose job could not get on.
@@ -30,28 +31,44 @@ impl Dispatcher {
         if new {
             measure::delay(self.shared.clock.now() - recorded.time);
         }
-        if new && self.crew.has_room_for(turn) && !self.backlog.has(turn) {
-            self.start(turn, place, From::Trigger(Box::new(recorded)));
-        } else {
-            self.backlog.push(turn, place);
+        let at_once = new && !self.backlog.has(turn);
+        match at_once.then(|| self.working_place(turn)).flatten() {
+            Some(working) => {
+                let from = From::Trigger(Box::new(recorded));
+                self.start(turn, place, from, Some(working));
+            }
+            None => self.backlog.push(turn, place),
         }
     }
 
+    /// A place to begin one more run of an organization.
+    fn working_place(&self, turn: Turn) -> Option<Working> {
+        let room = &self.shared.room;
+        let may = self.crew.has_room_for(turn) && room.has_memory_for(turn);
+        may.then(|| room.try_work(turn)).flatten()
+    }
+
     pub(super) fn start_what_fits(&mut self) {
-        while !self.crew.is_full() {
-            let next = self.backlog.pop(|turn| self.crew.has_room_for(turn));
+        while self.backlog.len() > 0 && self.shared.room.has_work_place() {
+            let mut backlog = std::mem::take(&mut self.backlog);
+            let mut working = None;
+            let next = backlog.pop(|turn| {
+                working = self.working_place(turn);
+                working.is_some()
+            });
+            self.backlog = backlog;
             let Some((turn, place)) = next else { return };
             match self.open(place) {
                 Some(open) if open.phase == Phase::Ready => {
                     let from = From::Place(open.first);
-                    self.start(turn, place, from);
+                    self.start(turn, place, from, working);
                 }
                 _ => {}
             }
         }
     }
 
-    fn start(&mut self, turn: Turn, place: Place, from: From) {
+    fn start(&mut self, turn: Turn, place: Place, from: From, working: Option<Working>) {
         let (partition, key) = place;
         if self.crew.works_on(key) {
             return;
@@ -67,11 +84,12 @@ impl Dispatcher {
             shared: Arc::clone(&self.shared),
             hold,
             partition,
+            turn,
             from,
             ended: ended.clone(),
             news: told,
         };
-        self.crew.start(turn, place, job, Reins { ended, news });
+        self.crew.start(place, job, working, Reins { ended, news });
     }
 
     pub(super) fn job_ended(&mut self, ended: Ended) {
@@ -92,7 +110,7 @@ impl Dispatcher {
                 tracing::error!(%error, "A run's job broke down");
                 if let Some(open) = self.open(place) {
                     let from = From::Broken(open.first);
-                    self.start(turn, place, from);
+                    self.start(turn, place, from, None);
                 }
                 return;
             }

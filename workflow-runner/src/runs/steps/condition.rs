@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Done, Surroundings};
 
 pub(super) fn begin(test: &Test, with: &Surroundings<'_>) -> Result<Done, String> {
-    let holds = test.holds(&with.scope());
+    let holds = test.holds(with.scope, with.meter);
     let holds = holds.map_err(|error| error.at("if").to_string())?;
     Ok(Done {
         input: Value::Null,

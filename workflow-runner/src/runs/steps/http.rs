@@ -5,15 +5,18 @@
 //! fails the step at once, for the same request would get the same answer. All attempts carry the
 //! same `Idempotency-Key`, `<run id>/<step id>`, so that a receiver can recognise a repeat.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::template::{Scope, Scrub, Secrets, Tree};
+use domain::template::{MASK, Scrub, Secrets, Tree};
+use event_log::CAUSE_HEADER;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, SET_COOKIE};
 use reqwest::{Method, Response, StatusCode};
 use schemas::workflow::{Http, Retry};
 use schemas::{StepId, Traceparent};
 use serde_json::{Map, Value, json};
+use url::Url;
 
 use super::super::program::HttpTemplates;
 use super::{MAX_RECORDED, Surroundings, encoded_len, within_bounds};
@@ -38,6 +41,37 @@ pub(in super::super) struct Call {
     timeout: Duration,
     accept: Vec<u16>,
     pub(in super::super) retry: Retry,
+}
+
+impl Call {
+    /// What it holds in memory, about.
+    pub(in super::super) fn bytes(&self) -> usize {
+        let headers = self.headers.iter();
+        let headers: usize = headers
+            .map(|(name, value)| name.as_str().len() + value.len())
+            .sum();
+        self.url.len() + headers + self.body.as_ref().map_or(0, Vec::len)
+    }
+}
+
+/// Where a call comes from, as its headers say.
+pub(in super::super) struct Origin {
+    pub(in super::super) trace: Traceparent,
+    pub(in super::super) cause: String,
+}
+
+impl Origin {
+    /// Puts it in the place of whatever the step has set there.
+    fn put(&self, headers: &mut HeaderMap) {
+        for (name, value) in [
+            (TRACEPARENT, self.trace.as_str()),
+            (CAUSE_HEADER, &self.cause),
+        ] {
+            if let Ok(value) = HeaderValue::from_str(value) {
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        }
+    }
 }
 
 /// What a call has come to.
@@ -68,7 +102,7 @@ impl Outcome {
 
 /// A request's parts after rendering.
 struct Rendered {
-    url: Value,
+    url: String,
     headers: Value,
     body: Option<Value>,
 }
@@ -80,9 +114,14 @@ pub(super) fn prepare(
     templates: &HttpTemplates,
     with: &Surroundings<'_>,
 ) -> Result<(Value, Call), String> {
-    let scope = with.scope();
-    let shown = render(templates, &scope, Secrets::Shown(with.secrets.by_name()))?;
-    let masked = render(templates, &scope, Secrets::Masked)?;
+    let shown = Arc::new(with.secrets.shown());
+    let sent = render(templates, with, &Secrets::Shown(Arc::clone(&shown)))?;
+    let masked = render(templates, with, &Secrets::Masked)?;
+    let (host, recorded) = (host(&sent.url), host(&masked.url));
+    let may_go = with.secrets.may_go_to(&host, &shown);
+    // A host that a secret stands for is not told.
+    let told = if host == recorded { &host } else { MASK };
+    may_go.map_err(|elsewhere| elsewhere.to(told))?;
     let mut input = json!({
         "method": http.method,
         "url": masked.url,
@@ -92,18 +131,18 @@ pub(super) fn prepare(
         input["body"] = body;
     }
     within_bounds("request", &input)?;
-    let mut headers = headers(&shown.headers)?;
-    let key = format!("{}/{step}", with.run.id);
+    let mut headers = headers(&sent.headers)?;
+    let key = format!("{}/{step}", with.run);
     if let (false, Ok(key)) = (
         headers.contains_key(IDEMPOTENCY_KEY),
         HeaderValue::from_str(&key),
     ) {
         headers.insert(HeaderName::from_static(IDEMPOTENCY_KEY), key);
     }
-    let body = shown.body.map(|body| encode(&body, &mut headers));
+    let body = sent.body.map(|body| encode(&body, &mut headers));
     let call = Call {
         method: method(&http.method)?,
-        url: text(&shown.url),
+        url: sent.url,
         headers,
         body,
         timeout: Duration::from_secs(http.timeout_seconds),
@@ -115,19 +154,26 @@ pub(super) fn prepare(
 
 fn render(
     templates: &HttpTemplates,
-    scope: &Scope,
-    secrets: Secrets<'_>,
+    with: &Surroundings<'_>,
+    secrets: &Secrets,
 ) -> Result<Rendered, String> {
     let tree = |tree: &Tree, place: &str| {
-        let rendered = tree.render(scope, secrets);
+        let rendered = tree.render(with.scope, secrets, with.meter);
         rendered.map_err(|error| error.at(place).to_string())
     };
+    let url = templates.url.render(with.scope, secrets, with.meter);
     let body = templates.body.as_ref().map(|body| tree(body, "body"));
     Ok(Rendered {
-        url: tree(&templates.url, "url")?,
+        url: url.map_err(|error| error.at("url").to_string())?,
         headers: tree(&templates.headers, "headers")?,
         body: body.transpose()?,
     })
+}
+
+fn host(address: &str) -> String {
+    let address = Url::parse(address).ok();
+    let host = address.as_ref().and_then(Url::host_str);
+    host.unwrap_or_default().to_owned()
 }
 
 fn method(name: &str) -> Result<Method, String> {
@@ -176,7 +222,7 @@ fn is_json(kind: &HeaderValue) -> bool {
 pub(in super::super) async fn perform(
     call: &Call,
     targets: &Targets,
-    trace: &Traceparent,
+    origin: &Origin,
     scrub: &Scrub,
     now: impl Fn() -> DateTime<Utc>,
 ) -> Outcome {
@@ -184,10 +230,9 @@ pub(in super::super) async fn perform(
         Ok(request) => request,
         Err(error) => return Outcome::failed(scrub.text(&error.to_string()), false),
     };
-    let mut request = request
-        .timeout(call.timeout)
-        .headers(call.headers.clone())
-        .header(TRACEPARENT, trace.as_str());
+    let mut headers = call.headers.clone();
+    origin.put(&mut headers);
+    let mut request = request.timeout(call.timeout).headers(headers);
     if let Some(body) = &call.body {
         request = request.body(body.clone());
     }

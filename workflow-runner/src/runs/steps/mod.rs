@@ -7,13 +7,15 @@ pub(super) mod record;
 mod trigger;
 
 use domain::run::{Run, StepState};
-use domain::template::Scope;
+use domain::template::{Meter, Scope};
 use schemas::Event;
 use schemas::run::Way;
-use schemas::workflow::{Action, Step};
+use schemas::workflow::Action;
+use schemas::{RunId, StepId};
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::program::Templates;
+use super::program::{Program, Templates};
 use super::secrets::Values;
 
 /// The largest input or data that is recorded, as JSON.
@@ -58,15 +60,13 @@ pub(super) struct Done {
 }
 
 /// What a step works with.
+#[derive(Clone, Copy)]
 pub(super) struct Surroundings<'a> {
-    pub(super) run: &'a Run,
+    pub(super) run: &'a RunId,
+    pub(super) scope: &'a Scope,
     pub(super) secrets: &'a Values,
-}
-
-impl Surroundings<'_> {
-    fn scope(&self) -> Scope {
-        scope_of(self.run)
-    }
+    /// Pays for all that is rendered.
+    pub(super) meter: &'a Meter,
 }
 
 /// The names that templates see of a run, with the outputs of the steps that have succeeded.
@@ -79,10 +79,14 @@ pub(super) fn scope_of(run: &Run) -> Scope {
 
 /// Begins an attempt; an error is for good, for the same input would lead to it again.
 pub(super) fn begin(
-    step: &Step,
-    templates: &Templates,
+    program: &Program,
+    step: &StepId,
     with: &Surroundings<'_>,
 ) -> Result<Begun, String> {
+    let templates = program.templates(step).map_err(ToString::to_string)?;
+    let mut steps = program.graph.definition().steps.iter();
+    let step = steps.find(|known| known.id == *step);
+    let step = step.ok_or("the workflow has no such step")?;
     match (&step.action, templates) {
         (Action::Trigger(_), _) => Ok(Begun::Done(Box::new(trigger::begin()))),
         (Action::Http(http), Templates::Http(templates)) => {
@@ -127,7 +131,7 @@ fn within_bounds(what: &str, value: &Value) -> Result<(), String> {
 }
 
 /// How many bytes a value takes as JSON.
-pub(super) fn encoded_len(value: &Value) -> usize {
+pub(super) fn encoded_len(value: &impl Serialize) -> usize {
     struct Count(usize);
     impl std::io::Write for Count {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {

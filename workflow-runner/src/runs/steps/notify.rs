@@ -13,7 +13,7 @@ use super::{Done, Surroundings, within_bounds};
 
 pub(super) fn begin(notify: &Notify, data: &Tree, with: &Surroundings<'_>) -> Result<Done, String> {
     // Events are public: definitions with secrets here are not saved, and would show masks.
-    let rendered = data.render(&with.scope(), Secrets::Masked);
+    let rendered = data.render(with.scope, &Secrets::Masked, with.meter);
     let rendered = rendered.map_err(|error| error.at("data").to_string())?;
     within_bounds("data", &rendered)?;
     let Value::Object(fields) = rendered.clone() else {

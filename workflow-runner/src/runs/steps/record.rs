@@ -41,10 +41,9 @@ pub(super) fn prepare(
     templates: &RecordTemplates,
     with: &Surroundings<'_>,
 ) -> Result<(Value, Call), String> {
-    let scope = with.scope();
     let render = |tree: &Tree, place: &str| {
         // Records are public: definitions with secrets here are not saved, and would show masks.
-        let rendered = tree.render(&scope, Secrets::Masked);
+        let rendered = tree.render(with.scope, &Secrets::Masked, with.meter);
         rendered.map_err(|error| error.at(place).to_string())
     };
     let kind = Kind::parse(&record.kind)

@@ -1,25 +1,25 @@
 //! Judges events: whether they set workflows off, and whether somebody waited for them.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use domain::template::Scope;
 use event_log::{AppendError, Commit, EventLog, Item, Page, ReadError};
 use futures::{StreamExt as _, stream};
-use schemas::{Event, Log, OrgId, Recorded, StreamId, Visibility, WorkflowId};
+use schemas::{Cause, Event, Log, OrgId, Recorded, StreamId, Visibility, WorkflowId};
+use serde_json::Value;
 use service::Clock;
 use tokio::time::sleep;
 
 use super::super::measure;
-use super::super::programs::Programs;
+use super::super::renderer::Renderer;
 use super::lanes::Task;
+use super::ledger::{Ledger, MAX_HOPS, Tab, Verdict};
 use super::shown::shown;
 use super::waits::{Wait, Waits};
 use super::workflows::{Listener, Workflows};
 use crate::people::Roll;
 
-/// Past so many runs that events set off one after the other, nothing more is set off.
-const MAX_HOPS: u8 = 8;
 const EVENTS_AT_ONCE: usize = 256;
 /// Waits that are asked at the same time whether an event is theirs.
 const WAITS_AT_ONCE: usize = 16;
@@ -37,8 +37,20 @@ pub(super) struct Judge {
     pub(super) log: EventLog,
     pub(super) roll: Roll,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) programs: Programs,
+    pub(super) renderer: Renderer,
     pub(super) index: RwLock<Index>,
+    pub(super) ledger: Mutex<Ledger>,
+    /// Runs that one cause may lead to.
+    pub(super) budget: u32,
+}
+
+/// What judging a batch of an organization's events has led to.
+#[derive(Default)]
+struct Decided {
+    tab: Tab,
+    triggers: Vec<Commit>,
+    /// What says which workflows were not set off.
+    told: Vec<Commit>,
 }
 
 /// Whom an event concerns.
@@ -74,23 +86,33 @@ impl Judge {
         found
             .listeners
             .retain(|listener| !is_own_life(recorded, &listener.workflow));
+        if let Event::WorkflowNotTriggered(_) = &recorded.event {
+            // Else it would be a way on beyond the bound that it tells of.
+            found.listeners.clear();
+        }
         found
     }
 
     /// Judges an organization's events in their order; says up to where.
     pub(super) async fn judge(&self, org: &OrgId, task: Task) -> u64 {
         let (events, through) = match task {
-            Task::Events(events) => {
+            Task::Events(events, _) => {
                 let last = events.last().map_or(0, |last| last.sequence);
                 (events, last)
             }
             Task::Behind { after, until } => self.read_behind(org, after, until).await,
         };
-        let mut triggers = Vec::new();
-        for recorded in &events {
-            self.consider(recorded, &mut triggers).await;
+        let mut decided = Decided {
+            tab: self.ledger().open(org),
+            ..Decided::default()
+        };
+        let counted = decided.tab.through;
+        for recorded in events.iter().filter(|event| event.sequence > counted) {
+            self.consider(recorded, &mut decided).await;
         }
-        self.append(triggers).await;
+        self.append(decided.triggers, measure::triggered).await;
+        self.append(decided.told, || {}).await;
+        self.ledger().close(org, decided.tab, through);
         through
     }
 
@@ -119,7 +141,7 @@ impl Judge {
         (events.collect(), through)
     }
 
-    async fn consider(&self, recorded: &Recorded, triggers: &mut Vec<Commit>) {
+    async fn consider(&self, recorded: &Recorded, decided: &mut Decided) {
         let concerned = self.concerned(recorded);
         if concerned.listeners.is_empty() && concerned.waits.is_empty() {
             return;
@@ -129,10 +151,11 @@ impl Judge {
         let Some(data) = shown(&self.roll, recorded, org, now).await else {
             return;
         };
+        let data = Arc::new(data);
         let scope = Scope::of_event(&data);
         for listener in concerned.listeners {
-            if sets_off(recorded, &listener, &scope) {
-                triggers.push(self.triggered_by_event(recorded, &listener, &data));
+            if self.is_meant(recorded, &listener, &scope).await {
+                self.set_off(recorded, &listener, &data, decided);
             }
         }
         let mut settled = Vec::with_capacity(concerned.waits.len());
@@ -145,15 +168,74 @@ impl Judge {
             .await;
     }
 
-    /// Appends triggers, each by itself. One that is in the log already was appended before, by
+    /// Whether a workflow wants to be set off by an event.
+    async fn is_meant(&self, recorded: &Recorded, listener: &Listener, scope: &Scope) -> bool {
+        let Some(filter) = &listener.filter else {
+            return true;
+        };
+        let holds = match self.renderer.filter(filter) {
+            Ok(filter) => {
+                let (org, scope) = (&recorded.stream.org, scope.clone());
+                let ask = move |meter: &_| filter.holds(&scope, meter);
+                self.renderer.ask(org, ask).await
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        holds.unwrap_or_else(|error| {
+            measure::unjudged("filter");
+            let (workflow, version) = (listener.workflow.as_str(), listener.version);
+            let sequence = recorded.sequence;
+            tracing::warn!(
+                workflow,
+                version,
+                sequence,
+                error,
+                "A filter failed on an event"
+            );
+            false
+        })
+    }
+
+    /// Sets a workflow off, unless too much has come of the event's cause already.
+    fn set_off(&self, by: &Recorded, listener: &Listener, data: &Value, decided: &mut Decided) {
+        let (itself, hops) = (Cause::new(by.id.0), by.context.hops);
+        let verdict = match Cause::of(by) {
+            // What came from outside sets each workflow off once: that is bounded by itself.
+            None if hops < MAX_HOPS => Verdict::SetsOff(itself),
+            cause => {
+                let counted = (cause.unwrap_or(itself), hops);
+                let (org, tab) = (&by.stream.org, &mut decided.tab);
+                self.ledger().judge(org, tab, counted, self.budget)
+            }
+        };
+        match verdict {
+            Verdict::SetsOff(cause) => {
+                let trigger = self.triggered_by_event(by, listener, data, cause);
+                decided.triggers.push(trigger);
+            }
+            Verdict::Refused { bound, tell } => {
+                measure::unjudged(bound.name());
+                if let Some(nth) = tell {
+                    let told = self.not_triggered(by, listener, bound, nth);
+                    decided.told.push(told);
+                }
+            }
+        }
+    }
+
+    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends commits, each by itself. One that is in the log already was appended before, by
     /// whomever: its run has the same id.
-    pub(super) async fn append(&self, mut triggers: Vec<Commit>) {
+    pub(super) async fn append(&self, mut triggers: Vec<Commit>, appended: impl Fn()) {
         while !triggers.is_empty() {
             let outcomes = self.log.commit_each(triggers.clone()).await;
             let mut left = Vec::new();
             for (commit, outcome) in triggers.into_iter().zip(outcomes) {
                 match outcome {
-                    Ok(_) => measure::triggered(),
+                    Ok(_) => appended(),
                     Err(AppendError::Conflict) => {}
                     Err(AppendError::Unavailable(reason)) => {
                         tracing::debug!(reason, "A trigger waits for the log");
@@ -202,34 +284,4 @@ fn is_own_life(recorded: &Recorded, workflow: &WorkflowId) -> bool {
         _ => return false,
     };
     of == workflow
-}
-
-fn sets_off(recorded: &Recorded, listener: &Listener, scope: &Scope) -> bool {
-    let Some(filter) = &listener.filter else {
-        return within_hops(recorded, listener);
-    };
-    match filter.holds(scope) {
-        Ok(holds) => holds && within_hops(recorded, listener),
-        Err(error) => {
-            measure::unjudged("filter");
-            let (workflow, version) = (listener.workflow.as_str(), listener.version);
-            let sequence = recorded.sequence;
-            tracing::warn!(workflow, version, sequence, %error, "A filter failed on an event");
-            false
-        }
-    }
-}
-
-fn within_hops(recorded: &Recorded, listener: &Listener) -> bool {
-    if recorded.context.hops < MAX_HOPS {
-        return true;
-    }
-    measure::unjudged("hops");
-    let (workflow, sequence) = (listener.workflow.as_str(), recorded.sequence);
-    tracing::warn!(
-        workflow,
-        sequence,
-        "Workflows that set each other off end here"
-    );
-    false
 }

@@ -8,14 +8,17 @@ use std::collections::{HashMap, VecDeque};
 
 use schemas::{OrgId, Recorded};
 
-/// Events held in memory at most, about.
-const HELD: usize = 10_000;
+/// Bytes of events held in memory at most, about; further ones are read again when it is their
+/// turn.
+const HELD_BYTES: usize = 32 * 1024 * 1024;
+/// What an event takes up beside its data.
+const EVENT_BYTES: usize = 1_024;
 
 /// What is to be judged next.
 #[derive(Debug)]
 pub(super) enum Task {
-    /// These events.
-    Events(Vec<Recorded>),
+    /// These events, of so many bytes.
+    Events(Vec<Recorded>, usize),
     /// The organization's events behind `after`, up to `until`.
     Behind { after: u64, until: u64 },
 }
@@ -54,9 +57,10 @@ impl Lanes {
             last,
         };
         self.by_org.insert(org.clone(), lane);
-        let task = if self.held < HELD {
-            self.held += events.len();
-            Task::Events(events)
+        let room = HELD_BYTES.saturating_sub(self.held);
+        let task = if let Some(bytes) = bytes_within(&events, room) {
+            self.held += bytes;
+            Task::Events(events, bytes)
         } else {
             let (after, until) = (through, last);
             Task::Behind { after, until }
@@ -67,8 +71,8 @@ impl Lanes {
     /// The next organization's turn.
     pub(super) fn next(&mut self) -> Option<(OrgId, Task)> {
         let next = self.ready.pop_front();
-        if let Some((_, Task::Events(events))) = &next {
-            self.held -= events.len();
+        if let Some((_, Task::Events(_, bytes))) = &next {
+            self.held -= bytes;
         }
         next
     }
@@ -102,15 +106,32 @@ impl Lanes {
         let lanes = &self.by_org;
         self.ready.retain(|(org, _)| lanes.contains_key(org));
         let held = self.ready.iter().map(|(_, task)| match task {
-            Task::Events(events) => events.len(),
+            Task::Events(_, bytes) => *bytes,
             Task::Behind { .. } => 0,
         });
         self.held = held.sum();
     }
 
+    /// Bytes of events that are held, about.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held
+    }
+
     pub(super) fn len(&self) -> usize {
         self.by_org.len()
     }
+}
+
+/// How much events take up in memory, about; `None` where that is more than `room`.
+fn bytes_within(events: &[Recorded], room: usize) -> Option<usize> {
+    let mut bytes = 0;
+    for recorded in events {
+        bytes += EVENT_BYTES + recorded.event.encode().map_or(0, |data| data.len());
+        if bytes > room {
+            return None;
+        }
+    }
+    Some(bytes)
 }
 
 #[cfg(test)]
@@ -139,7 +160,7 @@ mod tests {
     fn turns(lanes: &mut Lanes) -> Vec<(String, u64)> {
         let next = std::iter::from_fn(|| lanes.next());
         next.map(|(org, task)| match task {
-            Task::Events(events) => (org.to_string(), events[0].sequence),
+            Task::Events(events, _) => (org.to_string(), events[0].sequence),
             Task::Behind { after, .. } => (org.to_string(), after),
         })
         .collect()
@@ -165,6 +186,25 @@ mod tests {
         assert_eq!((lanes.through(1), lanes.through(2)), (Some(1), None));
         lanes.judged(&many, 99);
         assert_eq!(lanes.len(), 0);
+    }
+
+    #[test]
+    fn what_is_held_is_bounded_in_bytes() {
+        let mut lanes = Lanes::default();
+        let large = |sequence| {
+            let mut large = event(sequence);
+            let mut data = serde_json::Map::new();
+            data.insert("x".to_owned(), "x".repeat(HELD_BYTES / 4).into());
+            let name = "x".to_owned();
+            large.event = Event::Custom(Custom { name, data });
+            large
+        };
+        for nth in 1..=8 {
+            lanes.offer(&OrgId::from(format!("o{nth}")), 1, vec![large(nth)]);
+        }
+        assert!(lanes.held_bytes() <= HELD_BYTES && lanes.held_bytes() > HELD_BYTES / 2);
+        assert_eq!(turns(&mut lanes).len(), 8);
+        assert_eq!(lanes.held_bytes(), 0);
     }
 
     #[test]

@@ -7,13 +7,15 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use domain::template::{Scope, Test};
+use domain::template::Scope;
 use domain::webhook;
 use event_log::{EventLog, Item, ReadError};
 use schemas::{Event, Log, OrgId, Recorded, StepId, StreamId, Visibility};
 use serde_json::Value;
 use service::Clock;
 
+use super::super::program::Program;
+use super::super::renderer::Renderer;
 use super::PARTITIONS;
 use super::checkpoint::Checkpoints;
 use super::settle::came;
@@ -28,6 +30,7 @@ pub(in super::super) struct LookBack {
     pub(in super::super) log: EventLog,
     pub(in super::super) roll: Roll,
     pub(in super::super) clock: Arc<dyn Clock>,
+    renderer: Renderer,
     checkpoints: Checkpoints,
 }
 
@@ -49,11 +52,13 @@ impl LookBack {
         log: &EventLog,
         roll: Roll,
         clock: Arc<dyn Clock>,
+        renderer: Renderer,
     ) -> Result<Self, event_log::Error> {
         Ok(Self {
             log: log.clone(),
             roll,
             clock,
+            renderer,
             checkpoints: Checkpoints::open(log).await?,
         })
     }
@@ -62,7 +67,7 @@ impl LookBack {
     pub(in super::super) async fn find(
         &self,
         late: &Late,
-        test: Option<&Test>,
+        program: &Arc<Program>,
     ) -> Result<Option<Value>, ReadError> {
         let org = &late.run.org;
         let Some(began) = self.began(late).await? else {
@@ -77,7 +82,7 @@ impl LookBack {
             let page = page.await?;
             for item in page.items {
                 if let Item::Event(recorded) = item
-                    && let Some(came) = self.is_for(org, late, test, &recorded).await
+                    && let Some(came) = self.is_for(org, late, program, &recorded).await
                 {
                     return Ok(Some(came));
                 }
@@ -103,7 +108,7 @@ impl LookBack {
         &self,
         org: &OrgId,
         late: &Late,
-        test: Option<&Test>,
+        program: &Arc<Program>,
         recorded: &Recorded,
     ) -> Option<Value> {
         let public = recorded.event.visibility() == Visibility::Public;
@@ -112,10 +117,12 @@ impl LookBack {
             return None;
         }
         let data = shown(&self.roll, recorded, org, self.clock.now()).await?;
-        let holds = test.is_none_or(|test| {
-            // An error was or will be told where the event is judged.
-            test.holds(&late.scope.with_event(&data)).unwrap_or(false)
-        });
+        let data = Arc::new(data);
+        let scope = late.scope.with_event(&data);
+        let (program, step) = (Arc::clone(program), late.step.clone());
+        let ask = move |meter: &_| program.matches(&step, &scope, meter);
+        // An error was or will be told where the event is judged.
+        let holds = self.renderer.ask(org, ask).await.unwrap_or(false);
         holds.then(|| came(recorded, &data))
     }
 }

@@ -10,12 +10,16 @@
 //! judged, and which waits were open; it never passes an event that has not been. A wait begins
 //! with an event of its own in the log, so the order of the log says which events came behind it.
 //!
+//! **One cause leads to so much and no more.** What runs do may set off further runs; a [`ledger`]
+//! counts them for each event or run from outside that they go back to.
+//!
 //! **Nobody waits for others.** Each organization has a lane ([`lanes`]); lanes take turns.
 
 mod checkpoint;
 mod judge;
 mod lanes;
 mod late;
+mod ledger;
 mod runs;
 mod settle;
 mod shown;
@@ -24,7 +28,7 @@ mod waits;
 mod watcher;
 mod workflows;
 
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use event_log::{EventLog, ReadError, TailError};
 use schemas::{AggregateType, Log};
@@ -32,7 +36,7 @@ use service::Clock;
 use tokio_util::sync::CancellationToken;
 
 use super::RunSettings;
-use super::programs::Programs;
+use super::renderer::Renderer;
 use crate::leases::Leases;
 use crate::people::Roll;
 use checkpoint::Checkpoints;
@@ -54,6 +58,8 @@ pub struct Dependencies {
     pub roll: Roll,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// What compiles and evaluates filters and matches.
+    pub renderer: Renderer,
     /// How runs are carried out.
     pub settings: RunSettings,
 }
@@ -94,13 +100,16 @@ async fn watch(
         log,
         roll,
         clock,
+        renderer,
         settings,
     } = dependencies;
     let checkpoints = Checkpoints::open(&log).await?;
     let index = read_workflows(&log).await?;
     let judge = Judge {
-        programs: Programs::new(log.clone()),
+        renderer,
         index: RwLock::new(index),
+        ledger: Mutex::default(),
+        budget: settings.caused_runs,
         log,
         roll,
         clock,

@@ -3,14 +3,16 @@
 use chrono::{DateTime, Utc};
 use domain::workflow::{TriggeredBy, payload};
 use event_log::{Commit, Expected, Write};
-use schemas::workflow::Triggered;
+use schemas::workflow::{Bound, NotTriggered, Triggered};
 use schemas::{
-    AggregateType, Context, Event, EventId, NewEvent, OrgId, Recorded, RunId, StreamId, Traceparent,
+    AggregateType, Cause, Context, Event, EventId, NewEvent, OrgId, Recorded, RunId, StreamId,
+    Traceparent,
 };
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::judge::Judge;
+use super::ledger::MAX_HOPS;
 use super::workflows::{Listener, Scheduled};
 
 impl Judge {
@@ -20,6 +22,7 @@ impl Judge {
         by: &Recorded,
         listener: &Listener,
         data: &Value,
+        cause: Cause,
     ) -> Commit {
         let org = &by.stream.org;
         let parts = [
@@ -30,7 +33,8 @@ impl Judge {
         let run = self.log.keyring().derived_uuid("run of an event", &parts);
         let given = data.as_object().cloned().unwrap_or_default();
         let context = Context {
-            hops: by.context.hops + 1,
+            hops: by.context.hops.saturating_add(1),
+            cause: Some(cause),
             ..Context::caused_by(by)
         };
         let now = self.clock.now();
@@ -41,6 +45,56 @@ impl Judge {
             trigger_payload: payload(given, TriggeredBy::Event, now),
         };
         trigger(org, triggered, context, now)
+    }
+
+    /// What tells that an event did not set a workflow off. Each of a cause has a name of its own
+    /// for ever, so that it is told once.
+    pub(super) fn not_triggered(
+        &self,
+        by: &Recorded,
+        listener: &Listener,
+        reason: Bound,
+        nth: u8,
+    ) -> Commit {
+        let org = &by.stream.org;
+        let cause = Cause::of(by).unwrap_or(Cause::new(by.id.0)).id;
+        let (workflow, sequence) = (listener.workflow.as_str(), by.sequence);
+        let bound = reason.name();
+        tracing::warn!(workflow, sequence, %cause, bound, "Workflows that set each other off end here");
+        let parts = [
+            org.as_str().as_bytes(),
+            cause.as_bytes(),
+            bound.as_bytes(),
+            &[nth],
+        ];
+        let id = self.log.keyring().derived_uuid("not triggered", &parts);
+        let context = Context {
+            cause: Some(Cause::of(by).unwrap_or(Cause::new(cause))),
+            ..Context::caused_by(by)
+        };
+        let told = NotTriggered {
+            workflow_id: listener.workflow.clone(),
+            reason,
+            limit: match reason {
+                Bound::Hops => MAX_HOPS.into(),
+                Bound::Runs => self.budget,
+            },
+            event_id: by.id,
+            event_type: by.event.name().into_owned(),
+            cause_id: EventId(cause),
+            correlation_id: context.correlation_id.clone(),
+        };
+        Commit::from(Write {
+            stream: StreamId::new(org, AggregateType::Cause, format!("{cause}-{bound}-{nth}")),
+            expected: Expected::Empty,
+            events: vec![NewEvent {
+                id: EventId(id),
+                time: self.clock.now(),
+                event: Event::WorkflowNotTriggered(told),
+                context,
+                receipt: None,
+            }],
+        })
     }
 
     /// The run of a workflow at a time of its schedule.

@@ -3,7 +3,8 @@
 //! The success is appended behind what is known of the run, so that of an event, another event and
 //! the timeout only one ends the wait, whoever is quicker.
 
-use domain::template::Test;
+use std::sync::Arc;
+
 use event_log::AppendError;
 use schemas::run::Way;
 use schemas::{AggregateType, OrgId, Recorded, StreamId};
@@ -12,7 +13,7 @@ use tokio::time::sleep;
 
 use super::super::draft::Draft;
 use super::super::measure;
-use super::super::program::Templates;
+use super::super::program::{Program, Templates};
 use super::super::programs::ProgramError;
 use super::super::steps::{MAX_RECORDED, encoded_len, scope_of};
 use super::judge::{AGAIN, Judge};
@@ -20,7 +21,13 @@ use super::waits::Wait;
 
 impl Judge {
     /// Ends a wait if the event is the one it is for.
-    pub(super) async fn settle(&self, org: &OrgId, wait: &Wait, recorded: &Recorded, data: &Value) {
+    pub(super) async fn settle(
+        &self,
+        org: &OrgId,
+        wait: &Wait,
+        recorded: &Recorded,
+        data: &Arc<Value>,
+    ) {
         let stream = StreamId::new(org, AggregateType::Run, wait.run.as_str());
         loop {
             let Some(events) = self.run(&stream).await else {
@@ -54,11 +61,18 @@ impl Judge {
         }
     }
 
-    async fn is_for(&self, draft: &Draft, wait: &Wait, recorded: &Recorded, data: &Value) -> bool {
+    async fn is_for(
+        &self,
+        draft: &Draft,
+        wait: &Wait,
+        recorded: &Recorded,
+        data: &Arc<Value>,
+    ) -> bool {
         let (run, org) = (&draft.run, &draft.stream.org);
         let program = loop {
             let program = self
-                .programs
+                .renderer
+                .programs()
                 .get(org, &run.workflow_id, run.workflow_version);
             match program.await {
                 Ok(program) => break program,
@@ -73,22 +87,29 @@ impl Judge {
         }
         match program.templates(&wait.step) {
             Ok(Templates::Wait(None)) => true,
-            Ok(Templates::Wait(Some(test))) => holds(test, draft, wait, data),
+            Ok(Templates::Wait(Some(_))) => self.holds(&program, draft, wait, data).await,
             _ => false,
         }
     }
-}
 
-/// Whether an event is the one that a step waits for.
-fn holds(test: &Test, draft: &Draft, wait: &Wait, data: &Value) -> bool {
-    match test.holds(&scope_of(&draft.run).with_event(data)) {
-        Ok(holds) => holds,
-        Err(error) => {
+    /// Whether an event is the one that a step waits for.
+    async fn holds(
+        &self,
+        program: &Arc<Program>,
+        draft: &Draft,
+        wait: &Wait,
+        data: &Arc<Value>,
+    ) -> bool {
+        let scope = scope_of(&draft.run).with_event(data);
+        let (program, step) = (Arc::clone(program), wait.step.clone());
+        let ask = move |meter: &_| program.matches(&step, &scope, meter);
+        let holds = self.renderer.ask(&draft.stream.org, ask).await;
+        holds.unwrap_or_else(|error| {
             measure::unjudged("match");
             let (run, step) = (draft.run.id.as_str(), wait.step.as_str());
-            tracing::warn!(run, step, %error, "A match failed on an event");
+            tracing::warn!(run, step, error, "A match failed on an event");
             false
-        }
+        })
     }
 }
 

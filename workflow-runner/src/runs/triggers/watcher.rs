@@ -11,10 +11,12 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
+use super::super::measure;
 use super::Error;
-use super::checkpoint::{Checkpoints, Note};
+use super::checkpoint::{Checkpoints, Note, Notes};
 use super::judge::Judge;
 use super::lanes::Lanes;
+use super::ledger::Noted;
 use super::timers::Timers;
 use crate::leases::{Leases, Owned};
 use crate::runs::RunSettings;
@@ -23,8 +25,8 @@ const EVENTS_AT_ONCE: usize = 512;
 /// Organizations whose events are judged at the same time.
 const LANES_AT_ONCE: usize = 32;
 
-/// A partition on its way here: its note, and the waits that were open.
-type Taken = (u16, Note, Vec<Recorded>);
+/// A partition on its way here: its note, the waits that were open, and what causes led to.
+type Taken = (u16, Note, Vec<Recorded>, Vec<Noted>);
 
 pub(super) struct Watcher {
     judge: Arc<Judge>,
@@ -43,7 +45,7 @@ pub(super) struct Watcher {
     timers: Timers,
     firing: JoinSet<()>,
     saving: JoinSet<()>,
-    saved: HashMap<u16, Note>,
+    saved: HashMap<u16, (Note, Vec<Noted>)>,
 }
 
 impl Watcher {
@@ -117,6 +119,7 @@ impl Watcher {
         let is_ours = |org: &OrgId| owned.contains(&leases.partition_of(org.as_str()));
         self.timers.retain(is_ours);
         self.write(|index| index.waits.retain(is_ours));
+        self.judge.ledger().retain(is_ours);
         let wanted: Vec<u16> = owned
             .iter()
             .copied()
@@ -128,8 +131,10 @@ impl Watcher {
             self.taking_over.spawn(async move {
                 let mut taken = Vec::with_capacity(wanted.len());
                 for partition in wanted {
+                    // What causes led to is noted first, so it is read last: it is never older.
                     let (note, waits) = checkpoints.load(partition).await;
-                    taken.push((partition, note, waits));
+                    let causes = checkpoints.causes(partition).await;
+                    taken.push((partition, note, waits, causes));
                 }
                 taken
             });
@@ -140,7 +145,7 @@ impl Watcher {
     /// know already is passed over.
     async fn take_over(&mut self, taken: Result<Vec<Taken>, JoinError>) -> Result<(), Error> {
         let mut after = self.tail.as_ref().map(Tail::last_sequence);
-        for (partition, note, waits) in taken? {
+        for (partition, note, waits, causes) in taken? {
             // It may have been lost again meanwhile.
             if !self.coming.remove(&partition) {
                 continue;
@@ -148,6 +153,8 @@ impl Watcher {
             let through = note.through;
             after = Some(after.map_or(through, |after| after.min(through)));
             self.partitions.insert(partition, through);
+            let is_of_it = |org: &OrgId| self.leases.partition_of(org.as_str()) == partition;
+            self.judge.ledger().take_over(is_of_it, causes);
             self.write(|index| waits.iter().for_each(|wait| index.waits.apply(wait)));
             self.arm(partition);
         }
@@ -266,13 +273,13 @@ impl Watcher {
         if !triggers.is_empty() {
             let judge = Arc::clone(&self.judge);
             self.firing
-                .spawn(async move { judge.append(triggers).await });
+                .spawn(async move { judge.append(triggers, measure::triggered).await });
         }
     }
 
     /// Notes what has moved since the last time, unless that is still being written.
     fn save(&mut self) {
-        super::super::measure::judging(self.lanes.len());
+        measure::judging(self.lanes.len(), self.lanes.held_bytes());
         if !self.saving.is_empty() {
             return;
         }
@@ -284,9 +291,10 @@ impl Watcher {
         }
     }
 
-    fn notes(&mut self) -> Vec<(u16, Note)> {
+    fn notes(&mut self) -> Vec<Notes> {
         let mut notes = Vec::new();
         let partition_of = |org: &OrgId| self.leases.partition_of(org.as_str());
+        let mut causes = self.judge.ledger().notes(partition_of);
         let mut waits = self.judge.read(|index| index.waits.sequences(partition_of));
         for (partition, folded_to) in &self.partitions {
             if !self.leases.holds(*partition) {
@@ -295,9 +303,16 @@ impl Watcher {
             let through = self.lanes.through(*partition).unwrap_or(*folded_to);
             let waits = waits.remove(partition).unwrap_or_default();
             let note = self.checkpoints.note(through, &waits);
-            if self.saved.get(partition) != Some(&note) {
-                self.saved.insert(*partition, note.clone());
-                notes.push((*partition, note));
+            let causes = causes.remove(partition).unwrap_or_default();
+            let now = (note, causes);
+            if self.saved.get(partition) != Some(&now) {
+                self.saved.insert(*partition, now.clone());
+                let (note, causes) = now;
+                notes.push(Notes {
+                    partition: *partition,
+                    note,
+                    causes,
+                });
             }
         }
         notes

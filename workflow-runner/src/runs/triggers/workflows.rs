@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use domain::template::{Test, Within};
 use domain::webhook;
 use domain::workflow::Schedule;
 use schemas::workflow::{Action, On, OnEvent, OnSchedule, Saved, Status};
@@ -15,7 +14,8 @@ use schemas::{Event, OrgId, Recorded, WorkflowId};
 pub(super) struct Listener {
     pub(super) workflow: WorkflowId,
     pub(super) version: u32,
-    pub(super) filter: Option<Test>,
+    /// An expression; compiled when it is asked.
+    pub(super) filter: Option<String>,
     event: String,
     /// It has listened to this type without a break since this sequence; only what was recorded
     /// behind it counts, so that an event that is judged again meets the same answer.
@@ -58,7 +58,10 @@ impl Workflows {
         let before = known.and_then(|known| known.listener.clone());
         let on = on(saved);
         let listener = match &on {
-            Some(On::Event(on)) => listener(saved, on, before.as_deref(), recorded.sequence),
+            Some(On::Event(on)) => {
+                let listener = listener(saved, on, before.as_deref(), recorded.sequence);
+                Some(Arc::new(listener))
+            }
             _ => None,
         };
         let scheduled = match &on {
@@ -119,25 +122,15 @@ fn on(saved: &Saved) -> Option<On> {
     })
 }
 
-fn listener(
-    saved: &Saved,
-    on: &OnEvent,
-    before: Option<&Listener>,
-    sequence: u64,
-) -> Option<Arc<Listener>> {
-    let filter = on.filter.as_deref();
-    let filter = filter
-        .map(|filter| Test::parse(filter, Within::Event))
-        .transpose();
-    let filter = filter.inspect_err(|error| unreadable(saved, error)).ok()?;
+fn listener(saved: &Saved, on: &OnEvent, before: Option<&Listener>, sequence: u64) -> Listener {
     let since = before.filter(|before| before.event == on.event);
-    Some(Arc::new(Listener {
+    Listener {
         workflow: saved.workflow_id.clone(),
         version: saved.version,
-        filter,
+        filter: on.filter.clone(),
         event: on.event.clone(),
         since: since.map_or(sequence, |before| before.since),
-    }))
+    }
 }
 
 fn scheduled(saved: &Saved, on: &OnSchedule, saved_at: DateTime<Utc>) -> Option<Arc<Scheduled>> {

@@ -1,0 +1,117 @@
+//! Operators and slices.
+
+use minijinja::machinery::ast::{
+    BinOp, BinOpKind, Compare, CompareOpKind, Slice, UnaryOp, UnaryOpKind,
+};
+
+use super::super::filters::{HELD, NUMBER, SLICED, SUMMAND, TEXT, WITHIN};
+use super::{Guard, Place, Written};
+
+/// Whether an operation only joins its operands.
+pub(super) fn joins(operation: &BinOp<'_>) -> bool {
+    matches!(operation.op, BinOpKind::Concat)
+}
+
+impl Guard<'_> {
+    pub(super) fn slice(&mut self, slice: &Slice<'_>) -> Result<Written, String> {
+        let object = self.atom(&slice.expr, Place::Used)?;
+        let mut bounds = Vec::with_capacity(3);
+        for bound in [&slice.start, &slice.stop, &slice.step] {
+            bounds.push(match bound {
+                Some(bound) => self.write(bound, Place::Used)?.text,
+                None => "none".to_owned(),
+            });
+        }
+        let bounds = bounds.join(", ");
+        Ok(Written::tight(format!("{object}|{SLICED}({bounds})")))
+    }
+
+    pub(super) fn unary(&mut self, operation: &UnaryOp<'_>) -> Result<Written, String> {
+        let operand = self.atom(&operation.expr, Place::Used)?;
+        Ok(Written::loose(match operation.op {
+            UnaryOpKind::Not => format!("not {operand}"),
+            UnaryOpKind::Neg => format!("-({operand})"),
+        }))
+    }
+
+    pub(super) fn binary(
+        &mut self,
+        operation: &BinOp<'_>,
+        place: Place,
+    ) -> Result<Written, String> {
+        let (left, right) = (&operation.left, &operation.right);
+        let (sign, guard) = match operation.op {
+            BinOpKind::Eq => return self.compared(left, "==", right),
+            BinOpKind::Ne => return self.compared(left, "!=", right),
+            BinOpKind::Lt => return self.compared(left, "<", right),
+            BinOpKind::Lte => return self.compared(left, "<=", right),
+            BinOpKind::Gt => return self.compared(left, ">", right),
+            BinOpKind::Gte => return self.compared(left, ">=", right),
+            BinOpKind::In => {
+                let (item, all) = (
+                    self.atom(left, Place::Used)?,
+                    self.write(right, Place::Used)?,
+                );
+                return Ok(Written::tight(format!("{item}|{WITHIN}({})", all.text)));
+            }
+            BinOpKind::ScAnd => ("and", None),
+            BinOpKind::ScOr => ("or", None),
+            BinOpKind::Add => ("+", Some(SUMMAND)),
+            // What has no meaning for texts and lists is refused without looking into them.
+            BinOpKind::Sub => ("-", None),
+            BinOpKind::Mul => ("*", Some(NUMBER)),
+            BinOpKind::Div => ("/", None),
+            BinOpKind::FloorDiv => ("//", None),
+            BinOpKind::Rem => ("%", None),
+            BinOpKind::Pow => ("**", None),
+            BinOpKind::Concat => ("~", Some(TEXT)),
+        };
+        let place = if joins(operation) { place } else { Place::Used };
+        let mut sides = Vec::with_capacity(2);
+        for side in [left, right] {
+            let written = self.atom(side, place)?;
+            sides.push(match guard {
+                Some(guard) => format!("{written}|{guard}"),
+                None => written,
+            });
+        }
+        let written = sides.join(&format!(" {sign} "));
+        Ok(match operation.op {
+            BinOpKind::Add => Written::tight(format!("({written})|{HELD}")),
+            _ => Written::loose(written),
+        })
+    }
+
+    fn compared(
+        &mut self,
+        left: &minijinja::machinery::ast::Expr<'_>,
+        sign: &str,
+        right: &minijinja::machinery::ast::Expr<'_>,
+    ) -> Result<Written, String> {
+        let (left, right) = (self.paid(left)?, self.paid(right)?);
+        Ok(Written::loose(format!("{left} {sign} {right}")))
+    }
+
+    /// A chain, as in `1 < x <= 9`.
+    pub(super) fn compare(&mut self, comparison: &Compare<'_>) -> Result<Written, String> {
+        let mut written = vec![self.paid(&comparison.expr)?];
+        for operation in &comparison.ops {
+            let sign = match operation.op {
+                CompareOpKind::Eq => "==",
+                CompareOpKind::Ne => "!=",
+                CompareOpKind::Lt => "<",
+                CompareOpKind::Lte => "<=",
+                CompareOpKind::Gt => ">",
+                CompareOpKind::Gte => ">=",
+                CompareOpKind::In | CompareOpKind::NotIn => {
+                    return Err(
+                        "in cannot stand in a chain of comparisons; join two with and".to_owned(),
+                    );
+                }
+            };
+            written.push(sign.to_owned());
+            written.push(self.paid(&operation.expr)?);
+        }
+        Ok(Written::loose(written.join(" ")))
+    }
+}

@@ -1,0 +1,161 @@
+//! Where templates and expressions are evaluated: not on the threads that serve everybody, as soon
+//! as it is more than a trifle.
+//!
+//! An evaluation begins where it is, with means for a fraction of a millisecond. One that needs more
+//! begins anew on a thread of its own, with all that an evaluation may cost; of these threads there
+//! are few, and organizations share them. Evaluating changes nothing, so beginning anew is safe.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use domain::template::Meter;
+use schemas::OrgId;
+use service::Shares;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use super::measure;
+use super::settings::TemplateSettings;
+
+/// What is done on the spot.
+const TRIFLE: u64 = 32 * 1024;
+
+/// Evaluates for all organizations. Clones are the same one.
+#[derive(Clone, Debug)]
+pub(super) struct Evaluator {
+    threads: Shares<OrgId>,
+    work: u64,
+    patience: Duration,
+}
+
+/// Why there is no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Failed {
+    #[error(
+        "took longer than {} s: give it shorter lists or texts, or share it out among several steps",
+        .0.as_secs()
+    )]
+    Slow(Duration),
+    #[error("an expression broke down; write it in another way")]
+    Broken,
+}
+
+impl Evaluator {
+    pub(super) fn new(settings: &TemplateSettings) -> Self {
+        Self {
+            threads: Shares::new(settings.threads()),
+            work: settings.work,
+            patience: settings.patience,
+        }
+    }
+
+    /// Evaluates within the means of one evaluation.
+    pub(super) async fn run<T, F>(&self, org: &OrgId, evaluate: F) -> Result<T, Failed>
+    where
+        T: Send + 'static,
+        F: Fn(&Meter) -> T + Send + 'static,
+    {
+        let trifle = Meter::new(TRIFLE.min(self.work));
+        let done = sheltered(|| evaluate(&trifle));
+        if !trifle.is_exhausted() {
+            return done;
+        }
+        self.run_apart(org, evaluate).await
+    }
+
+    /// As [`Self::run`], for what is known to be more than a trifle.
+    pub(super) async fn run_apart<T, F>(&self, org: &OrgId, evaluate: F) -> Result<T, Failed>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Meter) -> T + Send + 'static,
+    {
+        let thread = self.threads.enter(org.clone()).await;
+        let meter = Meter::new(self.work);
+        let paying = meter.clone();
+        let evaluating = spawn_blocking(move || {
+            // Given back when the thread is free, not when nobody waits for it any more.
+            let _thread = thread;
+            sheltered(|| evaluate(&paying))
+        });
+        let done = timeout(self.patience, evaluating).await;
+        measure::evaluated(meter.spent());
+        match done {
+            Ok(Ok(done)) => {
+                if meter.is_exhausted() {
+                    measure::unevaluated("work");
+                }
+                done
+            }
+            Ok(Err(_)) => Err(Failed::Broken),
+            Err(_) => {
+                meter.stop();
+                measure::unevaluated("time");
+                Err(Failed::Slow(self.patience))
+            }
+        }
+    }
+}
+
+/// An expression that breaks down takes nothing else along.
+fn sheltered<T>(evaluate: impl FnOnce() -> T) -> Result<T, Failed> {
+    catch_unwind(AssertUnwindSafe(evaluate)).map_err(|_| {
+        measure::unevaluated("broken");
+        Failed::Broken
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
+    use super::*;
+
+    fn evaluator(patience: Duration) -> Evaluator {
+        Evaluator::new(&TemplateSettings {
+            threads: Some(1),
+            patience,
+            ..TemplateSettings::default()
+        })
+    }
+
+    #[tokio::test]
+    async fn a_trifle_is_done_on_the_spot_and_more_elsewhere() {
+        let (evaluator, here) = (evaluator(Duration::from_secs(60)), thread::current().id());
+        let org = OrgId::from("o");
+        let where_is = |work: u64| {
+            move |meter: &Meter| {
+                meter.pay(work);
+                thread::current().id()
+            }
+        };
+        assert_eq!(evaluator.run(&org, where_is(10)).await, Ok(here));
+        assert_ne!(evaluator.run(&org, where_is(TRIFLE + 1)).await, Ok(here));
+    }
+
+    #[tokio::test]
+    async fn what_takes_too_long_is_stopped() {
+        let (evaluator, (told, tell)) = (evaluator(Duration::from_millis(1)), mpsc::channel());
+        let tell = std::sync::Mutex::new(tell);
+        let endless = move |meter: &Meter| {
+            while meter.pay(0) {
+                thread::yield_now();
+            }
+            let _ = told.send(());
+        };
+        let done = evaluator.run_apart(&OrgId::from("o"), endless).await;
+        assert!(matches!(done, Err(Failed::Slow(_))));
+        let ended = spawn_blocking(move || tell.lock().is_ok_and(|tell| tell.recv().is_ok()));
+        assert!(ended.await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn what_breaks_down_takes_nothing_along() {
+        let evaluator = evaluator(Duration::from_secs(60));
+        let broken = |_: &Meter| -> u8 { panic!("an expression's fault") };
+        let org = OrgId::from("o");
+        assert_eq!(evaluator.run(&org, broken).await, Err(Failed::Broken));
+        assert_eq!(evaluator.run_apart(&org, broken).await, Err(Failed::Broken));
+        assert_eq!(evaluator.run_apart(&org, |_| 7).await, Ok(7));
+    }
+}
