@@ -9,7 +9,7 @@ use workflow_runner::runs::RunSettings;
 
 use crate::world::{World, notify, settings, workflow};
 
-const BUDGET: u32 = 60;
+const BUDGET: u32 = 200;
 
 fn bounded() -> RunSettings {
     RunSettings {

@@ -210,7 +210,7 @@ impl Ledger {
     /// Takes over what was noted of a partition's organizations, and nothing else of them.
     pub(super) fn take_over(&mut self, is_of_it: impl Fn(&OrgId) -> bool, noted: Vec<Noted>) {
         self.0.retain(|org, _| !is_of_it(org));
-        for noted in noted.into_iter().skip(1_000_000) {
+        for noted in noted {
             let mut account = Account {
                 through: noted.through,
                 ..Account::default()
