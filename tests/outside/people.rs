@@ -460,6 +460,42 @@ async fn forgetting_a_person_takes_them_out_of_organizations_and_invites() {
 }
 
 #[tokio::test]
+async fn guessing_codes_is_slowed() {
+    let few = [("WAYPOST_SIGN_IN_PER_ADDRESS", "3")];
+    let system = System::start(SHAPE, &few).await;
+    let nobody = Browser::new(&system);
+    let guess = async |path: &str| {
+        let code = uuid::Uuid::new_v4().simple().to_string();
+        let guess = json!({"code": code, "name": "Eve", "password": "long enough"});
+        nobody.post(path, &guess).await
+    };
+    for path in [LOOK, ACCEPT, LOOK] {
+        guess(path).await.error(404);
+    }
+    let refused = guess(ACCEPT).await;
+    refused.error(429);
+    assert!(refused.header("retry-after").is_some());
+}
+
+#[tokio::test]
+async fn the_pages_of_people_are_for_owners_and_take_nothing_from_elsewhere() {
+    let system = system().await;
+    let (_, email, owner) = owned(system).await;
+    let nobody = Browser::new(system);
+    assert_eq!(nobody.page(PEOPLE).await.status, 303);
+    for page in [
+        owner.page(PEOPLE).await,
+        nobody.page("/dashboard/invite").await,
+    ] {
+        assert_eq!(page.status, 200);
+        let policy = page.header("content-security-policy").unwrap();
+        assert!(policy.starts_with("default-src 'none'"), "{policy}");
+        assert!(!page.text().contains("<script>") && !page.text().contains("onclick"));
+    }
+    assert!(owner.page(PEOPLE).await.text().contains(&email));
+}
+
+#[tokio::test]
 async fn an_organization_has_so_many_people_and_invites() {
     let few = [("WAYPOST_PEOPLE_PER_ORGANIZATION", "2")];
     let system = System::start(SHAPE, &few).await;

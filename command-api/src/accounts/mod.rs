@@ -4,6 +4,7 @@ mod address;
 mod change_password;
 mod codes;
 mod forget;
+mod guess;
 mod login;
 mod logout;
 mod network;
@@ -40,6 +41,7 @@ pub use settings::{AccountSettings, SmsSettings};
 pub use tier::{NoAccount, Tiered, set_tier};
 
 pub(crate) use address::ClientAddress;
+pub(crate) use guess::with_code;
 pub(crate) use login::session_for;
 pub(crate) use logout::end as end_token;
 pub(crate) use session::NOT_KEPT;

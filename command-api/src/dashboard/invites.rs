@@ -13,7 +13,7 @@ use service::HttpError;
 
 use super::origin::OwnPage;
 use super::until;
-use crate::accounts::{ClientAddress, NOT_KEPT, session_for};
+use crate::accounts::{ClientAddress, NOT_KEPT, session_for, with_code};
 use crate::body::SmallBody;
 use crate::organizations::{Invitation, Joined, Joiner, accept, look};
 use crate::{App, Done, Origin, Refusal, answer};
@@ -46,11 +46,13 @@ struct Shown {
 pub(super) async fn look_at_invite(
     _: OwnPage,
     State(app): State<App>,
+    address: ClientAddress,
     headers: HeaderMap,
     body: SmallBody,
 ) -> Result<Response, HttpError> {
     let Acceptance { code, .. } = body.read(Acceptance::parse)?;
-    let invitation = look(&app.commands, &code).await?;
+    let looking = look(&app.commands, &code);
+    let invitation = with_code(&app, address, &code, looking).await?;
     let shown = Shown {
         signed_in: is_signed_in(&app, &headers, &invitation),
         organization: invitation.organization,
@@ -70,7 +72,8 @@ pub(super) async fn accept_invite(
     body: SmallBody,
 ) -> Result<Response, HttpError> {
     let acceptance = body.read(Acceptance::parse)?;
-    let invitation = look(&app.commands, &acceptance.code).await?;
+    let looking = look(&app.commands, &acceptance.code);
+    let invitation = with_code(&app, address, &acceptance.code, looking).await?;
     let Acceptance {
         code,
         name,

@@ -27,12 +27,7 @@ pub(super) fn take(fold: &mut Fold, fact: &Fact) {
             "organizations",
             json!({"org_id": data["orgId"], "name": data["name"], "created_at": at}),
         ),
-        "key.created" => fold.put(
-            "api_keys",
-            json!({"org_id": org, "key_id": data["keyId"], "name": data["name"],
-                "scopes": data["scopes"], "rate_limit": data["rateLimit"],
-                "expires_at": data["expiresAt"], "created_at": at}),
-        ),
+        "key.created" => key(fold, fact),
         "key.revoked" => gone(fold, "api_keys", &[org, str(&data["keyId"])]),
         "workflow.saved" => workflow(fold, fact),
         "account.registered" => fold.put(
@@ -54,6 +49,26 @@ fn str(value: &Value) -> &str {
 
 fn gone(fold: &mut Fold, table: &'static str, key: &[&str]) {
     fold.rows(table).remove(&key.join(" "));
+}
+
+/// A key that was given by one which had been withdrawn before never works.
+fn key(fold: &mut Fold, fact: &Fact) {
+    let (data, org) = (&fact.data, fact.org.as_str());
+    let giver = match str(&data["createdBy"]) {
+        "" => "operator",
+        giver => giver,
+    };
+    let row = [org, giver].join(" ");
+    let is_key = !["operator", "owner"].contains(&giver);
+    if is_key && !fold.rows("api_keys").contains_key(&row) {
+        return;
+    }
+    fold.put(
+        "api_keys",
+        json!({"org_id": org, "key_id": data["keyId"], "name": data["name"],
+            "scopes": data["scopes"], "rate_limit": data["rateLimit"],
+            "expires_at": data["expiresAt"], "created_at": fact.time, "created_by": giver}),
+    );
 }
 
 fn snake(name: &str) -> String {
