@@ -12,10 +12,10 @@ pub enum Error {
     /// The server is too old or lacks what the log stands on.
     #[error("the NATS server cannot carry the log: {0}")]
     Unfit(String),
-    /// The log was begun by an installation with another master key.
+    /// The log was begun by an installation with another master key, or this one was rotated away.
     #[error(
-        "the log was begun with another master key: put that installation's secrets/master.key \
-         under WAYPOST_HOME, or name the key by WAYPOST_MASTER_KEY"
+        "the log was begun with another master key, or it was rotated since: put the installation's \
+         present secrets/master.key under WAYPOST_HOME, or name the key by WAYPOST_MASTER_KEY"
     )]
     OtherMasterKey,
     /// A stream or bucket could not be made or read back.

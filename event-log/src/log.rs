@@ -10,8 +10,9 @@ use futures::{StreamExt as _, stream};
 use schemas::{AggregateType, Log, OrgId, SYSTEM_ORG, StreamId};
 
 use crate::append::Appender;
-use crate::streams::Streams;
+use crate::streams::{self, LogStream, Streams};
 use crate::subject::{Subjects, kind_of};
+use crate::vault::Opened;
 use crate::{
     AppendError, Commit, Durability, Error, Keyring, LogSettings, Position, PositionError, Vault,
     connection, durability,
@@ -49,13 +50,17 @@ impl EventLog {
         let readers = connection::open(&settings.nats_url).await?;
         let mut context = jetstream::new(client.clone());
         context.set_timeout(Duration::from_secs(2));
+        streams::check_server(&client)?;
+        streams::check_prefix(&settings.log_prefix)?;
+        let opened = Opened::by(&context, settings, &keyring).await?;
+        let keyring = opened.keyring.clone();
         let subjects = Subjects::new(&settings.log_prefix, keyring.clone());
         let streams = Box::pin(Streams::prepare(&context, settings, &subjects)).await?;
         let durability = match &settings.nats_system_url {
             Some(url) => durability::read(url).await,
             None => Durability::Unknown,
         };
-        let vault = Vault::open(&context, settings, &keyring).await?;
+        let vault = Vault::open(&context, settings, opened).await?;
         let appender = |log| {
             let stream = streams.get(log);
             Appender::start(client.clone(), subjects.clone(), stream, settings.timeout())
@@ -197,6 +202,17 @@ impl EventLog {
 
     pub(crate) fn subjects(&self) -> &Subjects {
         &self.shared.subjects
+    }
+
+    /// The stream of the bucket of owners' keys, which is kept as those of the log are, and knows
+    /// no epoch.
+    pub(crate) fn keys_stream(&self) -> LogStream {
+        let bucket = self.vault().bucket();
+        let mut stream = self.streams().get(Log::Events).clone();
+        stream.name.clone_from(&bucket.stream_name);
+        stream.stream.clone_from(&bucket.stream);
+        stream.epoch = 0;
+        stream
     }
 
     pub(crate) fn streams(&self) -> &Streams {

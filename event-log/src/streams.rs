@@ -48,13 +48,12 @@ impl Streams {
         }
     }
 
+    /// Makes what is missing, on a server and with a prefix that were checked.
     pub(crate) async fn prepare(
         context: &Context,
         settings: &LogSettings,
         subjects: &Subjects,
     ) -> Result<Self, Error> {
-        check_server(&context.client())?;
-        check_prefix(&settings.log_prefix)?;
         let prepare = |log| prepare_stream(context, settings, subjects, log);
         Ok(Self {
             events: prepare(Log::Events).await?,

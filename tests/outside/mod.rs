@@ -34,6 +34,7 @@ mod live_circles;
 mod live_locations;
 mod live_pace;
 mod locations;
+mod master_key;
 mod ndjson;
 mod neighbours;
 mod operations;

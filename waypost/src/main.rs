@@ -72,6 +72,9 @@ enum Command {
     Backup(Box<commands::backup::Backup>),
     /// Bring a backup back into an empty system.
     Restore(Box<commands::restore::Restore>),
+    /// The key that all sealed data depends on.
+    #[command(subcommand)]
+    MasterKey(commands::master_key::MasterKey),
     /// Receive webhooks and workflow calls on this machine and print them.
     Listen(commands::listen::Listen),
     /// Bring Postgres to this version's schema.
@@ -86,7 +89,7 @@ impl Command {
     fn can_wait(&self) -> bool {
         match self {
             Self::Projection(projection) => projection.can_wait(),
-            Self::Backup(_) => true,
+            Self::Backup(_) | Self::MasterKey(_) => true,
             _ => false,
         }
     }
@@ -125,6 +128,7 @@ async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Projection(projection) => projection.run(&common).await,
         Command::Backup(backup) => Box::pin(backup.run(&common)).await,
         Command::Restore(restore) => Box::pin(restore.run(&common)).await,
+        Command::MasterKey(master_key) => master_key.run(&common).await,
         Command::Listen(listen) => listen.run().await,
         Command::Migrate(migrate) => migrate.run(&common).await,
         Command::Demo => commands::demo::show(&common),

@@ -17,13 +17,22 @@ pub(crate) struct LogAccess {
 impl LogAccess {
     /// Connects to the log of the running system.
     pub(crate) async fn open(self, common: &CommonSettings) -> Result<EventLog, Failure> {
-        let mut settings = self.log;
+        let keyring = Keyring::load(&common.home)?;
+        self.open_with(common, keyring).await
+    }
+
+    /// The same with a master key that the caller names.
+    pub(crate) async fn open_with(
+        &self,
+        common: &CommonSettings,
+        keyring: Keyring,
+    ) -> Result<EventLog, Failure> {
+        let mut settings = self.log.clone();
         let given = Urls::from_environment();
         if given.nats.is_none() {
             let known = Urls::of(&common.home).nats;
             settings.nats_url = known.ok_or_else(|| not_found(common, "NATS_URL"))?;
         }
-        let keyring = Keyring::load(&common.home)?;
         let log = EventLog::connect(&settings, keyring).await;
         log.map_err(|error| {
             format!("{error}\nIs Waypost running? Start it with `waypost up`.").into()

@@ -43,8 +43,8 @@ pub enum BackupError {
     },
     /// The installation has another master key.
     #[error(
-        "the backup was made with another master key: put that installation's secrets/master.key \
-         into WAYPOST_HOME, or set WAYPOST_MASTER_KEY"
+        "the backup was made with another master key: put the one that the installation had then \
+         into WAYPOST_HOME as secrets/master.key, or set WAYPOST_MASTER_KEY"
     )]
     OtherKey,
     /// The log has a hole.

@@ -4,10 +4,13 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use schemas::Log;
 use serde::{Deserialize, Serialize};
 
 use super::BackupError;
+use crate::vault::named_by;
 use crate::{Keyring, Position};
 
 const FILE: &str = "manifest.json";
@@ -58,6 +61,10 @@ pub struct Manifest {
     /// Tells the master key that the keys within are wrapped by, and says nothing about it.
     master_key: String,
     streams: Vec<Section>,
+    /// What the master keys open by which the names were kept when one was rotated, as it stands in
+    /// the bucket of keys, by names; empty where none ever was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    records: Vec<(String, String)>,
     /// Made with the master key over all of the above.
     #[serde(default)]
     seal: String,
@@ -84,12 +91,19 @@ pub(super) struct Section {
 }
 
 impl Manifest {
-    pub(super) fn new(taken_at: String, keyring: &Keyring, streams: Vec<Section>) -> Self {
+    pub(super) fn new(
+        taken_at: String,
+        keyring: &Keyring,
+        streams: Vec<Section>,
+        records: &[(String, Vec<u8>)],
+    ) -> Self {
+        let encoded = |(name, sealed): &(String, Vec<u8>)| (name.clone(), BASE64.encode(sealed));
         let mut manifest = Self {
             format: FORMAT,
             taken_at,
             master_key: key_name(keyring),
             streams,
+            records: records.iter().map(encoded).collect(),
             seal: String::new(),
         };
         manifest.seal = manifest.sealed_by(keyring);
@@ -99,8 +113,22 @@ impl Manifest {
     /// Reads the manifest of a backup that was made with this master key.
     pub fn of(folder: &Path, keyring: &Keyring) -> Result<Self, BackupError> {
         let manifest = Self::read(folder)?;
-        manifest.check_key(keyring)?;
+        manifest.keyring(keyring)?;
         Ok(manifest)
+    }
+
+    /// The keyring with which the names in the backup were made, if this master key opens it.
+    pub(super) fn keyring(&self, keyring: &Keyring) -> Result<Keyring, BackupError> {
+        let decode =
+            |(name, text): &(String, String)| Some((name.clone(), BASE64.decode(text).ok()?));
+        let records: Vec<_> = self.records.iter().filter_map(decode).collect();
+        let keyring = if records.is_empty() {
+            keyring.clone()
+        } else {
+            named_by(keyring, &records).ok_or(BackupError::OtherKey)?
+        };
+        self.check_key(&keyring)?;
+        Ok(keyring)
     }
 
     /// Reads a folder's manifest.
@@ -173,7 +201,8 @@ impl Manifest {
 
     /// How many owners' keys it holds.
     pub fn keys(&self) -> u64 {
-        self.section(Source::Keys).messages
+        let records = self.records.len() as u64;
+        self.section(Source::Keys).messages.saturating_sub(records)
     }
 
     /// How many bytes its files have together.

@@ -53,7 +53,8 @@ pub async fn restore(
 ) -> Result<Restored, BackupError> {
     Manifest::of(folder, keyring)?;
     let manifest = verify(folder, tell)?;
-    let place = Place::open(settings, keyring).await?;
+    let keyring = manifest.keyring(keyring)?;
+    let place = Place::open(settings, &keyring).await?;
     place.clear(stale).await?;
     let epoch = place.fill(folder, &manifest, tell).await?;
     let last = manifest.section(Source::Events).last;

@@ -53,15 +53,17 @@ impl EventLog {
         let mut counter = Counter::over(ends, tell);
         let mut sections = Vec::with_capacity(plans.len());
         for mut plan in plans {
+            let mut writer = Writer::new(folder, plan.source, plan.stream.epoch);
             if plan.source == Source::Keys {
                 // Read last: whatever was sealed in the events has its key by then.
-                plan.end = patiently(async || self.keys_end(&plan).await).await?;
+                self.copy_keys(&mut plan, &mut writer, &mut counter).await?;
+            } else {
+                self.copy(&plan, &mut writer, &mut counter).await?;
             }
-            let mut writer = Writer::new(folder, plan.source, plan.stream.epoch);
-            self.copy(&plan, &mut writer, &mut counter).await?;
             sections.push(writer.finish()?);
         }
-        let manifest = Manifest::new(taken_at, self.keyring(), sections);
+        let records = patiently(async || self.records().await).await?;
+        let manifest = Manifest::new(taken_at, self.keyring(), sections, &records);
         manifest.write(folder)?;
         Ok(manifest)
     }
@@ -90,14 +92,9 @@ impl EventLog {
 
     fn keys_plan(&self) -> Plan {
         let bucket = self.vault().bucket();
-        // It is kept as the streams of the log are, and knows no epoch.
-        let mut stream = self.streams().get(Log::Events).clone();
-        stream.name.clone_from(&bucket.stream_name);
-        stream.stream.clone_from(&bucket.stream);
-        stream.epoch = 0;
         Plan {
             source: Source::Keys,
-            stream,
+            stream: self.keys_stream(),
             filter: format!("{}>", bucket.prefix),
             prefix: bucket.prefix.clone(),
             end: 0,
@@ -108,6 +105,29 @@ impl EventLog {
         let info = plan.stream.stream.get_info().await;
         let info = info.map_err(|error| ReadError::Unavailable(error.to_string()))?;
         Ok(info.state.last_sequence)
+    }
+
+    /// Copies the keys until there is nothing new: one that is wrapped anew meanwhile moves to the
+    /// end.
+    async fn copy_keys(
+        &self,
+        plan: &mut Plan,
+        writer: &mut Writer,
+        counter: &mut Counter<'_>,
+    ) -> Result<(), BackupError> {
+        loop {
+            let end = patiently(async || self.keys_end(plan).await).await?;
+            if end == plan.end && writer.last() == end {
+                return Ok(());
+            }
+            plan.end = end;
+            self.copy(plan, writer, counter).await?;
+        }
+    }
+
+    async fn records(&self) -> Result<Vec<(String, Vec<u8>)>, BackupError> {
+        let records = self.rotation().sealed_records().await;
+        Ok(records.map_err(|error| ReadError::Unavailable(error.to_string()))?)
     }
 
     /// Copies a stream up to the plan's end.

@@ -1,6 +1,7 @@
 //! Encryption: ChaCha20-Poly1305, bound to whose key it is so that a text opens nowhere else.
 
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
 use super::VaultError;
@@ -13,6 +14,15 @@ pub(super) fn key(bytes: &[u8; KEY_BYTES]) -> Key {
     let unbound = UnboundKey::new(&CHACHA20_POLY1305, bytes);
     #[expect(clippy::expect_used, reason = "the length is the type's")]
     LessSafeKey::new(unbound.expect("a key of 32 bytes"))
+}
+
+/// A name of a key that tells nothing else about it.
+pub(super) fn mark(bytes: &[u8; KEY_BYTES]) -> String {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, bytes);
+    let tag = hmac::sign(&key, b"waypost wrapping mark 1");
+    let mut half = [0; 16];
+    half.copy_from_slice(&tag.as_ref()[..16]);
+    format!("{:032x}", u128::from_be_bytes(half))
 }
 
 pub(super) fn random<const LENGTH: usize>() -> Result<[u8; LENGTH], VaultError> {

@@ -1,38 +1,81 @@
 //! Owners' keys: each made at its first use, kept wrapped in a bucket, held in memory for a while.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use async_nats::Client;
+use async_nats::jetstream::context::{GetStreamError, GetStreamErrorKind};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, LastRawMessageErrorKind};
-use async_nats::jetstream::{Context, kv};
+use async_nats::jetstream::{Context, ErrorCode, kv};
 
 use super::cipher::{self, Key};
+use super::ring::Ring;
 use super::{Owner, VaultError};
 use crate::subject::token;
 use crate::{Error, Keyring, LogSettings, connection, streams};
 
 const BUCKET: &str = "KEYS";
 
+/// How soon a process hears of a new master key, at the latest.
+const LOOKS: Duration = Duration::from_secs(2);
+
 #[derive(Clone)]
-pub(super) struct Keys {
+pub(crate) struct Keys {
     shared: Arc<Shared>,
 }
 
 struct Shared {
     client: Client,
+    context: Context,
     bucket: kv::Store,
     keyring: Keyring,
-    wrapping: Key,
+    ring: RwLock<Arc<Ring>>,
     cache: RwLock<Cache>,
+}
+
+/// What a master key opens.
+pub(crate) struct Opened {
+    /// With the names of the installation's first master key.
+    pub(crate) keyring: Keyring,
+    ring: Ring,
+}
+
+impl Opened {
+    /// Finds out what a master key opens, before anything is made: where another was rotated in,
+    /// it is nothing.
+    pub(crate) async fn by(
+        context: &Context,
+        settings: &LogSettings,
+        keyring: &Keyring,
+    ) -> Result<Self, Error> {
+        let name = format!("{}{BUCKET}", settings.log_prefix);
+        let failed = |reason: String| Error::Prepare {
+            name: name.clone(),
+            reason,
+        };
+        match context.get_stream(stream(settings).name).await {
+            Ok(_) => {}
+            Err(error) if is_missing(&error) => {
+                let (keyring, ring) = (keyring.clone(), Ring::of(keyring));
+                return Ok(Self { keyring, ring });
+            }
+            Err(error) => return Err(failed(error.to_string())),
+        }
+        let bucket = context.get_key_value(&name).await;
+        let bucket = bucket.map_err(|error| failed(error.to_string()))?;
+        let read = Ring::read(&bucket, keyring).await;
+        let read = read.map_err(|error| failed(error.to_string()))?;
+        let (ring, keyring) = read.ok_or(Error::OtherMasterKey)?;
+        Ok(Self { keyring, ring })
+    }
 }
 
 impl Keys {
     pub(super) async fn open(
         context: &Context,
         settings: &LogSettings,
-        keyring: &Keyring,
+        opened: Opened,
     ) -> Result<Self, Error> {
         let name = format!("{}{BUCKET}", settings.log_prefix);
         let wanted = stream(settings);
@@ -46,15 +89,46 @@ impl Keys {
             name,
             reason: error.to_string(),
         })?;
-        Ok(Self {
-            shared: Arc::new(Shared {
-                client: context.client(),
-                bucket,
-                keyring: keyring.clone(),
-                wrapping: cipher::key(keyring.wrapping_key()),
-                cache: RwLock::new(Cache::new(settings.vault_cache())),
-            }),
-        })
+        let shared = Arc::new(Shared {
+            client: context.client(),
+            context: context.clone(),
+            bucket,
+            keyring: opened.keyring,
+            ring: RwLock::new(Arc::new(opened.ring)),
+            cache: RwLock::new(Cache::new(settings.vault_cache())),
+        });
+        tokio::spawn(look_out(Arc::downgrade(&shared)));
+        Ok(Self { shared })
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.shared.client
+    }
+
+    pub(super) fn context(&self) -> &Context {
+        &self.shared.context
+    }
+
+    /// What names are made with.
+    pub(super) fn names(&self) -> &[u8; cipher::KEY_BYTES] {
+        self.shared.keyring.names_key()
+    }
+
+    fn ring(&self) -> Arc<Ring> {
+        let ring = self.shared.ring.read();
+        ring.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The keys that wrap, as the bucket's records have them now.
+    pub(super) async fn renewed_ring(&self) -> Result<Arc<Ring>, VaultError> {
+        let known = self.ring();
+        let Some(renewed) = known.renewed(&self.shared.bucket).await? else {
+            return Ok(known);
+        };
+        let renewed = Arc::new(renewed);
+        let ring = self.shared.ring.write();
+        *ring.unwrap_or_else(PoisonError::into_inner) = renewed.clone();
+        Ok(renewed)
     }
 
     pub(super) fn bucket(&self) -> &kv::Store {
@@ -82,10 +156,22 @@ impl Keys {
         let Some(wrapped) = wrapped else {
             return Ok(None);
         };
-        let bytes = cipher::decrypt(&self.shared.wrapping, &name, wrapped.to_vec())?;
-        let bytes = bytes.as_slice().try_into();
-        let key = cipher::key(bytes.map_err(|_| VaultError::Broken)?);
-        Ok(Some(self.remember(owner, key)))
+        let bytes = match self.ring().unwrap(&name, &wrapped) {
+            Some((bytes, _)) => bytes,
+            // Wrapped by a master key that this process has not heard of, or changed.
+            None => self.unwrap_anew(&name, &wrapped).await?,
+        };
+        Ok(Some(self.remember(owner, cipher::key(&bytes))))
+    }
+
+    async fn unwrap_anew(
+        &self,
+        name: &str,
+        wrapped: &[u8],
+    ) -> Result<[u8; cipher::KEY_BYTES], VaultError> {
+        let ring = self.renewed_ring().await?;
+        let unwrapped = ring.unwrap(name, wrapped);
+        unwrapped.map(|(bytes, _)| bytes).ok_or(VaultError::Broken)
     }
 
     pub(super) async fn get_or_make(&self, owner: &Owner) -> Result<Arc<Key>, VaultError> {
@@ -100,7 +186,7 @@ impl Keys {
             return Err(VaultError::Forgotten);
         }
         let (name, bytes) = (self.name(owner), cipher::random()?);
-        let wrapped = cipher::encrypt(&self.shared.wrapping, &name, &bytes)?;
+        let wrapped = self.ring().wrap(&name, &bytes)?;
         match self.shared.bucket.create(&name, wrapped.into()).await {
             Ok(_) => Ok(self.remember(owner, cipher::key(&bytes))),
             // Somebody else made it meanwhile: theirs is the key.
@@ -161,6 +247,24 @@ impl Keys {
     fn check(&self) -> Result<(), VaultError> {
         connection::check(&self.shared.client).map_err(VaultError::Unavailable)
     }
+}
+
+/// Looks from time to time whether there is a new master key, so that also a process that reads
+/// nothing hears of it before the old one opens nothing any more.
+async fn look_out(shared: Weak<Shared>) {
+    loop {
+        tokio::time::sleep(LOOKS).await;
+        let Some(shared) = shared.upgrade() else {
+            return;
+        };
+        // Where the server is away nothing changes meanwhile.
+        let _ = Keys { shared }.renewed_ring().await;
+    }
+}
+
+fn is_missing(error: &GetStreamError) -> bool {
+    matches!(error.kind(), GetStreamErrorKind::JetStream(said)
+        if said.error_code() == ErrorCode::STREAM_NOT_FOUND)
 }
 
 /// The stream of a key-value bucket, but for one thing: its messages can be erased.

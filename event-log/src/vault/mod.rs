@@ -4,17 +4,21 @@
 mod binding;
 mod cipher;
 mod keys;
+mod ring;
+mod rotation;
 
 use async_nats::jetstream::{self, kv};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
 use schemas::{AccountId, OrgId, Sealed};
 
-use crate::{Error, Keyring, LogSettings};
+use crate::{Error, LogSettings};
 pub use binding::Binding;
 use cipher::Key;
 use keys::Keys;
-pub(crate) use keys::stream as keys_stream;
+pub(crate) use keys::{Opened, stream as keys_stream};
+pub(crate) use ring::named_by;
+pub use rotation::{Rotation, RotationError, Stage, TellWraps};
 
 /// Stands before a text that opens for its owner at its place only.
 const SCHEME: &str = "v2.";
@@ -56,10 +60,15 @@ impl Vault {
     pub(crate) async fn open(
         context: &jetstream::Context,
         settings: &LogSettings,
-        keyring: &Keyring,
+        opened: Opened,
     ) -> Result<Self, Error> {
-        let keys = Keys::open(context, settings, keyring).await?;
+        let keys = Keys::open(context, settings, opened).await?;
         Ok(Self { keys })
+    }
+
+    /// What it is made of.
+    pub(crate) fn keys(&self) -> &Keys {
+        &self.keys
     }
 
     /// The bucket of wrapped keys.

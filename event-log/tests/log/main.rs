@@ -22,6 +22,7 @@ mod load;
 mod positions;
 mod read;
 mod readers;
+mod rotation;
 mod start;
 mod support;
 mod vault;

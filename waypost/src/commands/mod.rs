@@ -8,6 +8,7 @@ pub(crate) mod forget;
 pub(crate) mod import;
 pub(crate) mod key;
 pub(crate) mod listen;
+pub(crate) mod master_key;
 pub(crate) mod migrate;
 pub(crate) mod org;
 pub(crate) mod projection;

@@ -1,17 +1,17 @@
 //! Keys of the installation: what is derived from the master key, and the key of access tokens.
 
-use std::fs;
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+mod files;
+
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use ring::hmac;
-use ring::rand::{SecureRandom as _, SystemRandom};
 use schemas::{DeliveryId, EventId, Receipt, WebhookId};
 use uuid::Uuid;
+
+pub use files::MasterKeyFiles;
+use files::load_key;
 
 const KEY_BYTES: usize = 32;
 const BASE32: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
@@ -43,7 +43,7 @@ pub enum KeyringError {
 /// that it can be changed: then everybody signs in again, and nothing is lost.
 #[derive(Clone)]
 pub struct Keyring {
-    names: Arc<hmac::Key>,
+    names: Arc<(hmac::Key, [u8; KEY_BYTES])>,
     wrapping: Arc<[u8; KEY_BYTES]>,
     tokens: Arc<[u8; KEY_BYTES]>,
 }
@@ -72,10 +72,7 @@ impl Keyring {
             key
         };
         Self {
-            names: Arc::new(hmac::Key::new(
-                hmac::HMAC_SHA256,
-                &derive("waypost names 1"),
-            )),
+            names: names(derive("waypost names 1")),
             wrapping: Arc::new(derive("waypost wrapping 1")),
             tokens: Arc::new(derive("waypost tokens 1")),
         }
@@ -87,7 +84,7 @@ impl Keyring {
     }
 
     fn sign(&self, purpose: &str, parts: &[&[u8]]) -> hmac::Tag {
-        let mut context = hmac::Context::with_key(&self.names);
+        let mut context = hmac::Context::with_key(&self.names.0);
         context.update(purpose.as_bytes());
         for part in parts {
             // Lengths keep `ab`+`c` apart from `a`+`bc`.
@@ -132,90 +129,32 @@ impl Keyring {
         DeliveryId::from(format!("msg_{}", self.keyed_hash("delivery", &parts)))
     }
 
+    /// The same, but with what another keyring makes names with: a master key that took another's
+    /// place goes on finding what was named before.
+    pub(crate) fn with_names(&self, key: &[u8; KEY_BYTES]) -> Self {
+        Self {
+            names: names(*key),
+            ..self.clone()
+        }
+    }
+
+    pub(crate) fn names_key(&self) -> &[u8; KEY_BYTES] {
+        &self.names.1
+    }
+
     pub(crate) fn wrapping_key(&self) -> &[u8; KEY_BYTES] {
         &self.wrapping
     }
+}
+
+fn names(key: [u8; KEY_BYTES]) -> Arc<(hmac::Key, [u8; KEY_BYTES])> {
+    Arc::new((hmac::Key::new(hmac::HMAC_SHA256, &key), key))
 }
 
 impl std::fmt::Debug for Keyring {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Keyring(…)")
     }
-}
-
-/// Takes a key from a variable or a file, which is made where it is missing.
-fn load_key(variable: &str, path: &Path) -> Result<[u8; KEY_BYTES], KeyringError> {
-    let given = std::env::var(variable).unwrap_or_default();
-    if !given.is_empty() {
-        return parse(&given, variable);
-    }
-    let elsewhere = std::env::var_os(format!("{variable}_FILE")).unwrap_or_default();
-    let made_by_others = !elsewhere.is_empty();
-    let path = if made_by_others {
-        Path::new(&elsewhere)
-    } else {
-        path
-    };
-    let failed = |source| KeyringError::File {
-        path: path.to_owned(),
-        source,
-    };
-    let read = || fs::read_to_string(path);
-    let text = match read() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !made_by_others => {
-            match create(path) {
-                // Another process of this home was quicker: its key is the key.
-                Err(KeyringError::File { source, .. })
-                    if source.kind() == io::ErrorKind::AlreadyExists =>
-                {
-                    read()
-                }
-                made => return made,
-            }
-        }
-        found => found,
-    };
-    parse(&text.map_err(failed)?, &path.display().to_string())
-}
-
-fn parse(text: &str, named: &str) -> Result<[u8; KEY_BYTES], KeyringError> {
-    let bytes = STANDARD.decode(text.trim()).unwrap_or_default();
-    let key = bytes.as_slice().try_into();
-    key.map_err(|_| KeyringError::Malformed(named.to_owned()))
-}
-
-fn create(path: &Path) -> Result<[u8; KEY_BYTES], KeyringError> {
-    let failed = |source| KeyringError::File {
-        path: path.to_owned(),
-        source,
-    };
-    let mut key = [0; KEY_BYTES];
-    SystemRandom::new()
-        .fill(&mut key)
-        .map_err(|_| KeyringError::NoRandomness)?;
-    if let Some(folder) = path.parent() {
-        if let Some(home) = folder.parent() {
-            fs::create_dir_all(home).map_err(failed)?;
-        }
-        let mut private = fs::DirBuilder::new();
-        private.recursive(true).mode(0o700);
-        private.create(folder).map_err(failed)?;
-    }
-    // Written aside and linked into place, so that nobody ever reads half a key.
-    let aside = path.with_extension(format!("{}.new", Uuid::new_v4().simple()));
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&aside)
-        .map_err(failed)?;
-    file.write_all(STANDARD.encode(key).as_bytes())
-        .map_err(failed)?;
-    file.sync_all().map_err(failed)?;
-    let placed = fs::hard_link(&aside, path);
-    fs::remove_file(&aside).map_err(failed)?;
-    placed.map_err(failed)?;
-    Ok(key)
 }
 
 #[cfg(test)]
@@ -246,6 +185,7 @@ mod tests {
 
     #[test]
     fn the_keys_made_at_the_first_start_are_found_at_the_next_and_private() {
+        use std::fs;
         use std::os::unix::fs::PermissionsExt as _;
         let home = std::env::temp_dir().join(format!("waypost-keyring-{}", Uuid::new_v4()));
         let first = Keyring::load(&home).unwrap();

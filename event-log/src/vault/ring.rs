@@ -1,0 +1,206 @@
+//! The keys that owners' keys are wrapped by: that of the master key, and those of the master keys
+//! that were rotated away or take its place.
+//!
+//! Once a master key was rotated, the bucket holds a record for each master key that opens it,
+//! sealed by that key. Without a record a master key opens nothing.
+
+use async_nats::jetstream::kv;
+use async_nats::jetstream::stream::RawMessageErrorKind;
+
+use super::VaultError;
+use super::cipher::{self, KEY_BYTES, Key};
+use crate::Keyring;
+
+pub(super) type Bytes = [u8; KEY_BYTES];
+
+/// Stands before the names of records; no owner's name begins with it.
+pub(super) const RECORDS: &str = "master.";
+/// Records are followed from one to the next at most so often.
+const CHAIN: usize = 100;
+
+/// What a holder of a master key needs besides it.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Record {
+    /// What names are made with: it stays what the first master key made it.
+    pub(super) names: Bytes,
+    /// Takes this one's place, while a rotation is under way.
+    pub(super) newer: Option<Bytes>,
+    /// Those before, newest first: a process that was slow may have used one of them.
+    pub(super) older: Vec<Bytes>,
+}
+
+impl Record {
+    /// The name that the record stands under which this key opens.
+    pub(super) fn name(wrapping: &Bytes) -> String {
+        format!("{RECORDS}{}", cipher::mark(wrapping))
+    }
+
+    pub(super) fn seal(&self, wrapping: &Bytes) -> Result<Vec<u8>, VaultError> {
+        let mut text = self.names.to_vec();
+        text.push(u8::from(self.newer.is_some()));
+        let others = self.newer.iter().chain(&self.older);
+        others.for_each(|key| text.extend_from_slice(key));
+        cipher::encrypt(&cipher::key(wrapping), &Self::name(wrapping), &text)
+    }
+
+    pub(super) fn open(wrapping: &Bytes, sealed: &[u8]) -> Result<Self, VaultError> {
+        let name = Self::name(wrapping);
+        let text = cipher::decrypt(&cipher::key(wrapping), &name, sealed.to_vec())?;
+        let (names, text) = text.split_first_chunk().ok_or(VaultError::Broken)?;
+        let (has_newer, text) = text.split_first().ok_or(VaultError::Broken)?;
+        let (keys, rest) = text.as_chunks::<KEY_BYTES>();
+        let (newer, older) = if *has_newer == 0 {
+            (None, keys)
+        } else {
+            let (newer, older) = keys.split_first().ok_or(VaultError::Broken)?;
+            (Some(*newer), older)
+        };
+        if !rest.is_empty() {
+            return Err(VaultError::Broken);
+        }
+        Ok(Self {
+            names: *names,
+            newer,
+            older: older.to_vec(),
+        })
+    }
+
+    /// The record that this key opens, if there is one.
+    pub(super) async fn read(
+        bucket: &kv::Store,
+        wrapping: &Bytes,
+    ) -> Result<Option<Self>, VaultError> {
+        let sealed = bucket.get(Self::name(wrapping)).await;
+        let sealed = sealed.map_err(|error| VaultError::Unavailable(error.to_string()))?;
+        sealed
+            .map(|sealed| Self::open(wrapping, &sealed))
+            .transpose()
+    }
+}
+
+/// The keyring of a master key by one of these records, each with the name that it stands under;
+/// `None` where none is this master key's.
+pub(crate) fn named_by(keyring: &Keyring, records: &[(String, Vec<u8>)]) -> Option<Keyring> {
+    let wrapping = keyring.wrapping_key();
+    let name = Record::name(wrapping);
+    let mine = records.iter().filter(|(found, _)| *found == name);
+    let mut opened = mine.filter_map(|(_, sealed)| Record::open(wrapping, sealed).ok());
+    // Every record of a key has the same names.
+    opened
+        .next()
+        .map(|record| keyring.with_names(&record.names))
+}
+
+/// The keys that a process knows.
+#[derive(Clone)]
+pub(super) struct Ring {
+    /// That of the master key which the process was started with.
+    pub(super) own: Bytes,
+    /// What is wrapped is wrapped by this one.
+    pub(super) current: Bytes,
+    /// All, the current one first.
+    keys: Vec<Bytes>,
+}
+
+impl Ring {
+    /// Before any rotation.
+    pub(super) fn of(keyring: &Keyring) -> Self {
+        let own = *keyring.wrapping_key();
+        Self {
+            own,
+            current: own,
+            keys: vec![own],
+        }
+    }
+
+    /// What the bucket's records say, and the keyring with the names of the first master key;
+    /// `None` where they say that this master key opens nothing.
+    pub(super) async fn read(
+        bucket: &kv::Store,
+        keyring: &Keyring,
+    ) -> Result<Option<(Self, Keyring)>, VaultError> {
+        let mut ring = Self::of(keyring);
+        match Record::read(bucket, &ring.own).await? {
+            Some(record) => {
+                let keyring = keyring.with_names(&record.names);
+                ring.follow(bucket, record).await?;
+                Ok(Some((ring, keyring)))
+            }
+            None if has_records(bucket).await? => Ok(None),
+            None => Ok(Some((ring, keyring.clone()))),
+        }
+    }
+
+    /// What has become of the keys since.
+    pub(super) async fn renewed(&self, bucket: &kv::Store) -> Result<Option<Self>, VaultError> {
+        let Some(record) = Record::read(bucket, &self.current).await? else {
+            return Ok(None);
+        };
+        let mut ring = self.clone();
+        ring.follow(bucket, record).await?;
+        Ok((ring.current != self.current).then_some(ring))
+    }
+
+    /// Goes on to the newest key, by each one's record.
+    async fn follow(&mut self, bucket: &kv::Store, first: Record) -> Result<(), VaultError> {
+        let mut next = Some(first);
+        for _ in 0..CHAIN {
+            let Some(record) = next else { break };
+            self.keys.extend(&record.older);
+            let Some(newer) = record.newer else { break };
+            self.current = newer;
+            self.keys.insert(0, newer);
+            next = Record::read(bucket, &newer).await?;
+        }
+        let mut seen = std::collections::HashSet::new();
+        self.keys.retain(|key| seen.insert(*key));
+        Ok(())
+    }
+
+    pub(super) fn wrap(&self, name: &str, key: &Bytes) -> Result<Vec<u8>, VaultError> {
+        cipher::encrypt(&cipher::key(&self.current), name, key)
+    }
+
+    /// The key that was wrapped, and whether by the current one; `None` where no key opens it.
+    pub(super) fn unwrap(&self, name: &str, wrapped: &[u8]) -> Option<(Bytes, bool)> {
+        self.keys.iter().find_map(|wrapping| {
+            let key: Key = cipher::key(wrapping);
+            let bytes = cipher::decrypt(&key, name, wrapped.to_vec()).ok()?;
+            Some((bytes.try_into().ok()?, *wrapping == self.current))
+        })
+    }
+}
+
+async fn has_records(bucket: &kv::Store) -> Result<bool, VaultError> {
+    let subject = format!("{}{RECORDS}>", bucket.prefix);
+    let first = bucket.stream.get_first_raw_message_by_subject(&subject, 1);
+    match first.await {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(false),
+        Err(error) => Err(VaultError::Unavailable(error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_record_opens_for_its_master_key_alone(
+            names: Bytes,
+            newer: Option<Bytes>,
+            older in proptest::collection::vec(any::<Bytes>(), 0..4),
+            mine: Bytes,
+            other: Bytes,
+        ) {
+            prop_assume!(mine != other);
+            let record = Record { names, newer, older };
+            let sealed = record.seal(&mine).unwrap();
+            prop_assert!(Record::open(&mine, &sealed).unwrap() == record);
+            prop_assert!(Record::open(&other, &sealed).is_err());
+        }
+    }
+}

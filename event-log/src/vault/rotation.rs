@@ -1,0 +1,292 @@
+//! Rotating the master key: every owner's key is wrapped anew while all services go on.
+//!
+//! 1. [`Rotation::begin`] leaves a record for the old key and one for the new: from here on
+//!    whoever holds either of them opens all.
+//! 2. [`Rotation::wrap_all`] wraps owners' keys by the new one, and erases the old wraps.
+//! 3. [`Rotation::end`] erases the old key's record: it opens nothing any more.
+//!
+//! Each may be repeated, and each may break off at any instant.
+
+use async_nats::jetstream::kv::UpdateErrorKind;
+use async_nats::jetstream::stream::RawMessageErrorKind;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use serde_json::json;
+
+use super::VaultError;
+use super::keys::Keys;
+use super::ring::{RECORDS, Record, Ring};
+use crate::read::{Stored, StreamReader};
+use crate::streams::LogStream;
+use crate::{EventLog, Keyring};
+
+/// Messages read at once, and of these the keys that are wrapped side by side.
+const PAGE: usize = 500;
+const SIDE_BY_SIDE: usize = 16;
+/// Beside the newest wrap of an owner's key the one before it stays until it is overwritten.
+const WRAPS: i64 = 2;
+
+/// Why a master key is not rotated.
+#[derive(Debug, thiserror::Error)]
+pub enum RotationError {
+    /// Another one is under way.
+    #[error(
+        "a rotation to another master key is under way: end it with the key that it was begun with"
+    )]
+    UnderWay,
+    /// The old key must not be locked out by a process that does not hold the new one.
+    #[error("the rotation can only be ended with the new master key")]
+    NotHeld,
+    /// The vault does not answer.
+    #[error(transparent)]
+    Vault(#[from] VaultError),
+}
+
+/// How far a rotation has come, as this process' master key sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// None is under way.
+    None,
+    /// One is under way, and this process was started with the old key.
+    Begun,
+    /// One is under way, and this process was started with the new key.
+    Ending,
+}
+
+/// Tells how many keys were looked at, of how many; called often.
+pub type TellWraps<'t> = &'t (dyn Fn(u64, u64) + Sync);
+
+/// What can be done to change the master key.
+pub struct Rotation<'l> {
+    keys: &'l Keys,
+    stream: LogStream,
+}
+
+/// What became of an owner's key.
+enum Wrap {
+    Current,
+    Renewed,
+    /// Not a wrap, one that was replaced meanwhile, or one that nobody can open.
+    Nothing,
+}
+
+impl EventLog {
+    /// What can be done to change the master key.
+    pub fn rotation(&self) -> Rotation<'_> {
+        Rotation {
+            keys: self.vault().keys(),
+            stream: self.keys_stream(),
+        }
+    }
+}
+
+impl Rotation<'_> {
+    /// How far it has come.
+    pub async fn stage(&self) -> Result<Stage, VaultError> {
+        let ring = self.keys.renewed_ring().await?;
+        if ring.own != ring.current {
+            return Ok(Stage::Begun);
+        }
+        let mine = Record::name(&ring.own);
+        let others = self.records().await?;
+        let others = others.iter().any(|(name, _)| *name != mine);
+        Ok(if others { Stage::Ending } else { Stage::None })
+    }
+
+    /// Begins: from now on the keys of both masters open all.
+    pub async fn begin(&self, new: &Keyring) -> Result<(), RotationError> {
+        let ring = self.keys.renewed_ring().await?;
+        let (old, new) = (ring.own, *new.wrapping_key());
+        if new == old {
+            return Ok(());
+        }
+        self.keep_wraps(WRAPS).await?;
+        let bucket = self.keys.bucket();
+        let found = Record::read(bucket, &old).await?;
+        let older = found.as_ref().map_or(vec![], |found| found.older.clone());
+        let names = *self.keys.names();
+        match found.and_then(|found| found.newer) {
+            Some(newer) if newer != new => return Err(RotationError::UnderWay),
+            Some(_) => {}
+            None => {
+                let (newer, older) = (Some(new), older.clone());
+                self.put(
+                    &old,
+                    Record {
+                        names,
+                        newer,
+                        older,
+                    },
+                )
+                .await?;
+            }
+        }
+        // Not before the old key's: in between, that would open nothing.
+        if Record::read(bucket, &new).await?.is_none() {
+            let (newer, older) = (None, [vec![old], older].concat());
+            self.put(
+                &new,
+                Record {
+                    names,
+                    newer,
+                    older,
+                },
+            )
+            .await?;
+        }
+        self.keys.renewed_ring().await?;
+        Ok(())
+    }
+
+    /// Wraps all owners' keys by the new master key; how many there are.
+    pub async fn wrap_all(&self, tell: TellWraps<'_>) -> Result<u64, RotationError> {
+        loop {
+            let (wrapped, renewed) = self.pass(tell).await?;
+            // A process that had not heard of the new key yet may have wrapped by the old one.
+            if renewed == 0 {
+                return Ok(wrapped);
+            }
+        }
+    }
+
+    /// Ends: the old master key opens nothing any more. Only with the new one.
+    pub async fn end(&self, tell: TellWraps<'_>) -> Result<u64, RotationError> {
+        let ring = self.keys.renewed_ring().await?;
+        if ring.own != ring.current {
+            return Err(RotationError::NotHeld);
+        }
+        let wrapped = self.wrap_all(tell).await?;
+        let mine = Record::name(&ring.own);
+        let found = self.records().await?;
+        let kept = found.iter().rposition(|(name, _)| *name == mine);
+        for (at, (_, sequence)) in found.iter().enumerate() {
+            if Some(at) != kept {
+                self.erase(*sequence).await?;
+            }
+        }
+        self.keep_wraps(1).await?;
+        Ok(wrapped)
+    }
+
+    /// Looks at every owner's key once; how many are wrapped as they should be, and how many of
+    /// them were not before.
+    async fn pass(&self, tell: TellWraps<'_>) -> Result<(u64, u64), VaultError> {
+        let ring = self.keys.renewed_ring().await?;
+        let info = self.stream.stream.get_info().await.map_err(unavailable)?;
+        let of = info.state.messages;
+        let (mut next, mut wrapped, mut renewed) = (1, 0, 0);
+        loop {
+            let found = self.page(next, ">").await?;
+            let Some(last) = found.last() else {
+                return Ok((wrapped, renewed));
+            };
+            next = last.sequence + 1;
+            let mut wraps = stream::iter(found)
+                .map(|stored| self.renew(&ring, stored))
+                .buffer_unordered(SIDE_BY_SIDE);
+            while let Some(wrap) = wraps.try_next().await? {
+                match wrap {
+                    // One that was renewed is met again further on.
+                    Wrap::Current => wrapped += 1,
+                    Wrap::Renewed => renewed += 1,
+                    Wrap::Nothing => {}
+                }
+                tell(wrapped.min(of), of);
+            }
+        }
+    }
+
+    async fn renew(&self, ring: &Ring, stored: Stored) -> Result<Wrap, VaultError> {
+        let (bucket, name) = (self.keys.bucket(), self.name(&stored));
+        if name.starts_with(RECORDS) || stored.payload.is_empty() {
+            return Ok(Wrap::Nothing);
+        }
+        let Some((key, current)) = ring.unwrap(name, &stored.payload) else {
+            tracing::warn!(
+                name,
+                "No known master key opens this owner's key: it stays as it is"
+            );
+            return Ok(Wrap::Nothing);
+        };
+        if current {
+            return Ok(Wrap::Current);
+        }
+        let wrapped = ring.wrap(name, &key)?;
+        // Fails where the owner was forgotten meanwhile, and where a later wrap is there already.
+        let put = bucket.update(name, wrapped.into(), stored.sequence).await;
+        let renewed = match put {
+            Ok(_) => Wrap::Renewed,
+            Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => Wrap::Nothing,
+            Err(error) => return Err(unavailable(error)),
+        };
+        self.erase(stored.sequence).await?;
+        Ok(renewed)
+    }
+
+    /// Overwrites what stands there on the server's disk.
+    async fn erase(&self, sequence: u64) -> Result<(), VaultError> {
+        let stream = &self.stream.stream;
+        let Err(error) = stream.delete_message(sequence).await else {
+            return Ok(());
+        };
+        match stream.get_raw_message(sequence).await {
+            Err(gone) if gone.kind() == RawMessageErrorKind::NoMessageFound => Ok(()),
+            _ => Err(unavailable(error)),
+        }
+    }
+
+    async fn put(&self, wrapping: &[u8; 32], record: Record) -> Result<(), VaultError> {
+        let sealed = record.seal(wrapping)?;
+        let put = self
+            .keys
+            .bucket()
+            .put(Record::name(wrapping), sealed.into());
+        put.await.map(drop).map_err(unavailable)
+    }
+
+    /// The records' names and sequences, oldest first.
+    async fn records(&self) -> Result<Vec<(String, u64)>, VaultError> {
+        let found = self.page(1, &format!("{RECORDS}>")).await?;
+        let found = found.iter();
+        let named = found.map(|stored| (self.name(stored).to_owned(), stored.sequence));
+        Ok(named.collect())
+    }
+
+    /// The records as they stand in the bucket, with their names, oldest first.
+    pub(crate) async fn sealed_records(&self) -> Result<Vec<(String, Vec<u8>)>, VaultError> {
+        let found = self.page(1, &format!("{RECORDS}>")).await?;
+        let found = found.iter();
+        let sealed = found.map(|stored| (self.name(stored).to_owned(), stored.payload.to_vec()));
+        Ok(sealed.collect())
+    }
+
+    fn name<'s>(&self, stored: &'s Stored) -> &'s str {
+        let subject = stored.subject.as_str();
+        subject
+            .strip_prefix(&self.keys.bucket().prefix)
+            .unwrap_or(subject)
+    }
+
+    async fn page(&self, from: u64, names: &str) -> Result<Vec<Stored>, VaultError> {
+        let subject = format!("{}{names}", self.keys.bucket().prefix);
+        let query = json!({ "seq": from, "next_by_subj": subject, "batch": PAGE });
+        let reader = StreamReader::new(self.keys.client().clone(), &self.stream);
+        let found = reader.get_many(&query).await.map_err(unavailable)?;
+        Ok(found.messages)
+    }
+
+    /// How many values of a name the bucket keeps.
+    async fn keep_wraps(&self, count: i64) -> Result<(), VaultError> {
+        let info = self.stream.stream.get_info().await.map_err(unavailable)?;
+        let mut config = info.config;
+        if config.max_messages_per_subject != count {
+            config.max_messages_per_subject = count;
+            let updated = self.keys.context().update_stream(&config).await;
+            updated.map_err(unavailable)?;
+        }
+        Ok(())
+    }
+}
+
+fn unavailable(error: impl std::fmt::Display) -> VaultError {
+    VaultError::Unavailable(error.to_string())
+}

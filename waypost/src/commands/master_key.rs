@@ -1,0 +1,195 @@
+//! `waypost master-key`: another master key in place of the present one, while the system runs.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use event_log::{EventLog, Keyring, MasterKeyFiles, Stage};
+use serde_json::json;
+use service::settings::{CommonSettings, seconds};
+
+use super::backup::Bar;
+use super::{print, read_input};
+use crate::Failure;
+use crate::system::LogAccess;
+
+/// The key that all sealed data depends on.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum MasterKey {
+    /// Put another master key in the place of the present one, while the system runs.
+    Rotate(Rotate),
+}
+
+/// Put another master key in the place of the present one, while the system runs.
+///
+/// Every owner's key is wrapped anew by the new key; afterwards the old one opens nothing of this
+/// system any more, only backups from before. May break off at any instant: run it again.
+///
+/// A key under WAYPOST_HOME is made and replaced by this command. One that is given by
+/// WAYPOST_MASTER_KEY needs two runs: the first with the old key there and the new one by
+/// --new-key, after which either works; then the services get the new key; the second, with the
+/// new key there, locks the old one out.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Prints {\"rotated\", \"finished\", \"oldKey\"?}: how many owners' keys are wrapped by the new key, \
+whether the old one is locked out, and where it is kept.
+
+Examples:
+  waypost master-key rotate
+  head -c 32 /dev/urandom | base64 > new.key
+  WAYPOST_MASTER_KEY=$OLD waypost master-key rotate --new-key new.key
+  WAYPOST_MASTER_KEY=$NEW waypost master-key rotate")]
+pub(crate) struct Rotate {
+    /// A file with the new key, 32 bytes in base64 (`-`: standard input), where the present one is
+    /// given by `WAYPOST_MASTER_KEY`.
+    #[arg(long, value_name = "FILE")]
+    new_key: Option<PathBuf>,
+    /// How long running services are given to hear of the new key before the old one is locked
+    /// out.
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    settle_seconds: Duration,
+    #[command(flatten)]
+    log: LogAccess,
+}
+
+/// What a run has come to.
+struct Run {
+    rotated: u64,
+    finished: bool,
+    old_key: Option<PathBuf>,
+}
+
+impl MasterKey {
+    pub(crate) async fn run(self, common: &CommonSettings) -> Result<(), Failure> {
+        let Self::Rotate(rotate) = self;
+        let run = match MasterKeyFiles::of(&common.home) {
+            Some(files) => rotate.in_files(common, &files).await?,
+            None => rotate.given(common).await?,
+        };
+        let mut answer = json!({ "rotated": run.rotated, "finished": run.finished });
+        if let Some(path) = run.old_key {
+            answer["oldKey"] = json!(path);
+        }
+        print(&answer)
+    }
+}
+
+impl Rotate {
+    async fn in_files(
+        &self,
+        common: &CommonSettings,
+        files: &MasterKeyFiles,
+    ) -> Result<Run, Failure> {
+        if self.new_key.is_some() {
+            return Err(
+                "the new key is made by this command: --new-key is for one that is given \
+                        by WAYPOST_MASTER_KEY"
+                    .into(),
+            );
+        }
+        let mut log = self
+            .log
+            .open_with(common, Keyring::load(&common.home)?)
+            .await?;
+        let mut old_key = None;
+        let replaced = files.next()?.is_none() && log.rotation().stage().await? == Stage::Ending;
+        if !replaced {
+            let new = files.next_or_make()?;
+            begin(&log, &new).await?;
+            // From here on the new key is the one that a start finds.
+            let kept = files.replace()?;
+            eprintln!(
+                "The new key is in place; the old one is kept as {}.",
+                kept.display()
+            );
+            log = self
+                .log
+                .open_with(common, Keyring::load(&common.home)?)
+                .await?;
+            old_key = Some(kept);
+        }
+        let rotated = self.end(&log).await?;
+        eprintln!(
+            "The old key opens backups from before, and nothing else: keep it with them, or \
+             delete it with them. Take a backup now."
+        );
+        Ok(Run {
+            rotated,
+            finished: true,
+            old_key,
+        })
+    }
+
+    async fn given(&self, common: &CommonSettings) -> Result<Run, Failure> {
+        let log = self
+            .log
+            .open_with(common, Keyring::load(&common.home)?)
+            .await?;
+        let stage = log.rotation().stage().await?;
+        let new = self.new_key.as_deref().map(read_key).transpose()?;
+        let run = match (new, stage) {
+            (Some(new), Stage::None | Stage::Begun) => {
+                let rotated = begin(&log, &new).await?;
+                eprintln!(
+                    "Either key works now. Give the new one to every service, as \
+                     WAYPOST_MASTER_KEY, and run this again with it to lock the old one out."
+                );
+                Run {
+                    rotated,
+                    finished: false,
+                    old_key: None,
+                }
+            }
+            (None, Stage::Ending) => Run {
+                rotated: self.end(&log).await?,
+                finished: true,
+                old_key: None,
+            },
+            (None, _) => {
+                return Err(
+                    "the master key is given by WAYPOST_MASTER_KEY: name a file with the \
+                            new one by --new-key"
+                        .into(),
+                );
+            }
+            (Some(_), Stage::Ending) => {
+                return Err(
+                    "a rotation is under way, and WAYPOST_MASTER_KEY is its new key: run \
+                            this again without --new-key to end it"
+                        .into(),
+                );
+            }
+        };
+        Ok(run)
+    }
+
+    /// Locks the old key out, once all that runs has had the time to hear of the new one.
+    async fn end(&self, log: &EventLog) -> Result<u64, Failure> {
+        let seconds = self.settle_seconds.as_secs_f64();
+        eprintln!("Waiting {seconds} s until every running service knows the new key");
+        tokio::time::sleep(self.settle_seconds).await;
+        let bar = Bar::new();
+        let ended = log
+            .rotation()
+            .end(&|done, of| bar.at("keys looked at", done, of));
+        let rotated = ended.await?;
+        bar.end();
+        Ok(rotated)
+    }
+}
+
+/// Begins, or goes on; how many keys are wrapped by the new one.
+async fn begin(log: &EventLog, new: &Keyring) -> Result<u64, Failure> {
+    let bar = Bar::new();
+    log.rotation().begin(new).await?;
+    eprintln!("Wrapping owners' keys by the new master key");
+    let wrapping = log.rotation();
+    let wrapped = wrapping.wrap_all(&|done, of| bar.at("keys wrapped", done, of));
+    let wrapped = wrapped.await?;
+    bar.end();
+    Ok(wrapped)
+}
+
+fn read_key(path: &Path) -> Result<Keyring, Failure> {
+    let text = read_input(path)?;
+    Ok(Keyring::parse_master(&text, &path.display().to_string())?)
+}
