@@ -70,6 +70,19 @@ fn telemetry_may_begin_twice() {
 }
 
 #[tokio::test]
+async fn whoever_listens_may_open_as_many_files_as_the_system_allows() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let low = Rlimit {
+        current: Some(512),
+        maximum,
+    };
+    setrlimit(Resource::Nofile, low).unwrap();
+    listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    assert_eq!(getrlimit(Resource::Nofile).current, maximum);
+}
+
+#[tokio::test]
 async fn a_database_that_is_away_is_unavailable() {
     // Port 9 is nobody's: the connection is refused.
     let mut settings = parse(&["--database-url", "postgres://nobody@127.0.0.1:9/none"]).database;
