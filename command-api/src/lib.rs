@@ -109,6 +109,7 @@ pub(crate) struct Inner {
     pub(crate) keys_per_organization: usize,
     pub(crate) people: PeopleSettings,
     pub(crate) uploads: records::Uploads,
+    pub(crate) reading: workflows::Reading,
 }
 
 impl Deref for App {
@@ -145,6 +146,7 @@ pub fn router(dependencies: Dependencies) -> Router {
         keys_per_organization: dependencies.settings.keys_per_organization,
         people: dependencies.settings.people,
         uploads: records::Uploads::new(dependencies.settings.uploads),
+        reading: workflows::Reading::default(),
     }));
     Router::new()
         .merge(accounts::router())

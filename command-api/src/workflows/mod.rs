@@ -2,6 +2,7 @@
 
 mod directory;
 mod put;
+mod reading;
 mod trigger;
 
 use axum::Router;
@@ -9,6 +10,7 @@ use axum::routing::{post, put as put_route};
 
 pub use directory::Directory;
 pub use put::{SavedWorkflow, put};
+pub(crate) use reading::Reading;
 pub(crate) use trigger::run_now;
 
 use crate::App;

@@ -85,7 +85,7 @@ pub(super) async fn put_workflow(
     body: JsonBody<MAX_BYTES>,
 ) -> Result<Response, HttpError> {
     let id = workflow::parse_id(&id).map_err(Refusal::into_http)?;
-    let definition = workflow::parse(&id, body.value()?).map_err(Refusal::into_http)?;
+    let definition = app.reading.definition(&caller.org, &id, &body).await?;
     let (summary, done) = save(&app.commands, &origin, &caller.org, &id, definition).await?;
     if let Some(summary) = summary {
         let sequence = done.position.sequence();

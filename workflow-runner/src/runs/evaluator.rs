@@ -121,7 +121,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_trifle_is_done_on_the_spot_and_more_elsewhere() {
-        let (evaluator, here) = (evaluator(Duration::from_secs(60)), thread::current().id());
+        let (evaluator, here) = (evaluator(Duration::from_mins(1)), thread::current().id());
         let org = OrgId::from("o");
         let where_is = |work: u64| {
             move |meter: &Meter| {
@@ -151,7 +151,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_breaks_down_takes_nothing_along() {
-        let evaluator = evaluator(Duration::from_secs(60));
+        let evaluator = evaluator(Duration::from_mins(1));
         let broken = |_: &Meter| -> u8 { panic!("an expression's fault") };
         let org = OrgId::from("o");
         assert_eq!(evaluator.run(&org, broken).await, Err(Failed::Broken));
