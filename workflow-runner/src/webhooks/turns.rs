@@ -75,12 +75,11 @@ impl Turns {
             self.orgs.push_front(org);
         }
         for (org, webhook) in over.lanes.into_iter().rev() {
-            match self.lanes.get_mut(&org) {
-                Some(lanes) => lanes.push_front(webhook),
-                None => {
-                    self.lanes.insert(org.clone(), VecDeque::from([webhook]));
-                    self.orgs.push_front(org);
-                }
+            if let Some(lanes) = self.lanes.get_mut(&org) {
+                lanes.push_front(webhook);
+            } else {
+                self.lanes.insert(org.clone(), VecDeque::from([webhook]));
+                self.orgs.push_front(org);
             }
         }
     }

@@ -136,16 +136,13 @@ impl Ledger {
         } else {
             (spent.runs >= budget).then_some(Bound::Runs)
         };
-        let verdict = match bound {
-            Some(bound) => {
-                let tell = spent.tell(bound);
-                Verdict::Refused { bound, tell }
-            }
-            None => {
-                spent.runs += 1;
-                let runs = spent.runs;
-                Verdict::SetsOff(Cause { runs, ..cause })
-            }
+        let verdict = if let Some(bound) = bound {
+            let tell = spent.tell(bound);
+            Verdict::Refused { bound, tell }
+        } else {
+            spent.runs += 1;
+            let runs = spent.runs;
+            Verdict::SetsOff(Cause { runs, ..cause })
         };
         tab.changed.insert(cause.id, spent);
         verdict
