@@ -56,3 +56,26 @@ fn came_by_https(headers: &HeaderMap) -> bool {
     let first = scheme.and_then(|scheme| scheme.as_bytes().split(|byte| *byte == b',').next());
     first.is_some_and(|first| first.trim_ascii().eq_ignore_ascii_case(b"https"))
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn the_cookie_goes_over_tls_alone_where_the_browser_came_so() {
+        let came = |scheme: &'static str| {
+            let scheme = HeaderValue::from_static(scheme);
+            came_by_https(&HeaderMap::from_iter([(
+                "x-forwarded-proto".parse().unwrap(),
+                scheme,
+            )]))
+        };
+        assert!(came("https") && came("HTTPS") && came("https, http"));
+        assert!(!came("http") && !came("http, https") && !came(""));
+        assert!(!came_by_https(&HeaderMap::new()));
+        assert!(cookie("t", 1, true).ends_with("; Secure"));
+        assert!(!cookie("t", 1, false).contains("Secure"));
+    }
+}
