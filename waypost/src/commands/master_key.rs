@@ -168,10 +168,8 @@ impl Rotate {
         eprintln!("Waiting {seconds} s until every running service knows the new key");
         tokio::time::sleep(self.settle_seconds).await;
         let bar = Bar::new();
-        let ended = log
-            .rotation()
-            .end(&|done, of| bar.at("keys looked at", done, of));
-        let rotated = ended.await?;
+        let tell = |done, of| bar.at("keys looked at", done, of);
+        let rotated = log.rotation().end(&tell).await?;
         bar.end();
         Ok(rotated)
     }
@@ -180,11 +178,11 @@ impl Rotate {
 /// Begins, or goes on; how many keys are wrapped by the new one.
 async fn begin(log: &EventLog, new: &Keyring) -> Result<u64, Failure> {
     let bar = Bar::new();
-    log.rotation().begin(new).await?;
+    let rotation = log.rotation();
+    rotation.begin(new).await?;
     eprintln!("Wrapping owners' keys by the new master key");
-    let wrapping = log.rotation();
-    let wrapped = wrapping.wrap_all(&|done, of| bar.at("keys wrapped", done, of));
-    let wrapped = wrapped.await?;
+    let tell = |done, of| bar.at("keys wrapped", done, of);
+    let wrapped = rotation.wrap_all(&tell).await?;
     bar.end();
     Ok(wrapped)
 }
