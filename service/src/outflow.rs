@@ -85,6 +85,7 @@ where
     let body = Outflow {
         pieces: taken,
         end: end.clone(),
+        told: false,
     };
     tokio::spawn(async move {
         let cut = tokio::select! {
@@ -181,6 +182,8 @@ impl Client {
 struct Outflow {
     pieces: mpsc::Receiver<io::Result<Bytes>>,
     end: Arc<OnceLock<Result<(), Cut>>>,
+    /// Whether the end has been told.
+    told: bool,
 }
 
 impl Stream for Outflow {
@@ -193,8 +196,9 @@ impl Stream for Outflow {
         {
             return Poll::Ready(Some(piece));
         }
+        let told = std::mem::replace(&mut self.told, true);
         let cut = self.end.get().and_then(|end| end.err());
-        Poll::Ready(cut.map(|cut| Err(io::Error::other(cut))))
+        Poll::Ready(cut.filter(|_| !told).map(|cut| Err(io::Error::other(cut))))
     }
 }
 
