@@ -191,6 +191,10 @@ impl Operation {
             if !self.refusals.contains(status) {
                 self.refusals.push(*status);
             }
+            // A body that may be too large may come too slowly, too.
+            if *status == 413 && !self.refusals.contains(&408) {
+                self.refusals.push(408);
+            }
         }
         self
     }

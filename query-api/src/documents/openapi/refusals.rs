@@ -24,6 +24,11 @@ const REFUSALS: &[(u16, &str, &str)] = &[
     ),
     (404, "NotFound", "There is no such thing for this caller."),
     (
+        408,
+        "TooSlow",
+        "The body came too slowly; send it faster, or in smaller parts. The connection closes.",
+    ),
+    (
         409,
         "Conflict",
         "At odds with what is there already, or an Idempotency-Key that came with another body.",
@@ -53,7 +58,7 @@ const REFUSALS: &[(u16, &str, &str)] = &[
     (
         503,
         "Unavailable",
-        "Something that this needs is away, or what is read has not reached `Waypost-Min-Position`. Try again later.",
+        "Something that this needs is away, or what is read has not reached `Waypost-Min-Position`, or too much is being received at the moment. Try again later, where the answer says so after `Retry-After` seconds.",
     ),
 ];
 
