@@ -59,7 +59,10 @@ async fn an_owner_with_an_account_comes_in_by_link_and_password() {
         "{link}"
     );
     let (org, code) = (made["orgId"].as_str().unwrap(), code_of(link));
-    assert_eq!(emails(system, org, "invites").await, [ada.email.clone()]);
+    assert_eq!(
+        emails(system, org, "invites").await,
+        std::slice::from_ref(&ada.email)
+    );
 
     let mut browser = Browser::new(system);
     let page = browser.page("/dashboard/invite").await;
@@ -164,7 +167,10 @@ async fn links_end_by_another_by_being_taken_back_and_by_themselves() {
     let look = async |code: &str| nobody.post(LOOK, &json!({"code": code})).await;
     look(&first).await.error(404);
     look(&second).await.ok(200);
-    assert_eq!(emails(system, &org, "invites").await, [email.clone()]);
+    assert_eq!(
+        emails(system, &org, "invites").await,
+        std::slice::from_ref(&email)
+    );
     let all = system.waypost(&["org", "people", "--org", &org]).await;
     let id = all["invites"][0]["inviteId"].as_str().unwrap();
     let back = format!("{PEOPLE}/invites/{id}");
