@@ -21,18 +21,36 @@ pub struct EdgeSettings {
     pub connections_per_address: usize,
     /// How long a request's head may take, and a new connection may be silent:
     /// `WAYPOST_HEAD_SECONDS`, 15.
-    #[arg(id = "head-seconds", long, env = "WAYPOST_HEAD_SECONDS", default_value = "15", value_parser = seconds)]
+    #[arg(
+        id = "head-seconds",
+        long,
+        env = "WAYPOST_HEAD_SECONDS",
+        default_value = "15",
+        value_parser = seconds
+    )]
     pub head: Duration,
     /// The largest head of a request in bytes: `WAYPOST_HEAD_BYTES`, 32768.
     #[arg(long, env = "WAYPOST_HEAD_BYTES", default_value_t = HEAD_BYTES)]
     pub head_bytes: usize,
     /// How long a connection is kept without a request under way. Longer than proxies keep
     /// theirs, so that these let go first: `WAYPOST_IDLE_SECONDS`, 180.
-    #[arg(id = "idle-seconds", long, env = "WAYPOST_IDLE_SECONDS", default_value = "180", value_parser = seconds)]
+    #[arg(
+        id = "idle-seconds",
+        long,
+        env = "WAYPOST_IDLE_SECONDS",
+        default_value = "180",
+        value_parser = seconds
+    )]
     pub idle: Duration,
     /// How long a body may keep its reader waiting beyond what `WAYPOST_BODY_BYTES_PER_SECOND`
     /// allows, and how long an unread one is waited for: `WAYPOST_BODY_SECONDS`, 30.
-    #[arg(id = "body-seconds", long, env = "WAYPOST_BODY_SECONDS", default_value = "30", value_parser = seconds)]
+    #[arg(
+        id = "body-seconds",
+        long,
+        env = "WAYPOST_BODY_SECONDS",
+        default_value = "30",
+        value_parser = seconds
+    )]
     pub body: Duration,
     /// The rate that a body has to keep up while it is waited for, in bytes a second:
     /// `WAYPOST_BODY_BYTES_PER_SECOND`, 500.
@@ -43,8 +61,8 @@ pub struct EdgeSettings {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub body_bytes_per_second: u32,
-    /// Bytes of bodies that this process holds in memory at a time, of which one client gets a fifth
-    /// at most, and the less the fewer are free: `WAYPOST_BODY_MEMORY_BYTES`, 268435456.
+    /// Bytes of bodies that this process holds in memory at a time, of which one client gets a
+    /// fifth at most, and the less the fewer are free: `WAYPOST_BODY_MEMORY_BYTES`, 268435456.
     #[arg(long, env = "WAYPOST_BODY_MEMORY_BYTES", default_value_t = BODY_MEMORY)]
     pub body_memory_bytes: usize,
     /// The largest rest of a body that is read and thrown away after an early answer, so that the
@@ -54,10 +72,16 @@ pub struct EdgeSettings {
     pub drain_bytes: u64,
     /// How long a client may take nothing of an answer that waits for it:
     /// `WAYPOST_UNREAD_SECONDS`, 60.
-    #[arg(id = "unread-seconds", long, env = "WAYPOST_UNREAD_SECONDS", default_value = "60", value_parser = seconds)]
+    #[arg(
+        id = "unread-seconds",
+        long,
+        env = "WAYPOST_UNREAD_SECONDS",
+        default_value = "60",
+        value_parser = seconds
+    )]
     pub unread: Duration,
-    /// Proxies whose `X-Forwarded-For` is believed, addresses or ranges with commas or spaces between:
-    /// `WAYPOST_TRUSTED_PROXIES`, none.
+    /// Proxies whose `X-Forwarded-For` is believed, addresses or ranges with commas or spaces
+    /// between: `WAYPOST_TRUSTED_PROXIES`, none.
     #[arg(long, env = "WAYPOST_TRUSTED_PROXIES", default_value = "")]
     pub trusted_proxies: Networks,
 }
