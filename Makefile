@@ -34,9 +34,11 @@ faults: ## Hurt Waypost under load for SECONDS (60) by SEED, on NATS (1 or 3) se
 	@exec $(target)/debug/faults --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED)) --nats $(or $(NATS),1) $(if $(FRIENDLY),--friendly)
 
 .PHONY: lint
-lint: ## Check format and lints, as the tests' runner does
+lint: ## Check format, lints and dependencies, as the tests' runner does
 	@cargo fmt --all --check
 	@cargo clippy --workspace --all-targets -- --deny warnings
+	@if command -v python3 >/dev/null; then scripts/check-dependencies; \
+	else echo "python3 is not installed: dependencies are not checked this time" >&2; fi
 
 .PHONY: sqlx
 sqlx: ## Renew .sqlx, by which queries are checked without a database (PACKAGES="…" for some only)

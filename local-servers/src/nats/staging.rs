@@ -8,7 +8,7 @@
 
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, symlink};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -32,10 +32,14 @@ pub(super) struct Staging {
 impl Staging {
     /// The staging of the server that keeps its data in `folder`.
     pub(super) fn of(folder: &Path) -> Self {
+        Self::within(Path::new(MEMORY), folder)
+    }
+
+    fn within(memory: &Path, folder: &Path) -> Self {
         let name = digest(&SHA256, folder.as_os_str().as_encoded_bytes());
         let name = format!("waypost-{}", hex(&name.as_ref()[..8]));
         Self {
-            memory: Path::new(MEMORY).join(name),
+            memory: memory.join(name),
         }
     }
 
@@ -44,13 +48,47 @@ impl Staging {
     /// the folder when the user logs out. Where it cannot be done batches are staged on the disk
     /// and take longer.
     pub(super) async fn move_to_memory(&self, streams: &Path) {
-        if !Path::new(MEMORY).is_dir() {
+        if !self.memory.parent().is_some_and(Path::is_dir) {
+            return;
+        }
+        if let Err(error) = self.claim() {
+            tracing::warn!(folder = %self.memory.display(), %error,
+                "Batches are staged on the disk: somebody else has the folder in memory");
+            for stream in STREAMS {
+                self.unlink(&streams.join(stream).join("batches"));
+            }
             return;
         }
         for stream in STREAMS {
             if let Err(error) = self.link(stream, streams).await {
                 tracing::warn!(stream, %error, "Batches are staged on the disk.");
             }
+        }
+    }
+
+    /// Makes the folder, or makes sure that it is the one that this user has made for itself.
+    /// Everybody may write where it stands, so that its name may have been taken.
+    fn claim(&self) -> io::Result<()> {
+        match DirBuilder::new().mode(0o700).create(&self.memory) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.check(),
+            made => made,
+        }
+    }
+
+    fn check(&self) -> io::Result<()> {
+        let about = fs::symlink_metadata(&self.memory)?;
+        let own = about.uid() == rustix::process::geteuid().as_raw();
+        if about.is_dir() && own && about.mode() & 0o077 == 0 {
+            return Ok(());
+        }
+        let reason = "it is no folder of this user that is closed to others";
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, reason))
+    }
+
+    /// Leads the server away from a folder of somebody else.
+    fn unlink(&self, link: &Path) {
+        if fs::read_link(link).is_ok_and(|to| to.starts_with(&self.memory)) {
+            let _ = fs::remove_file(link).and_then(|()| fs::create_dir(link));
         }
     }
 
@@ -80,8 +118,10 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // Gone already, or never made.
-        let _ = fs::remove_dir_all(&self.memory);
+        // Gone already, never made, or somebody else's.
+        if self.check().is_ok() {
+            let _ = fs::remove_dir_all(&self.memory);
+        }
     }
 }
 
@@ -91,5 +131,77 @@ fn remove_empty(path: &Path) -> io::Result<()> {
         Ok(_) => fs::remove_dir(path),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, chown};
+
+    use super::*;
+    use crate::TemporaryHome;
+
+    /// Where batches are staged after somebody has `taken` the folder's name.
+    async fn staged(taken: impl FnOnce(&Path)) -> (TemporaryHome, Staging, PathBuf) {
+        let home = TemporaryHome::new().unwrap();
+        let (memory, streams) = (home.path().join("shm"), home.path().join("streams"));
+        fs::create_dir_all(&memory).unwrap();
+        let staging = Staging::within(&memory, Path::new("/some/home"));
+        taken(&staging.memory);
+        staging.move_to_memory(&streams).await;
+        let batches = streams.join("EVENTS/batches");
+        (home, staging, batches)
+    }
+
+    fn folder(path: &Path, mode: u32) {
+        fs::create_dir(path).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_new_folder_and_one_that_a_crash_has_left_are_used() {
+        for left in [false, true] {
+            let (_home, staging, batches) = staged(|path| {
+                if left {
+                    folder(path, 0o700);
+                }
+            })
+            .await;
+            assert_eq!(
+                fs::read_link(batches).unwrap(),
+                staging.memory.join("EVENTS")
+            );
+            let mode = fs::metadata(&staging.memory).unwrap().mode();
+            assert_eq!(mode & 0o777, 0o700);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_others_can_reach_is_neither_used_nor_removed() {
+        for mode in [0o777, 0o750, 0o701] {
+            let (_home, staging, batches) = staged(|path| folder(path, mode)).await;
+            assert!(!batches.is_symlink(), "{mode:o}");
+            let memory = staging.memory.clone();
+            drop(staging);
+            assert!(memory.is_dir(), "{mode:o}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_link_and_a_folder_of_somebody_else_are_not_followed() {
+        let elsewhere = TemporaryHome::new().unwrap();
+        let (_home, staging, batches) =
+            staged(|path| symlink(elsewhere.path(), path).unwrap()).await;
+        assert!(!batches.is_symlink());
+        drop(staging);
+        assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+        if rustix::process::geteuid().is_root() {
+            let (_home, _staging, batches) = staged(|path| {
+                folder(path, 0o700);
+                chown(path, Some(12_345), None).unwrap();
+            })
+            .await;
+            assert!(!batches.is_symlink());
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! Rows that were not written, kept in a file beside the one they came from.
 
-use std::fs::File;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use command_api::records::Rejected;
@@ -9,21 +11,25 @@ use serde_json::json;
 
 /// The file of rejects; made with the first.
 pub(super) struct Rejects {
+    source: OsString,
     path: PathBuf,
     file: Option<BufWriter<File>>,
 }
 
 impl Rejects {
-    /// `contacts.csv` gets `contacts.csv.rejects.ndjson`; standard input a file in this folder.
+    /// `contacts.csv` gets `contacts.csv.rejects.ndjson`, the next time
+    /// `contacts.csv.rejects-2.ndjson`; standard input a file in this folder.
     pub(super) fn beside(source: &Path) -> Self {
         let name = if source == Path::new("-") {
             "stdin".into()
         } else {
             source.as_os_str().to_owned()
         };
-        let mut name: std::ffi::OsString = name;
+        let source: OsString = name;
+        let mut name = source.clone();
         name.push(".rejects.ndjson");
         Self {
+            source,
             path: PathBuf::from(name),
             file: None,
         }
@@ -35,7 +41,10 @@ impl Rejects {
         }
         let file = match &mut self.file {
             Some(file) => file,
-            None => self.file.insert(BufWriter::new(File::create(&self.path)?)),
+            None => {
+                let file = self.make()?;
+                self.file.insert(BufWriter::new(file))
+            }
         };
         for row in rejected {
             writeln!(
@@ -47,6 +56,23 @@ impl Rejects {
         Ok(())
     }
 
+    /// Makes the file for its owner's eyes: it tells of people. Nothing that is there already is
+    /// written to, a link that somebody has put there neither; another number is taken instead.
+    fn make(&mut self) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        let mut number = 1;
+        loop {
+            match options.open(&self.path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                opened => return opened,
+            }
+            let mut name = self.source.clone();
+            name.push(format!(".rejects-{number}.ndjson"));
+            self.path = PathBuf::from(name);
+        }
+    }
+
     /// The file's path, if there is one.
     pub(super) fn finish(self) -> io::Result<Option<PathBuf>> {
         let Some(mut file) = self.file else {
@@ -54,5 +80,39 @@ impl Rejects {
         };
         file.flush()?;
         Ok(Some(self.path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    fn written(source: &Path) -> PathBuf {
+        let mut rejects = Rejects::beside(source);
+        let row = Rejected {
+            number: 1,
+            reason: "email: is no address".to_owned(),
+        };
+        rejects.add(&[row]).unwrap();
+        rejects.finish().unwrap().unwrap()
+    }
+
+    #[test]
+    fn rejects_are_for_their_owner_and_never_overwrite_or_follow() {
+        let home = local_servers::TemporaryHome::new().unwrap();
+        let (source, theirs) = (home.path().join("c.csv"), home.path().join("theirs"));
+        fs::write(&theirs, "theirs").unwrap();
+        let first = home.path().join("c.csv.rejects.ndjson");
+        symlink(&theirs, &first).unwrap();
+        let second = written(&source);
+        assert_eq!(second, home.path().join("c.csv.rejects-2.ndjson"));
+        assert_eq!(fs::read_to_string(&theirs).unwrap(), "theirs");
+        let mode = fs::metadata(&second).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let third = written(&source);
+        assert_eq!(third, home.path().join("c.csv.rejects-3.ndjson"));
     }
 }
