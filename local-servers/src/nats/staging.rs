@@ -78,7 +78,7 @@ impl Staging {
     fn check(&self) -> io::Result<()> {
         let about = fs::symlink_metadata(&self.memory)?;
         let own = about.uid() == rustix::process::geteuid().as_raw();
-        if about.is_dir() && own && about.mode() & 0o077 == 0 {
+        if about.is_dir() && own && about.mode() & 0o777 == 0o700 {
             return Ok(());
         }
         let reason = "it is no folder of this user that is closed to others";
