@@ -46,7 +46,7 @@ impl Renderer {
     /// Whether something holds.
     pub(super) async fn ask<F>(&self, org: &OrgId, ask: F) -> Result<bool, String>
     where
-        F: Fn(&Meter) -> Result<bool, Error> + Send + 'static,
+        F: Fn(&Meter) -> Result<bool, Error> + Send + Sync + 'static,
     {
         match self.0.evaluator.run(org, ask).await {
             Ok(answer) => answer.map_err(|error| error.to_string()),
