@@ -24,7 +24,7 @@ async fn goes_on(org: &Organization<'_>, workflow: &str) {
     org.admin.get("/api/v1/workflows").await.ok(200);
 }
 
-fn steps(step: Value) -> Value {
+fn steps(step: &Value) -> Value {
     let start = json!({"id": "start", "type": "TRIGGER", "next": [step["id"]]});
     active(&json!([start, step]))
 }
@@ -37,13 +37,13 @@ async fn an_expression_that_is_too_much_work_is_refused_and_holds_up_nobody() {
     let expression = "trigger.l|reject('in', trigger.l)|length > 0";
     let template = "{{ trigger.l|select('in', trigger.l)|length }}";
     let definitions = [
-        steps(json!({"id": "x", "type": "CONDITION", "if": expression, "then": [], "else": []})),
-        steps(json!({"id": "x", "type": "NOTIFY", "event": "never", "data": {"n": template}})),
+        steps(&json!({"id": "x", "type": "CONDITION", "if": expression, "then": [], "else": []})),
+        steps(&json!({"id": "x", "type": "NOTIFY", "event": "never", "data": {"n": template}})),
         steps(
-            json!({"id": "x", "type": "HTTP", "method": "POST", "url": receiver.url("/"),
+            &json!({"id": "x", "type": "HTTP", "method": "POST", "url": receiver.url("/"),
             "body": template, "retry": {"maxAttempts": 1}}),
         ),
-        steps(json!({"id": "x", "type": "RECORD", "kind": "contacts",
+        steps(&json!({"id": "x", "type": "RECORD", "kind": "contacts",
             "data": {"email": "a@b.c", "owner": template}})),
     ];
     let mut workflows = Vec::new();
@@ -57,10 +57,10 @@ async fn an_expression_that_is_too_much_work_is_refused_and_holds_up_nobody() {
     hostile.workflow(&listens).await;
     let wait = json!({"id": "x", "type": "WAIT_FOR_EVENT", "event": "custom.much",
         "match": filter, "timeoutSeconds": 86_400});
-    let waits = hostile.workflow(&steps(wait)).await;
+    let waits = hostile.workflow(&steps(&wait)).await;
     let tells =
         json!({"id": "x", "type": "NOTIFY", "event": "much", "data": {"l": "{{ trigger.l }}"}});
-    let tells = hostile.workflow(&steps(tells)).await;
+    let tells = hostile.workflow(&steps(&tells)).await;
     let usual = ordinary.workflow(&only_begins()).await;
     let waiting = hostile.trigger(&waits, &json!({})).await;
     hostile
@@ -106,7 +106,7 @@ async fn a_value_cannot_lead_a_call_to_another_place() {
     let (org, receiver) = (system().await.organization().await, Receiver::start().await);
     let url = receiver.url("/leads/{{ trigger.id }}/notes?q={{ trigger.q }}");
     let call = json!({"id": "call", "type": "HTTP", "url": url, "retry": {"maxAttempts": 1}});
-    let workflow = org.workflow(&steps(call)).await;
+    let workflow = org.workflow(&steps(&call)).await;
     let hostile = json!({"id": "../admin?x=1#y", "q": "a&admin=true#"});
     let run = org.trigger(&workflow, &hostile).await;
     assert_eq!(org.ended(&run).await["state"], "SUCCEEDED");
@@ -125,7 +125,7 @@ async fn a_value_cannot_lead_a_call_to_another_place() {
     // The host is the author's as well.
     let url = receiver.url("/").replace("127.0.0.1", "{{ trigger.host }}");
     let call = json!({"id": "call", "type": "HTTP", "url": url, "retry": {"maxAttempts": 1}});
-    let workflow = org.workflow(&steps(call)).await;
+    let workflow = org.workflow(&steps(&call)).await;
     let run = org
         .trigger(&workflow, &json!({"host": "127.0.0.1/x?"}))
         .await;
@@ -173,7 +173,7 @@ async fn a_secret_goes_only_to_the_hosts_that_it_names() {
                 panic!("fields")
             };
             step.as_object_mut().unwrap().extend(fields);
-            let workflow = org.workflow(&steps(step)).await;
+            let workflow = org.workflow(&steps(&step)).await;
             let before = receiver.received().len();
             let run = org.trigger(&workflow, &json!({})).await;
             let run = org.ended(&run).await;
