@@ -37,7 +37,7 @@ async fn main() -> ExitCode {
         hostile: !arguments.friendly,
     };
     println!("SEED={}", options.seed);
-    let report = faults::run(&options).await;
+    let report = Box::pin(faults::run(&options)).await;
     println!("{report}");
     if report.is_clean() {
         ExitCode::SUCCESS

@@ -53,12 +53,14 @@ async fn listen_to_nothing(here: &Here) -> io::Result<()> {
 fn frame(content: &Value) -> Vec<u8> {
     const TEXT: u8 = 0x81;
     const MASKED: u8 = 0x80;
+    /// The length follows in two bytes.
+    const LONGER: u8 = 0x7e;
     let text = content.to_string().into_bytes();
     let mut frame = vec![TEXT];
     match u8::try_from(text.len()) {
-        Ok(length) if length < 126 => frame.push(MASKED | length),
+        Ok(length) if length < LONGER => frame.push(MASKED | length),
         _ => {
-            frame.push(MASKED | 126);
+            frame.push(MASKED | LONGER);
             let length = u16::try_from(text.len()).unwrap_or(u16::MAX);
             frame.extend_from_slice(&length.to_be_bytes());
         }

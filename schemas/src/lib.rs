@@ -27,7 +27,8 @@ pub mod workflow;
 
 pub use catalog::{CATALOG, CatalogEntry, Custom, DecodeError, Event, Visibility};
 pub use envelope::{
-    AggregateType, Cause, Context, Log, NewEvent, Receipt, Recorded, SYSTEM_ORG, StreamId, Traceparent,
+    AggregateType, Cause, Context, Log, NewEvent, Receipt, Recorded, SYSTEM_ORG, StreamId,
+    Traceparent,
 };
 pub use ids::{
     AccountId, CircleId, DeliveryId, EventId, InviteId, KeyId, OrgId, PlaceId, RecordId, RunId,

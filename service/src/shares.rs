@@ -308,7 +308,8 @@ mod tests {
             deeds in prop::collection::vec((0_u8..3, 0_u8..5, any::<prop::sample::Index>()), 0..200),
         ) {
             let shares = Shares::new(places);
-            let (mut held, mut waiting): (Vec<(u8, Share<u8>)>, Vec<(u8, Waiting)>) = Default::default();
+            let mut held: Vec<(u8, Share<u8>)> = Vec::new();
+            let mut waiting: Vec<(u8, Waiting)> = Vec::new();
             for (deed, key, which) in deeds {
                 match deed {
                     0 => match begin(&shares, key) {

@@ -11,7 +11,7 @@ use crate::System;
 /// What the system keeps for it unread. Left to itself it would take many megabytes, and a server
 /// would never notice that nobody reads.
 const UNREAD: u32 = 8 * 1024;
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// An answer that has begun.
 #[derive(Debug)]

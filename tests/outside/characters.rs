@@ -279,7 +279,7 @@ fn with_nul(path: &str, parameter: Option<&str>) -> String {
         filled.push_str(if part.starts_with('{') { "a%00b" } else { part });
     }
     if let Some(name) = parameter {
-        filled.push_str(&format!("?{name}=a%00b"));
+        filled.extend(["?", name, "=a%00b"]);
     }
     filled
 }

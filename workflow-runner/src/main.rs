@@ -63,13 +63,7 @@ async fn start(cli: Cli) -> Result<(), Box<dyn std::error::Error + Send + Sync>>
     .await?;
     let router = service::edge(runner.router().merge(health::router(readiness)));
     let http = cli.http;
-    let serving = service::serve(
-        listener,
-        router,
-        shutdown.clone(),
-        http.shutdown,
-        http.edge,
-    );
+    let serving = service::serve(listener, router, shutdown.clone(), http.shutdown, http.edge);
     let running = async {
         let ended = runner.run(shutdown.clone()).await;
         shutdown.cancel();

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use event_log::{AppendError, Commit, Expected, Position, Write};
-use schemas::{
-    AggregateType, Cause, Context, Event, Log, Receipt, Traceparent, claim, delivery,
-};
+use schemas::{AggregateType, Cause, Context, Event, Log, Receipt, Traceparent, claim, delivery};
 use uuid::Uuid;
 
 use crate::support::{

@@ -93,8 +93,8 @@ fn prose(text: &str) -> Value {
     let mut html = String::with_capacity(text.len() + 32);
     let mut rest = text;
     while let Some((before, code, after)) = first_code(rest) {
-        let (before, code) = (HtmlEscape(before), HtmlEscape(code));
-        html.push_str(&format!("{before}<code>{code}</code>"));
+        let (before, code) = (HtmlEscape(before).to_string(), HtmlEscape(code).to_string());
+        html.extend([before.as_str(), "<code>", code.as_str(), "</code>"]);
         rest = after;
     }
     html.push_str(&HtmlEscape(rest).to_string());

@@ -24,8 +24,8 @@ pub(crate) enum MasterKey {
 /// Every owner's key is wrapped anew by the new key; afterwards the old one opens nothing of this
 /// system any more, only backups from before. May break off at any instant: run it again.
 ///
-/// A key under WAYPOST_HOME is made and replaced by this command. One that is given by
-/// WAYPOST_MASTER_KEY needs two runs: the first with the old key there and the new one by
+/// A key under `WAYPOST_HOME` is made and replaced by this command. One that is given by
+/// `WAYPOST_MASTER_KEY` needs two runs: the first with the old key there and the new one by
 /// --new-key, after which either works; then the services get the new key; the second, with the
 /// new key there, locks the old one out.
 #[derive(Debug, clap::Args)]

@@ -221,8 +221,8 @@ mod tests {
         assert_eq!(latest.bytes, 0);
     }
 
-    fn newest() -> Option<Newest> {
-        Some(Newest::of(Arc::new(updated(1)), false))
+    fn newest() -> Newest {
+        Newest::of(Arc::new(updated(1)), false)
     }
 
     #[test]
@@ -232,7 +232,7 @@ mod tests {
         let everybody = || (1..=100).map(AccountId);
         assert_eq!(latest.lacking(asking, everybody()).len(), 100);
         for account in everybody() {
-            latest.learn(account, newest());
+            latest.learn(account, Some(newest()));
         }
         assert!(latest.lacking(asking, everybody()).is_empty());
         latest.max_bytes = latest.bytes / 2;
@@ -254,7 +254,7 @@ mod tests {
         let (first, second) = (latest.ask(), latest.ask());
         latest.lacking(first, [ANNA].into_iter());
         latest.answered(second);
-        latest.learn(ANNA, newest());
+        latest.learn(ANNA, Some(newest()));
         assert!(latest.lacking(first, [ANNA].into_iter()).is_empty());
         latest.answered(first);
         assert!(latest.persons.is_empty());
