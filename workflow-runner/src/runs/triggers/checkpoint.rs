@@ -9,7 +9,6 @@ use event_log::{Error, EventLog, ReadError};
 use futures::future::join_all;
 use futures::{StreamExt as _, stream};
 use schemas::{Log, Recorded};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::time::{sleep, timeout};
 
@@ -32,21 +31,10 @@ pub(super) struct Note {
     pub(super) through: u64,
     /// Where the open waits began, each as the difference from the one before.
     waits: Vec<u64>,
-}
-
-/// All that is noted of a partition.
-#[derive(Clone, Debug)]
-pub(super) struct Notes {
-    pub(super) partition: u16,
-    pub(super) note: Note,
+    /// What causes had led to by then. It stands in one note with how far all was judged, so that
+    /// neither is ever older than the other.
+    #[serde(default)]
     pub(super) causes: Vec<Noted>,
-}
-
-/// What causes led to, as it is noted.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Causes {
-    epoch: u32,
-    noted: Vec<Noted>,
 }
 
 /// Keeps checkpoints.
@@ -90,34 +78,15 @@ impl Checkpoints {
     }
 
     async fn note_of(&self, partition: u16) -> Note {
-        let note: Note = self.read(&key(partition)).await;
-        if note.epoch == self.epoch {
-            note
-        } else {
-            Note::default()
-        }
-    }
-
-    /// What the causes of a partition's organizations had led to.
-    pub(super) async fn causes(&self, partition: u16) -> Vec<Noted> {
-        let causes: Causes = self.read(&causes_key(partition)).await;
-        if causes.epoch == self.epoch {
-            causes.noted
-        } else {
-            Vec::new()
-        }
-    }
-
-    /// Asks until there is an answer.
-    async fn read<T: DeserializeOwned + Default>(&self, key: &str) -> T {
         loop {
-            match timeout(PATIENCE, self.bucket.get(key)).await {
+            match timeout(PATIENCE, self.bucket.get(key(partition))).await {
                 Ok(Ok(found)) => {
-                    let read = found.and_then(|found| serde_json::from_slice(&found).ok());
-                    return read.unwrap_or_default();
+                    let note = found.and_then(|found| serde_json::from_slice::<Note>(&found).ok());
+                    let note = note.filter(|note| note.epoch == self.epoch);
+                    return note.unwrap_or_default();
                 }
                 Ok(Err(error)) => {
-                    tracing::warn!(key, %error, "A checkpoint of triggers cannot be read");
+                    tracing::warn!(partition, %error, "A checkpoint of triggers cannot be read");
                 }
                 Err(_) => {}
             }
@@ -139,7 +108,7 @@ impl Checkpoints {
     }
 
     /// What is to be noted of a partition.
-    pub(super) fn note(&self, through: u64, waits: &[u64]) -> Note {
+    pub(super) fn note(&self, through: u64, waits: &[u64], causes: Vec<Noted>) -> Note {
         let mut before = 0;
         let further = waits
             .iter()
@@ -148,53 +117,29 @@ impl Checkpoints {
             epoch: self.epoch,
             through,
             waits: further.collect(),
+            causes,
         }
     }
 
-    /// Notes partitions; one that does not get through keeps its older note. What causes led to is
-    /// noted first: how far all was judged must never be newer.
-    pub(super) async fn save(&self, notes: Vec<Notes>) {
-        let saved = notes.into_iter().map(async |notes| {
-            let Notes {
-                partition,
-                note,
-                causes,
-            } = notes;
-            let causes = Causes {
-                epoch: self.epoch,
-                noted: causes,
+    /// Notes partitions; one that does not get through keeps its older note.
+    pub(super) async fn save(&self, notes: Vec<(u16, Note)>) {
+        let saved = notes.into_iter().map(|(partition, note)| async move {
+            let Ok(note) = serde_json::to_vec(&note) else {
+                return;
             };
-            let kept = self.put(causes_key(partition), &causes).await;
-            if kept {
-                self.put(key(partition), &note).await;
+            if note.len() > MAX_BYTES {
+                tracing::warn!(partition, "Too many steps wait for events to note them");
+                return;
+            }
+            let put = self.bucket.put(key(partition), note.into());
+            if let Ok(Err(error)) = timeout(PATIENCE, put).await {
+                tracing::debug!(partition, %error, "A checkpoint of triggers was not kept");
             }
         });
         join_all(saved).await;
-    }
-
-    async fn put(&self, key: String, note: &impl Serialize) -> bool {
-        let Ok(note) = serde_json::to_vec(note) else {
-            return false;
-        };
-        if note.len() > MAX_BYTES {
-            tracing::warn!(key, "Too much is open to be noted");
-            return false;
-        }
-        match timeout(PATIENCE, self.bucket.put(&key, note.into())).await {
-            Ok(Ok(_)) => true,
-            Ok(Err(error)) => {
-                tracing::debug!(key, %error, "A checkpoint of triggers was not kept");
-                false
-            }
-            Err(_) => false,
-        }
     }
 }
 
 fn key(partition: u16) -> String {
     format!("p-{partition}")
-}
-
-fn causes_key(partition: u16) -> String {
-    format!("c-{partition}")
 }

@@ -93,7 +93,8 @@ impl Judge {
         found
     }
 
-    /// Judges an organization's events in their order; says up to where.
+    /// Judges an organization's events in their order; says up to where, 0 where they have to be
+    /// judged again.
     pub(super) async fn judge(&self, org: &OrgId, task: Task) -> u64 {
         let (events, through) = match task {
             Task::Events(events, _) => {
@@ -112,8 +113,11 @@ impl Judge {
         }
         self.append(decided.triggers, measure::triggered).await;
         self.append(decided.told, || {}).await;
-        self.ledger().close(org, decided.tab, through);
-        through
+        if self.ledger().close(org, decided.tab, through) {
+            through
+        } else {
+            0
+        }
     }
 
     /// Reads an organization's events behind `after`, at most up to `until`.

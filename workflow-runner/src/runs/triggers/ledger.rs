@@ -29,7 +29,7 @@ const GENERATION: usize = 2_048;
 /// Causes held in all, about.
 const HELD: usize = 200_000;
 /// Causes that are noted of one partition at most.
-pub(super) const NOTED: usize = 16_384;
+pub(super) const NOTED: usize = 8_192;
 
 /// What has come of a cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -148,12 +148,15 @@ impl Ledger {
         verdict
     }
 
-    /// A batch was judged up to `through`, and what it led to stands in the log.
-    pub(super) fn close(&mut self, org: &OrgId, tab: Tab, through: u64) {
+    /// A batch was judged up to `through`, and what it led to stands in the log. `false` where
+    /// others have counted meanwhile: then the batch is to be judged again, by what they know.
+    pub(super) fn close(&mut self, org: &OrgId, tab: Tab, through: u64) -> bool {
+        if tab.changed.is_empty() {
+            return true;
+        }
         let before = self.0.get(org).map_or(0, |account| account.through);
-        // Else the organization was another's meanwhile, and what is known is newer.
-        if tab.changed.is_empty() || before != tab.through {
-            return;
+        if before != tab.through {
+            return false;
         }
         let account = self.0.entry(org.clone()).or_default();
         account.through = through;
@@ -161,6 +164,7 @@ impl Ledger {
             account.enter(id, spent);
         }
         self.let_go();
+        true
     }
 
     /// Lets go of the oldest causes of who holds most of them, where there are too many in all.
@@ -247,7 +251,7 @@ mod tests {
         let verdicts = (0..fresh)
             .map(|_| ledger.judge(&org(), &mut tab, (cause(id), 1), BUDGET))
             .collect();
-        ledger.close(&org(), tab, through);
+        assert!(ledger.close(&org(), tab, through));
         verdicts
     }
 
@@ -335,7 +339,7 @@ mod tests {
         let mut tab = ledger.open(&org());
         ledger.judge(&org(), &mut tab, (cause(1), 1), BUDGET);
         ledger.retain(|_| false);
-        ledger.close(&org(), tab, 4);
+        assert!(!ledger.close(&org(), tab, 4));
         assert!(ledger.0.is_empty());
     }
 }

@@ -13,10 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::measure;
 use super::Error;
-use super::checkpoint::{Checkpoints, Note, Notes};
+use super::checkpoint::{Checkpoints, Note};
 use super::judge::Judge;
 use super::lanes::Lanes;
-use super::ledger::Noted;
 use super::timers::Timers;
 use crate::leases::{Leases, Owned};
 use crate::runs::RunSettings;
@@ -25,8 +24,8 @@ const EVENTS_AT_ONCE: usize = 512;
 /// Organizations whose events are judged at the same time.
 const LANES_AT_ONCE: usize = 32;
 
-/// A partition on its way here: its note, the waits that were open, and what causes led to.
-type Taken = (u16, Note, Vec<Recorded>, Vec<Noted>);
+/// A partition on its way here: its note, and the waits that were open.
+type Taken = (u16, Note, Vec<Recorded>);
 
 pub(super) struct Watcher {
     judge: Arc<Judge>,
@@ -45,7 +44,7 @@ pub(super) struct Watcher {
     timers: Timers,
     firing: JoinSet<()>,
     saving: JoinSet<()>,
-    saved: HashMap<u16, (Note, Vec<Noted>)>,
+    saved: HashMap<u16, Note>,
 }
 
 impl Watcher {
@@ -131,10 +130,8 @@ impl Watcher {
             self.taking_over.spawn(async move {
                 let mut taken = Vec::with_capacity(wanted.len());
                 for partition in wanted {
-                    // What causes led to is noted first, so it is read last: it is never older.
                     let (note, waits) = checkpoints.load(partition).await;
-                    let causes = checkpoints.causes(partition).await;
-                    taken.push((partition, note, waits, causes));
+                    taken.push((partition, note, waits));
                 }
                 taken
             });
@@ -145,7 +142,7 @@ impl Watcher {
     /// know already is passed over.
     async fn take_over(&mut self, taken: Result<Vec<Taken>, JoinError>) -> Result<(), Error> {
         let mut after = self.tail.as_ref().map(Tail::last_sequence);
-        for (partition, note, waits, causes) in taken? {
+        for (partition, note, waits) in taken? {
             // It may have been lost again meanwhile.
             if !self.coming.remove(&partition) {
                 continue;
@@ -154,7 +151,7 @@ impl Watcher {
             after = Some(after.map_or(through, |after| after.min(through)));
             self.partitions.insert(partition, through);
             let is_of_it = |org: &OrgId| self.leases.partition_of(org.as_str()) == partition;
-            self.judge.ledger().take_over(is_of_it, causes);
+            self.judge.ledger().take_over(is_of_it, note.causes);
             self.write(|index| waits.iter().for_each(|wait| index.waits.apply(wait)));
             self.arm(partition);
         }
@@ -291,7 +288,7 @@ impl Watcher {
         }
     }
 
-    fn notes(&mut self) -> Vec<Notes> {
+    fn notes(&mut self) -> Vec<(u16, Note)> {
         let mut notes = Vec::new();
         let partition_of = |org: &OrgId| self.leases.partition_of(org.as_str());
         let mut causes = self.judge.ledger().notes(partition_of);
@@ -302,17 +299,11 @@ impl Watcher {
             }
             let through = self.lanes.through(*partition).unwrap_or(*folded_to);
             let waits = waits.remove(partition).unwrap_or_default();
-            let note = self.checkpoints.note(through, &waits);
             let causes = causes.remove(partition).unwrap_or_default();
-            let now = (note, causes);
-            if self.saved.get(partition) != Some(&now) {
-                self.saved.insert(*partition, now.clone());
-                let (note, causes) = now;
-                notes.push(Notes {
-                    partition: *partition,
-                    note,
-                    causes,
-                });
+            let note = self.checkpoints.note(through, &waits, causes);
+            if self.saved.get(partition) != Some(&note) {
+                self.saved.insert(*partition, note.clone());
+                notes.push((*partition, note));
             }
         }
         notes
