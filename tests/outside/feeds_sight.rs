@@ -1,6 +1,6 @@
 //! What the feed of events tells of persons: as much as sockets and webhooks, for as long.
 
-use harness::{Organization, Person, Receiver, SlowReader, eventually};
+use harness::{Organization, Person, Receiver, SlowReader, Socket, eventually};
 use serde_json::{Value, json};
 
 use crate::system;
@@ -22,8 +22,11 @@ async fn joins(org: &Organization<'_>, person: &Person, circle: &str) {
 
 /// The types that the feed tells in lines.
 async fn told(org: &Organization<'_>) -> Vec<String> {
-    let lines = org.admin.get(OF_PERSONS).await.text();
-    lines.lines().map(type_of).collect()
+    let lines = eventually("a place among the readers", async || {
+        let answer = org.admin.get(OF_PERSONS).await;
+        (answer.status == 200).then(|| answer.text())
+    });
+    lines.await.lines().map(type_of).collect()
 }
 
 fn type_of(event: &str) -> String {
@@ -51,6 +54,29 @@ async fn tells(org: &Organization<'_>, wanted: &[&str]) {
         .filter(|kind| kind != "contact.deleted")
         .collect();
     assert_eq!(live, wanted);
+}
+
+/// Asserts that the channel of all events of a socket tells nothing else either.
+async fn socket_tells(org: &Organization<'_>, wanted: &[&str]) {
+    let marker = json!({"name": "marker"});
+    let marker = org.admin.post("/api/v1/records/companies", &marker).await;
+    let marker = marker.ok(201)["id"].clone();
+    let first = org.admin.get("/api/v1/events?limit=1").await.json();
+    let mut socket = Socket::open(org.system, &org.key).await;
+    socket
+        .subscribe("e", "events", first["position"].as_str())
+        .await;
+    let mut told = Vec::new();
+    loop {
+        let frame = socket.next().await;
+        let (event, kind) = (&frame["event"], frame["event"]["type"].as_str());
+        if event["data"]["id"] == marker {
+            break;
+        }
+        let of_persons = |kind: &&str| kind.starts_with("place.") || kind.starts_with("sos.");
+        told.extend(kind.filter(of_persons).map(str::to_owned));
+    }
+    assert_eq!(told, wanted);
 }
 
 async fn until_told(org: &Organization<'_>, wanted: &[&str]) {
@@ -82,12 +108,14 @@ async fn of_persons_who_hide_or_left_the_feed_tells_nothing() {
     let pause = json!({"until": until});
     anna.client.post("/location/pause", &pause).await.ok(204);
     tells(&org, &["sos.triggered"]).await;
+    socket_tells(&org, &["sos.triggered"]).await;
     anna.client.post_nothing("/location/resume").await.ok(204);
     tells(&org, &all).await;
 
     let me = format!("/circles/{circle}/members/me");
     anna.client.delete(&me).await.ok(204);
     tells(&org, &[]).await;
+    socket_tells(&org, &[]).await;
     // Nor do webhooks, made later, replay any of it.
     let receiver = Receiver::start().await;
     let webhook =

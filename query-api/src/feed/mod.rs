@@ -14,6 +14,7 @@ mod sight;
 mod sse;
 
 use std::io;
+use std::time::Duration;
 
 use access::{Authorized, scope};
 use axum::Router;
@@ -27,6 +28,7 @@ use futures::{Stream, StreamExt as _};
 use schemas::{Log, OrgId};
 use service::HttpError;
 use service::outflow::{AtKeyEnd, outflow};
+use tokio::time::{Instant, sleep};
 
 pub use self::asked::{Asked, Form};
 pub(crate) use self::places::Feeds;
@@ -34,6 +36,10 @@ use self::places::Place;
 use self::reader::Reader;
 pub use self::settings::FeedSettings;
 use crate::state::State;
+
+/// How long a feed is begun anew while the log does not answer.
+const PATIENCE: Duration = Duration::from_secs(3);
+const AGAIN: Duration = Duration::from_millis(100);
 
 pub(crate) fn router() -> Router<State> {
     Router::new()
@@ -70,11 +76,8 @@ async fn answer(
     let form = asked.form;
     let place = state.feeds.enter(&caller)?;
     let turn = state.feeds.begin(&caller.org).await;
-    let opened = Reader::open(&state.log, log, Some(&caller.org), asked).await;
+    let reader = open(state, log, &caller.org, asked).await?;
     drop(turn);
-    let reader = opened.map_err(|error| {
-        HttpError::unavailable("the event log is not available").with_cause(error)
-    })?;
     let (patience, ended) = (state.feeds.patience(), state.access.ended(&caller));
     let (kind, body) = match form {
         Form::Lines => {
@@ -93,6 +96,22 @@ async fn answer(
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     ];
     Ok((headers, body).into_response())
+}
+
+/// Begins to read, which a busy log may not answer at once.
+async fn open(state: &State, log: Log, org: &OrgId, asked: Asked) -> Result<Reader, HttpError> {
+    let begun = Instant::now();
+    loop {
+        match Reader::open(&state.log, log, Some(org), asked.clone()).await {
+            Ok(reader) => return Ok(reader),
+            Err(ReadError::Unavailable(_)) if begun.elapsed() < PATIENCE => sleep(AGAIN).await,
+            Err(error) => {
+                let away = "the event log is not available: try again in a moment";
+                let away = HttpError::unavailable(away).with_cause(error);
+                return Err(away.with_header(header::RETRY_AFTER, HeaderValue::from(1)));
+            }
+        }
+    }
 }
 
 /// The same pieces, with a place held until they end.

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use chrono::Utc;
+use domain::circles::Viewer;
 use event_log::{Batch, EventLog};
 use schemas::{Event, Log, OrgId, Recorded, Visibility};
 use serde_json::Value;
@@ -104,6 +106,20 @@ impl Hub {
             None => None,
         };
         live_event(&self.log, recorded, revealed.as_ref())
+    }
+
+    /// Whether an organization may be shown an event now, by what is known of persons.
+    pub(super) fn shows(&self, org: &OrgId, event: &LiveEvent) -> bool {
+        event.told().is_none_or(|told| {
+            let (viewer, now) = (Viewer::Organization(org.clone()), Utc::now());
+            self.roll
+                .read(|book| book.circles().may_be_told(&viewer, told, now))
+        })
+    }
+
+    /// Waits until all is known of persons that stands in the log now.
+    pub(super) async fn settle(&self) {
+        self.roll.settle().await;
     }
 
     /// Joins an organization's sockets.

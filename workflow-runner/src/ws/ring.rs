@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use domain::circles::Told;
 use event_log::Position;
 use schemas::{AggregateType, Recorded};
 use serde::Serialize;
@@ -16,6 +17,8 @@ use super::channel::Channel;
 pub(super) struct LiveEvent {
     sequence: u64,
     kind: AggregateType,
+    /// What it tells of a person.
+    told: Option<Told>,
     /// The frame from `,"position"` on; what stands before it differs by subscription.
     rest: Box<str>,
 }
@@ -43,6 +46,7 @@ impl LiveEvent {
         Ok(Self {
             sequence: recorded.sequence,
             kind: recorded.stream.aggregate,
+            told: Told::by(&recorded.event),
             rest: format!(r#","position":"{position}","event":{shown}}}"#).into(),
         })
     }
@@ -50,6 +54,11 @@ impl LiveEvent {
     /// Its sequence in its stream of the log.
     pub(super) fn sequence(&self) -> u64 {
         self.sequence
+    }
+
+    /// What it tells of a person, if it does.
+    pub(super) fn told(&self) -> Option<&Told> {
+        self.told.as_ref()
     }
 
     /// The whole frame for a subscription whose part stands in `head`.
@@ -69,6 +78,7 @@ impl LiveEvent {
         Self {
             sequence,
             kind,
+            told: None,
             rest: "x".repeat(100).into(),
         }
     }

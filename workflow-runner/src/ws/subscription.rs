@@ -47,10 +47,17 @@ impl Subscription {
             Found::Events(events, through) => {
                 self.place = through;
                 if events.is_empty() {
-                    Next::Wait
-                } else {
-                    Next::Frames(self.frames(events.iter().map(Arc::as_ref)))
+                    return Next::Wait;
                 }
+                // Persons may have left since the event was put into the ring.
+                let (hub, org) = (member.hub(), member.org());
+                let shown = events.iter().map(Arc::as_ref);
+                let frames = self.frames(shown.filter(|event| hub.shows(org, event)));
+                if frames.is_empty() {
+                    // None of these, and more may stand behind them.
+                    return self.advance(member, turns);
+                }
+                Next::Frames(frames)
             }
             Found::Gone => {
                 let (hub, org) = (member.hub().clone(), member.org().clone());
@@ -92,5 +99,9 @@ async fn read(hub: &Hub, org: &OrgId, channel: Channel, after: u64) -> Result<To
             events.extend(hub.live_event(recorded).await);
         }
     }
+    if events.iter().any(|event| event.told().is_some()) {
+        hub.settle().await;
+    }
+    events.retain(|event| hub.shows(org, event));
     Ok(Told { events, through })
 }
