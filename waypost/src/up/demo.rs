@@ -70,8 +70,13 @@ pub(super) async fn load(commands: &Commands, url: &str) -> Result<Demo, Failure
 /// Founds the demo's organization. Its owner is one of the family, and accepts the invite.
 async fn found(commands: &Commands, origin: &Origin, owner: &Email) -> Result<OrgId, Failure> {
     let people = PeopleSettings::default();
-    let founding =
-        organizations::create(commands, origin, "Demo Field Services", Some(owner), &people);
+    let founding = organizations::create(
+        commands,
+        origin,
+        "Demo Field Services",
+        Some(owner),
+        &people,
+    );
     let founded = founding.await?.answer;
     if let Some(NewOwner::Invite(invite)) = founded.owner {
         let holder = organizations::look(commands, &invite.code).await?.holder;
