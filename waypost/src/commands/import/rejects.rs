@@ -39,13 +39,11 @@ impl Rejects {
         if rejected.is_empty() {
             return Ok(());
         }
-        let file = match &mut self.file {
+        let file = match self.file.take() {
             Some(file) => file,
-            None => {
-                let file = self.make()?;
-                self.file.insert(BufWriter::new(file))
-            }
+            None => BufWriter::new(self.make()?),
         };
+        let file = self.file.insert(file);
         for row in rejected {
             writeln!(
                 file,
