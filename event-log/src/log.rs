@@ -47,11 +47,11 @@ impl EventLog {
     /// Connects, makes what streams are missing and checks those that are there.
     pub async fn connect(settings: &LogSettings, keyring: Keyring) -> Result<Self, Error> {
         let client = connection::open(&settings.nats_url).await?;
-        let readers = connection::open(&settings.nats_url).await?;
         let mut context = jetstream::new(client.clone());
         context.set_timeout(Duration::from_secs(2));
         streams::check_server(&client)?;
         streams::check_prefix(&settings.log_prefix)?;
+        let readers = connection::open(&settings.nats_url).await?;
         let opened = Opened::by(&context, settings, &keyring).await?;
         let keyring = opened.keyring.clone();
         let subjects = Subjects::new(&settings.log_prefix, keyring.clone());
