@@ -7,6 +7,8 @@ use event_log::{Binding, EventLog, Item, Tail, TailError, VaultError};
 use schemas::{AggregateType, Event, Log, Recorded, Sealed};
 use serde_json::{Value, json};
 
+use super::connected::Connected;
+
 /// The logs, in the order in which they are read.
 const LOGS: [Log; 3] = [Log::Events, Log::Locations, Log::Deliveries];
 /// Events taken at a time.
@@ -58,6 +60,7 @@ pub(crate) struct Facts {
     pub(crate) all: Vec<Fact>,
     /// Up to where events stem from making the world.
     pub(crate) made_up_to: HashMap<Log, u64>,
+    connected: Connected,
     /// What could not be read: none should be there.
     pub(crate) unreadable: Vec<String>,
 }
@@ -75,6 +78,7 @@ impl Facts {
             read_to: HashMap::new(),
             all: Vec::new(),
             made_up_to,
+            connected: Connected::default(),
             unreadable: Vec::new(),
         }
     }
@@ -108,6 +112,7 @@ impl Facts {
                 match item {
                     Item::Event(recorded) => {
                         let fact = self.fact(log, &recorded).await;
+                        self.connected.note(&fact);
                         self.all.push(fact);
                     }
                     Item::Undecodable {
@@ -195,6 +200,16 @@ impl Facts {
     /// Those of one log.
     pub(crate) fn of(&self, log: Log) -> impl Iterator<Item = &Fact> {
         self.all.iter().filter(move |fact| fact.log == log)
+    }
+
+    /// Whether an organization may not be told of it any more by the time it is sent: its person
+    /// hides, which keeps positions and places, or has left, which keeps calls for help as well.
+    pub(crate) fn may_be_withheld(&self, fact: &Fact) -> bool {
+        match fact.kind.split_once('.') {
+            Some(("place" | "location", _)) => true,
+            Some(("sos", _)) => !self.connected.ever_since(fact),
+            _ => false,
+        }
     }
 
     /// Whether it was there before the run began.

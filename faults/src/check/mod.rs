@@ -3,6 +3,7 @@
 mod answers;
 mod claims;
 mod commands;
+mod connected;
 mod exports;
 mod facts;
 mod findings;

@@ -27,21 +27,22 @@ fn sequence(position: &str) -> u64 {
 }
 
 /// Whether an event belongs to what a subscriber of an organization must see.
-fn is_of_org(heard: &Heard, fact: &Fact) -> bool {
+fn is_of_org(heard: &Heard, fact: &Fact, facts: &Facts) -> bool {
     if fact.log != Log::Events || fact.org != heard.who || !fact.public {
         return false;
     }
     match heard.channel.as_str() {
         "runs" => fact.aggregate == AggregateType::Run,
-        // Whether a crossing may still be seen is judged when it is sent.
-        "events" => !fact.kind.starts_with("place."),
+        // Who may still be told of a person is judged when it is sent.
+        "events" => !facts.may_be_withheld(fact),
         _ => false,
     }
 }
 
 /// Whether a subscriber of an organization has not seen the last event that is for it.
 pub(crate) fn is_behind(heard: &Heard, facts: &Facts) -> bool {
-    let last = facts.all.iter().rev().find(|fact| is_of_org(heard, fact));
+    let mut newest_first = facts.all.iter().rev();
+    let last = newest_first.find(|fact| is_of_org(heard, fact, facts));
     let seen = heard.seen.iter().rev().find_map(|seen| match seen {
         Seen::Event { position, .. } => Some(sequence(position)),
         Seen::Conflated { .. } | Seen::Reset => None,
@@ -72,7 +73,7 @@ fn expected<'a>(evidence: &Evidence<'a>, heard: &Heard) -> Vec<&'a Fact> {
         .iter()
         .filter(|fact| match heard.channel.as_str() {
             "locations" => of_family(fact),
-            _ => is_of_org(heard, fact),
+            _ => is_of_org(heard, fact, evidence.facts),
         });
     all.filter(|fact| fact.sequence > from).collect()
 }

@@ -85,11 +85,6 @@ fn hooks<'a>(facts: &'a Facts, receiver: &str) -> Vec<(&'a str, Hook)> {
     hooks
 }
 
-/// What may be kept from an organization by the time it is sent: its person hides or has left.
-fn may_be_hidden(kind: &str) -> bool {
-    kind.starts_with("place.") || kind.starts_with("location.")
-}
-
 /// What every webhook was due to get: its path and the event's sequence.
 fn due<'a>(facts: &'a Facts, receiver: &str) -> Vec<(String, &'a super::Fact)> {
     let mut due = Vec::new();
@@ -98,7 +93,7 @@ fn due<'a>(facts: &'a Facts, receiver: &str) -> Vec<(String, &'a super::Fact)> {
             continue; // It is somebody else's receiver.
         }
         for fact in facts.of(Log::Events) {
-            let is_for_it = fact.public && fact.org == org && !may_be_hidden(&fact.kind);
+            let is_for_it = fact.public && fact.org == org && !facts.may_be_withheld(fact);
             if is_for_it
                 && hook.wants(fact.sequence, &fact.kind)
                 && hook.goes_on_after(fact.sequence)

@@ -149,7 +149,7 @@ async fn a_key_says_when_it_was_last_used() {
         keys[0],
         json!({"keyId": "k1", "name": "One", "scopes": ["admin"], "rateLimit": 1000,
                "expiresAt": "2027-01-01T00:00:00Z", "createdAt": "2026-11-21T14:00:00Z",
-               "lastUsedAt": "2025-11-21T14:00:00Z"})
+               "lastUsedAt": "2025-11-21T14:00:00Z", "createdBy": "operator"})
     );
     assert_eq!(keys[1]["lastUsedAt"], json!(null));
     // The counters of an idle key are swept away; what they knew is not.

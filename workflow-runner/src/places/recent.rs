@@ -101,12 +101,12 @@ impl Recent {
     }
 
     fn remember(&mut self, account: AccountId, known: Known) {
-        self.old.remove(&account);
-        self.young.insert(account, known);
-        if self.young.len() >= GENERATION {
+        if self.young.len() >= GENERATION && !self.young.contains_key(&account) {
             self.knows_all &= self.old.is_empty();
             self.old = std::mem::take(&mut self.young);
         }
+        self.old.remove(&account);
+        self.young.insert(account, known);
     }
 
     /// Takes in the next position in the order of the log, of a person of ours; `partition` is
@@ -254,20 +254,19 @@ mod tests {
     #[test]
     fn from_an_earlier_place_on_the_same_ones_count() {
         let mut recent = Recent::after(0);
-        let all = [(1, 7, 5), (2, 8, 1), (3, 7, 9), (4, 7, 8), (5, 8, 2)];
+        let all = [(1, 7, 5), (2, 8, 1), (3, 7, 9), (4, 7, 8), (5, 9, 2)];
         for (sequence, account, second) in all {
             recent.take(fix(sequence, account, second), Some(0));
         }
         recent.reached(5);
         recent.rewind(2);
         assert_eq!((recent.head(), recent.fixes.len(), recent.bytes), (2, 0, 0));
-        // The last that is known of 7 came behind that place.
-        assert!(recent.lacks(AccountId(7)) && !recent.lacks(AccountId(8)));
-        recent.learn(
-            AccountId(7),
-            Some(DateTime::UNIX_EPOCH + TimeDelta::seconds(5)),
-            3,
-        );
+        // The last that is known of 7 and 9 came behind that place.
+        assert!(recent.lacks(AccountId(7)) && recent.lacks(AccountId(9)));
+        assert!(!recent.lacks(AccountId(8)));
+        let before = DateTime::UNIX_EPOCH + TimeDelta::seconds(5);
+        recent.learn(AccountId(7), Some(before), 3);
+        recent.learn(AccountId(9), None, 3);
         for (sequence, account, second) in &all[2..] {
             recent.take(fix(*sequence, *account, *second), Some(0));
         }
