@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use reqwest::Method;
 use serde_json::Value;
 
-use crate::dice::Dice;
 use crate::notes::{Asked, Complaint, Note, Notes, Outcome};
+use hostile::Dice;
 
 /// How long one attempt may take.
 const PATIENCE: Duration = Duration::from_secs(5);

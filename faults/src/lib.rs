@@ -11,7 +11,6 @@
 
 mod check;
 mod client;
-mod dice;
 mod load;
 mod nemesis;
 mod notes;
@@ -34,7 +33,7 @@ pub use report::Report;
 
 use check::{Evidence, Facts};
 use client::Client;
-use dice::Dice;
+use hostile::Dice;
 use load::Load;
 use nemesis::Nemesis;
 use notes::Notes;

@@ -6,8 +6,8 @@ use harness::System;
 use hostile::{Attack, Crowd, Ground, Neighbour, Sink, Size, Tally};
 use serde_json::json;
 
-use crate::dice::Dice;
 use crate::world::text;
+use hostile::Dice;
 
 /// Requests in a window of the tenant's limited key.
 const LIMIT: u64 = 5;

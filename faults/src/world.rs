@@ -6,7 +6,7 @@ use harness::{PASSWORD, System};
 use hostile::Neighbour;
 use serde_json::{Value, json};
 
-use crate::dice::Dice;
+use hostile::Dice;
 
 /// Organizations of a run.
 const ORGANIZATIONS: usize = 3;

@@ -6,7 +6,7 @@
 //! `faults` checks what is left beside it. What the crowd gets for it is counted by [`Tally`].
 
 mod attack;
-mod chance;
+mod dice;
 mod neighbours;
 mod prepare;
 mod sink;
@@ -24,11 +24,10 @@ use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
 pub use attack::Attack;
+pub use dice::Dice;
 pub use prepare::prepare;
 pub use sink::Sink;
 pub use tally::Tally;
-
-use chance::Chance;
 
 /// An organization whose people mean harm.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -146,7 +145,7 @@ pub struct Ground {
 impl Ground {
     /// The first half of every trace that the crowd's requests bear.
     pub fn trace(&self) -> u64 {
-        Chance::new(self.seed, "traces", 0).throw() | 1
+        Dice::new(self.seed).of("traces").throw() | 1
     }
 }
 
@@ -165,7 +164,7 @@ struct Here {
     attack: Attack,
     /// Which of those who do the same.
     nth: usize,
-    chance: Chance,
+    chance: Dice,
 }
 
 impl Crowd {
@@ -177,7 +176,7 @@ impl Crowd {
         for attack in attacks {
             for nth in 0..attack.people(&ground) {
                 let here = Here {
-                    chance: Chance::new(ground.seed, attack.name(), nth),
+                    chance: Dice::new(ground.seed).of(&format!("{} {nth}", attack.name())),
                     ground: ground.clone(),
                     tally: tally.clone(),
                     attack: *attack,

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::{Evidence, Findings, holds};
-use crate::dice::Dice;
+use hostile::Dice;
 
 const LISTS: &str = "lists whose total equals the fold";
 const ANALYTICS: &str = "analytics that equal the fold";

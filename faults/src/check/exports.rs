@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Evidence, Findings};
-use crate::dice::Dice;
+use hostile::Dice;
 
 const EXPORTS: &str = "rows of exports that equal the fold";
 

@@ -6,7 +6,7 @@ use schemas::{AggregateType, Log};
 use serde_json::Value;
 
 use super::{Evidence, Fact, Findings};
-use crate::dice::Dice;
+use hostile::Dice;
 
 const OWN: &str = "events that the crowd led to belong to the crowd";
 const FEEDS: &str = "events of feeds that belong to who reads them";

@@ -4,9 +4,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{Load, nothing_to_do, post};
-use crate::dice::Dice;
 use crate::notes::{Asked, Outcome, Times};
 use crate::world::text;
+use hostile::Dice;
 
 pub(super) async fn of_org(load: &Load, dice: &mut Dice) {
     let org = load.org(dice);

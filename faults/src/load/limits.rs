@@ -6,9 +6,9 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::{Load, post};
-use crate::dice::Dice;
 use crate::notes::{Admitted, Asked, Outcome};
 use crate::world::KEY_LIMIT;
+use hostile::Dice;
 
 /// Sends with an organization's limited key until the load is over.
 pub(super) async fn press(load: Arc<Load>, mut dice: Dice, nth: usize) {

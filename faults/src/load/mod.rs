@@ -19,9 +19,9 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::client::{Body, Client, Command};
-use crate::dice::Dice;
 use crate::notes::Asked;
 use crate::world::{Org, Person, World};
+use hostile::Dice;
 
 /// Workers that act for organizations, and for persons.
 const OF_ORGS: usize = 6;

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::records::{kind, record};
 use super::{Load, post};
-use crate::dice::Dice;
 use crate::notes::{Asked, Complaint, Outcome};
 use crate::world::text;
+use hostile::Dice;
 
 const CHECK: &str = "one's own write is read at its position";
 

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{Load, nothing_to_do, post};
-use crate::dice::Dice;
 use crate::notes::{Asked, Outcome, Times};
 use crate::world::text;
+use hostile::Dice;
 
 pub(super) async fn call_for_help(load: &Load, dice: &mut Dice) {
     let person = load.person(dice);

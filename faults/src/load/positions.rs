@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::{Load, post};
 use crate::client::Command;
-use crate::dice::Dice;
 use crate::notes::{Admitted, Asked, Outcome, Times};
 use crate::world::Person;
+use hostile::Dice;
 
 /// A fix at a time that no other of this run has: its number stands in the microseconds.
 fn fix(load: &Load, dice: &mut Dice) -> Value {

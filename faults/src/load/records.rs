@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::{Load, post};
 use crate::client::{Body, Command};
-use crate::dice::Dice;
 use crate::notes::{Asked, Times};
+use hostile::Dice;
 
 /// The kinds as paths and as events name them.
 const KINDS: &[(&str, &str)] = &[

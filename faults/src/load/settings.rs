@@ -4,9 +4,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{Load, nothing_to_do, post};
-use crate::dice::Dice;
 use crate::notes::{Asked, Outcome};
 use crate::world::text;
+use hostile::Dice;
 
 /// Webhooks that the load makes for one organization.
 const WEBHOOKS: usize = 5;

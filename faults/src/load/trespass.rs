@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::{Load, nothing_to_do, post};
 use crate::client::Command;
-use crate::dice::Dice;
 use crate::notes::{Asked, Complaint, Outcome};
 use crate::world::{Org, Person, text};
+use hostile::Dice;
 
 const SHUT: &str = "what belongs to others was neither shown nor changed";
 

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use event_log::EventLog;
 use harness::{Program, System};
 
-use crate::dice::Dice;
 use crate::load::Load;
 use crate::servers::Servers;
+use hostile::Dice;
 use older::Older;
 
 /// Where a service stands among the system's programs.

@@ -10,8 +10,8 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use crate::dice::Dice;
 use crate::world::text;
+use hostile::Dice;
 
 /// Longer than an attempt may take.
 const TOO_SLOW: Duration = Duration::from_millis(2_500);

@@ -10,8 +10,8 @@ use tokio::time::timeout;
 use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::dice::Dice;
 use crate::world::text;
+use hostile::Dice;
 
 /// Silence after which the subscriber connects anew: the server pings more often.
 const PATIENCE: Duration = Duration::from_secs(8);

@@ -5,15 +5,17 @@ use std::time::Duration;
 
 /// A generator (splitmix64) whose choices follow from its seed alone.
 #[derive(Clone, Debug)]
-pub(crate) struct Dice(u64);
+pub struct Dice(u64);
 
 impl Dice {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// What follows from a seed.
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// Dice of their own for somebody: what others throw does not change theirs.
-    pub(crate) fn of(&self, whose: &str) -> Self {
+    #[must_use]
+    pub fn of(&self, whose: &str) -> Self {
         let seed = whose
             .bytes()
             .fold(self.0 ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -22,7 +24,8 @@ impl Dice {
         Self(seed)
     }
 
-    pub(crate) fn throw(&mut self) -> u64 {
+    /// Any number.
+    pub fn throw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -31,23 +34,23 @@ impl Dice {
     }
 
     /// A number below `end`, which is above 0.
-    pub(crate) fn below(&mut self, end: usize) -> usize {
+    pub fn below(&mut self, end: usize) -> usize {
         let end = u64::try_from(end).unwrap_or(u64::MAX).max(1);
         usize::try_from(self.throw() % end).unwrap_or_default()
     }
 
     /// True in so many of a hundred cases.
-    pub(crate) fn chance(&mut self, percent: usize) -> bool {
+    pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
     /// One of those that there are.
-    pub(crate) fn pick<T: Clone>(&mut self, among: &[T]) -> Option<T> {
+    pub fn pick<T: Clone>(&mut self, among: &[T]) -> Option<T> {
         among.get(self.below(among.len())).cloned()
     }
 
     /// One by its weight.
-    pub(crate) fn weigh<T: Copy>(&mut self, among: &[(usize, T)]) -> T {
+    pub fn weigh<T: Copy>(&mut self, among: &[(usize, T)]) -> T {
         let all = among.iter().map(|(weight, _)| weight).sum();
         let mut left = self.below(all);
         for (weight, one) in among {
@@ -59,10 +62,17 @@ impl Dice {
         among[0].1
     }
 
-    pub(crate) fn millis(&mut self, range: Range<u64>) -> Duration {
+    /// A time within a range of milliseconds.
+    pub fn millis(&mut self, range: Range<u64>) -> Duration {
         let span = usize::try_from(range.end - range.start).unwrap_or(1);
         let above = u64::try_from(self.below(span)).unwrap_or_default();
         Duration::from_millis(range.start + above)
+    }
+
+    /// Waits between half and one and a half times as long.
+    pub(crate) async fn pause(&mut self, about: Duration) {
+        let permille = u32::try_from(500 + self.below(1_000)).unwrap_or(1_000);
+        tokio::time::sleep(about * permille / 1_000).await;
     }
 }
 
@@ -71,13 +81,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_throws_the_same() {
-        let throws = |seed| {
-            let mut dice = Dice::new(seed).of("somebody");
+    fn the_same_one_throws_the_same_and_others_do_not() {
+        let throws = |seed, whose| {
+            let mut dice = Dice::new(seed).of(whose);
             (0..20).map(|_| dice.below(1_000)).collect::<Vec<_>>()
         };
-        assert_eq!(throws(7), throws(7));
-        assert_ne!(throws(7), throws(8));
+        assert_eq!(throws(7, "templates 1"), throws(7, "templates 1"));
+        assert_ne!(throws(7, "templates 1"), throws(8, "templates 1"));
+        assert_ne!(throws(7, "templates 1"), throws(7, "templates 2"));
     }
 
     #[test]
