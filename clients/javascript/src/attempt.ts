@@ -1,0 +1,80 @@
+import { ConnectionFailedError, TimedOutError, WaypostError } from "./errors.js";
+import { type AbortSignalLike, abortReason, platform } from "./platform.js";
+
+/** One try of a request: it ends with its answer, its time, or the caller's signal. */
+export class Attempt {
+  readonly #controller = new platform.AbortController();
+  readonly #caller: AbortSignalLike | undefined;
+  #ms: number;
+  /** Whether somebody goes on reading after the call was answered, and ends it. */
+  kept = false;
+  #timer: unknown;
+  #stop: ((error: unknown) => void) | undefined;
+  readonly #stopped: Promise<never>;
+
+  constructor(ms: number, caller: AbortSignalLike | undefined) {
+    this.#ms = ms;
+    this.#caller = caller;
+    this.#stopped = new Promise((_, reject) => (this.#stop = reject));
+    // Nobody may be waiting when it ends.
+    this.#stopped.catch(() => undefined);
+    caller?.addEventListener("abort", this.#abort);
+    if (caller?.aborted) {
+      this.#abort();
+    }
+    this.alive();
+  }
+
+  /** Ends the request where the platform can. */
+  get signal(): AbortSignalLike {
+    return this.#controller.signal;
+  }
+
+  /** Begins to wait for something to come, which has the whole time for it. */
+  alive(): void {
+    platform.clearTimeout(this.#timer);
+    this.#timer = platform.setTimeout(() => this.#fail(new TimedOutError(this.#late())), this.#ms);
+  }
+
+  /** Stops waiting: it is the reader's turn, who may take any time. */
+  rest(): void {
+    platform.clearTimeout(this.#timer);
+  }
+
+  /** Changes how long is waited from now on. */
+  set patienceMs(ms: number) {
+    this.#ms = ms;
+  }
+
+  /** What comes over the network, given up when the attempt ends first. Not every `fetch` heeds its signal. */
+  async net<T>(promise: Promise<T>): Promise<T> {
+    try {
+      return await Promise.race([promise, this.#stopped]);
+    } catch (error) {
+      if (error instanceof WaypostError || this.#caller?.aborted) {
+        throw error;
+      }
+      const why = error instanceof Error ? error.message : String(error);
+      throw new ConnectionFailedError(`no whole answer came: ${why}`, { cause: error });
+    }
+  }
+
+  /** Lets go of timer and signal. */
+  end(): void {
+    this.rest();
+    this.#caller?.removeEventListener("abort", this.#abort);
+  }
+
+  readonly #abort = (): void => {
+    this.#fail(this.#caller ? abortReason(this.#caller) : undefined);
+  };
+
+  #fail(error: unknown): void {
+    this.#stop?.(error);
+    this.#controller.abort(error);
+  }
+
+  #late(): string {
+    return `no answer came within ${this.#ms} ms`;
+  }
+}

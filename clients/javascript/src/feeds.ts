@@ -1,0 +1,194 @@
+import type { Attempt } from "./attempt.js";
+import { ApiError, UnsupportedError } from "./errors.js";
+import type { Call, Http, RequestOptions } from "./http.js";
+import type { Operation } from "./operations.js";
+import { type AbortSignalLike, abortReason, platform, type ResponseLike } from "./platform.js";
+import { isBehind } from "./positions.js";
+import { backoff, passes } from "./retry.js";
+import { linesOf } from "./stream.js";
+import type { Event } from "./types.js";
+
+/** Which events of a feed. */
+export interface FeedQuery {
+  /** The position behind which to begin. */
+  after?: string | undefined;
+  /** Types, such as `lead.created`, or all of a kind, such as `run.*`. All unless given. */
+  types?: readonly string[] | undefined;
+  /** Events at most. */
+  limit?: number | undefined;
+}
+
+/** What a feed takes besides. */
+export type FeedOptions = Pick<RequestOptions, "signal" | "maxRetries">;
+
+/** The longest wait between two connections of a feed. */
+const MOST_MS = 20_000;
+/** Past this silence a followed feed is dead: the server says something every 15 s. */
+const SILENCE_MS = 45_000;
+
+/** Everything that happened to the organization, in order. */
+export class Feed {
+  readonly #http: Http;
+  readonly #operation: Operation;
+
+  /** @internal */
+  constructor(http: Http, operation: Operation) {
+    this.#http = http;
+    this.#operation = operation;
+  }
+
+  /** The events up to the present end, from the first one or behind `after`. */
+  read(query: FeedQuery = {}, options: FeedOptions = {}): AsyncGenerator<Event, void, undefined> {
+    const place = new Place(query);
+    const maxRetries = options.maxRetries ?? this.#http.settings.maxRetries;
+    const call = (): Call => ({
+      ...this.#call(options, "application/x-ndjson"),
+      query: place.query({ after: place.position ?? query.after }),
+    });
+    return this.#walk(place, call, readLines, { ...options, maxRetries, live: false });
+  }
+
+  /**
+   * The events from now on, or behind `after`, as they happen. After a break it goes on behind the
+   * last one, for as long as it takes; it ends by `break`, by `signal`, or with an error that no
+   * retry mends.
+   */
+  follow(query: FeedQuery = {}, options: FeedOptions = {}): AsyncGenerator<Event, void, undefined> {
+    if (!this.#http.settings.streaming) {
+      throw new UnsupportedError(
+        "this platform's fetch gives answers at their end only, which a feed has not: " +
+          "subscribe to the channel `events` of a socket, or pass a fetch that streams and `streaming: true`",
+      );
+    }
+    const place = new Place(query);
+    const call = (): Call => ({
+      ...this.#call(options, "text/event-stream"),
+      query: place.query({ after: query.after }),
+      ...(place.position === undefined ? {} : { headers: { "last-event-id": place.position } }),
+    });
+    return this.#walk(place, call, readFrames, { ...options, maxRetries: Infinity, live: true });
+  }
+
+  #call(options: FeedOptions, accept: string): Call {
+    return {
+      operation: this.#operation,
+      accept,
+      // Tries are counted here, where it is known what came of each.
+      options: { signal: options.signal, maxRetries: 0 },
+    };
+  }
+
+  async *#walk(
+    place: Place,
+    call: () => Call,
+    read: (response: ResponseLike, attempt: Attempt) => AsyncGenerator<Event, void, undefined>,
+    { signal, maxRetries = 0, live }: FeedOptions & { live: boolean },
+  ): AsyncGenerator<Event, void, undefined> {
+    const { clock } = this.#http.settings;
+    let failed = 0;
+    while (!place.full) {
+      let asked: number | undefined;
+      try {
+        for await (const event of this.#open(call(), read)) {
+          if (place.take(event)) {
+            failed = 0;
+            yield event;
+          }
+          if (place.full) {
+            return;
+          }
+        }
+        if (!live) {
+          return;
+        }
+      } catch (error) {
+        throwIfAborted(signal);
+        if (!passes(error) || failed >= maxRetries) {
+          throw error;
+        }
+        asked = error instanceof ApiError ? error.retryAfterMs : undefined;
+      }
+      await clock.sleep(asked ?? backoff(failed, clock, MOST_MS), signal ?? NEVER);
+      throwIfAborted(signal);
+      failed += 1;
+    }
+  }
+
+  async *#open(
+    call: Call,
+    read: (response: ResponseLike, attempt: Attempt) => AsyncGenerator<Event, void, undefined>,
+  ): AsyncGenerator<Event, void, undefined> {
+    const opened = await this.#http.open(call);
+    opened.attempt.patienceMs = SILENCE_MS;
+    try {
+      yield* read(opened.response, opened.attempt);
+    } finally {
+      opened.attempt.end();
+    }
+  }
+}
+
+/** How far a reader is. */
+class Place {
+  position: string | undefined;
+  #told = 0;
+
+  constructor(readonly asked: FeedQuery) {}
+
+  /** Whether all was told that was asked for. */
+  get full(): boolean {
+    return this.#told >= (this.asked.limit ?? Infinity);
+  }
+
+  query(more: { after: string | undefined }): Record<string, string | number | undefined> {
+    const { types, limit } = this.asked;
+    return {
+      ...more,
+      types: types && types.length > 0 ? types.join(",") : undefined,
+      limit: limit === undefined ? undefined : limit - this.#told,
+    };
+  }
+
+  /** Moves on to an event; false where it was told before. */
+  take({ position }: Event): boolean {
+    if (this.position !== undefined) {
+      if (position === this.position || isBehind(position, this.position) === false) {
+        return false;
+      }
+    }
+    this.position = position;
+    this.#told += 1;
+    return true;
+  }
+}
+
+async function* readLines(response: ResponseLike, attempt: Attempt): AsyncGenerator<Event> {
+  for await (const line of linesOf(response, attempt)) {
+    if (line !== "") {
+      yield JSON.parse(line) as Event;
+    }
+  }
+}
+
+/** Server-sent events. What is no whole event when the stream ends is none. */
+async function* readFrames(response: ResponseLike, attempt: Attempt): AsyncGenerator<Event> {
+  let data: string[] = [];
+  for await (const line of linesOf(response, attempt)) {
+    if (line === "") {
+      if (data.length > 0) {
+        yield JSON.parse(data.join("\n")) as Event;
+      }
+      data = [];
+    } else if (line.startsWith("data:")) {
+      data.push(line.slice(line.startsWith("data: ") ? 6 : 5));
+    }
+  }
+}
+
+const NEVER = new platform.AbortController().signal;
+
+function throwIfAborted(signal: AbortSignalLike | undefined): void {
+  if (signal?.aborted) {
+    throw abortReason(signal);
+  }
+}

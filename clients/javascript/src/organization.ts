@@ -1,0 +1,198 @@
+// What an organization does with its key: workflows and runs, keys, webhooks, analytics, circles.
+import type { Http, RequestOptions } from "./http.js";
+import { List, type Page, type PageQuery, readPage } from "./list.js";
+import { operations } from "./operations.js";
+import type {
+  Analytics,
+  AnalyticsQuery,
+  ChangedWebhook,
+  Delivery,
+  Key,
+  KeyRequest,
+  NewCircle,
+  NewKey,
+  NewWebhook,
+  Replay,
+  Run,
+  SavedWorkflow,
+  Webhook,
+  WebhookChange,
+  WebhookRequest,
+  Workflow,
+  WorkflowDefinition,
+  WorkflowSummary,
+} from "./types.js";
+
+/** A part of the API. */
+export class Resource {
+  protected readonly http: Http;
+
+  /** @internal */
+  constructor(http: Http) {
+    this.http = http;
+  }
+
+  protected listOf<T>(
+    operation: Parameters<typeof readPage>[1]["operation"],
+    path: string[],
+    query: object | undefined,
+    options: RequestOptions | undefined,
+  ): List<T> {
+    return new List<T>({ ...query }, (at): Promise<Page<T>> =>
+      readPage(this.http, { operation, path, query: at, options }),
+    );
+  }
+}
+
+/** Definitions of work. */
+export class Workflows extends Resource {
+  /** Starts a run; answered once it is on disk. */
+  async trigger(
+    workflowId: string,
+    payload?: Record<string, unknown>,
+    options?: RequestOptions,
+  ): Promise<{ runId: string }> {
+    const operation = operations.triggerWorkflow;
+    return this.http.json({ operation, path: [workflowId], body: payload, options });
+  }
+
+  /** Makes or replaces a workflow. */
+  async put(
+    workflowId: string,
+    definition: WorkflowDefinition,
+    options?: RequestOptions,
+  ): Promise<SavedWorkflow> {
+    const operation = operations.putWorkflow;
+    return this.http.json({ operation, path: [workflowId], body: definition, options });
+  }
+
+  /** One, with its steps. */
+  async get(workflowId: string, options?: RequestOptions): Promise<Workflow> {
+    return this.http.json({ operation: operations.getWorkflow, path: [workflowId], options });
+  }
+
+  /** All of them. */
+  list(query?: PageQuery, options?: RequestOptions): List<WorkflowSummary> {
+    return this.listOf(operations.listWorkflows, [], query, options);
+  }
+
+  /** The runs of one. */
+  runs(
+    workflowId: string,
+    query?: PageQuery & { state?: Run["state"] | undefined },
+    options?: RequestOptions,
+  ): List<Run> {
+    return this.listOf(operations.listRuns, [workflowId], query, options);
+  }
+}
+
+/** Runs of workflows. */
+export class Runs extends Resource {
+  /** One, with its steps. */
+  async get(runId: string, options?: RequestOptions): Promise<Run> {
+    return this.http.json({ operation: operations.getRun, path: [runId], options });
+  }
+
+  /** Cancels one that has not ended. */
+  async cancel(runId: string, options?: RequestOptions): Promise<{ runId: string }> {
+    return this.http.json({ operation: operations.cancelRun, path: [runId], options });
+  }
+
+  /** Lets one go on that failed or was cancelled; what had succeeded is not done again. */
+  async retry(runId: string, options?: RequestOptions): Promise<{ runId: string }> {
+    return this.http.json({ operation: operations.retryRun, path: [runId], options });
+  }
+}
+
+/** The business in numbers. */
+export class AnalyticsResource extends Resource {
+  /** Totals and the revenue of twelve months; with `from` and `to` a series too. */
+  async get(query?: AnalyticsQuery, options?: RequestOptions): Promise<Analytics> {
+    return this.http.json({ operation: operations.getAnalytics, query: { ...query }, options });
+  }
+}
+
+/** API keys. */
+export class Keys extends Resource {
+  /** Makes one, which is shown only now. It can give no more than the key that makes it. */
+  async create(key: KeyRequest, options?: RequestOptions): Promise<NewKey> {
+    return this.http.json({ operation: operations.createKey, body: key, options });
+  }
+
+  /** All of them. */
+  list(query?: PageQuery, options?: RequestOptions): List<Key> {
+    return this.listOf(operations.listKeys, [], query, options);
+  }
+
+  /** Ends one; with `given` also those that it gave. */
+  async revoke(keyId: string, options?: RequestOptions & { given?: boolean }): Promise<void> {
+    const query = { given: options?.given };
+    return this.http.json({ operation: operations.revokeKey, path: [keyId], query, options });
+  }
+}
+
+/** Endpoints that are told of events. */
+export class Webhooks extends Resource {
+  /** Makes one. Its secret is told only here and on rotation. */
+  async create(webhook: WebhookRequest, options?: RequestOptions): Promise<NewWebhook> {
+    return this.http.json({ operation: operations.createWebhook, body: webhook, options });
+  }
+
+  /** All of them. */
+  list(query?: PageQuery, options?: RequestOptions): List<Webhook> {
+    return this.listOf(operations.listWebhooks, [], query, options);
+  }
+
+  /** One of them. */
+  async get(id: string, options?: RequestOptions): Promise<Webhook> {
+    return this.http.json({ operation: operations.getWebhook, path: [id], options });
+  }
+
+  /** Changes what is given: `null` clears, what is absent stays. */
+  async update(id: string, change: WebhookChange, options?: RequestOptions): Promise<ChangedWebhook> {
+    const operation = operations.changeWebhook;
+    return this.http.json({ operation, path: [id], body: change, options });
+  }
+
+  /** Deletes one. */
+  async delete(id: string, options?: RequestOptions): Promise<void> {
+    return this.http.json({ operation: operations.deleteWebhook, path: [id], options });
+  }
+
+  /** What was sent to it, and what it answered. */
+  deliveries(id: string, query?: PageQuery, options?: RequestOptions): List<Delivery> {
+    return this.listOf(operations.listDeliveries, [id], query, options);
+  }
+
+  /** Sends again: one delivery, all behind a position, or all that failed. */
+  async replay(id: string, which: Replay, options?: RequestOptions): Promise<{ replayed: number }> {
+    const operation = operations.replayWebhook;
+    return this.http.json({ operation, path: [id], body: which, options });
+  }
+
+  /** Gives it a new secret; the old one signs along for a day. */
+  async rotateSecret(id: string, options?: RequestOptions): Promise<{ secret: string }> {
+    return this.http.json({ operation: operations.rotateWebhookSecret, path: [id], options });
+  }
+
+  /** Sends it a `webhook.test`. */
+  async test(id: string, options?: RequestOptions): Promise<{ deliveryId: string }> {
+    return this.http.json({ operation: operations.testWebhook, path: [id], options });
+  }
+}
+
+/** Circles of the organization: whoever joins one shows it where they are. */
+export class OrganizationCircles extends Resource {
+  /** Makes one. */
+  async create(circle: { name: string }, options?: RequestOptions): Promise<NewCircle> {
+    const operation = operations.createCircleOfOrganization;
+    return this.http.json({ operation, body: circle, options });
+  }
+
+  /** A code by which a person joins it. */
+  async invite(id: string, options?: RequestOptions): Promise<{ code: string; expiresAt: string }> {
+    const operation = operations.inviteToCircleOfOrganization;
+    return this.http.json({ operation, path: [id], options });
+  }
+}
+

@@ -1,0 +1,172 @@
+// What a person does with an access token: account, positions, circles, calls for help.
+import type { RequestOptions } from "./http.js";
+import type { List, PageQuery } from "./list.js";
+import { operations } from "./operations.js";
+import { Resource } from "./organization.js";
+import type {
+  Accepted,
+  Call,
+  Circle,
+  Fix,
+  HistoryQuery,
+  NewCircle,
+  Place,
+  PlaceRequest,
+  Position,
+  Registration,
+  Session,
+  SosState,
+  TriggeredSos,
+} from "./types.js";
+
+/** Accounts of persons. A session that is answered with is the caller's to keep. */
+export class Auth extends Resource {
+  /** Opens an account. */
+  async register(account: Registration, options?: RequestOptions): Promise<Session> {
+    return this.http.json({ operation: operations.registerAccount, body: account, options });
+  }
+
+  /** Signs in by password. */
+  async login(
+    credentials: { email: string; password: string },
+    options?: RequestOptions,
+  ): Promise<Session> {
+    return this.http.json({ operation: operations.signIn, body: credentials, options });
+  }
+
+  /** Sends a code to a phone, whether or not it is known; `expires_in` is in seconds. */
+  async sendCode(phone: { phone: string }, options?: RequestOptions): Promise<{ expires_in: number }> {
+    return this.http.json({ operation: operations.sendCode, body: phone, options });
+  }
+
+  /** Signs in by a code; with a token, the phone becomes this account's. */
+  async verifyCode(code: { phone: string; code: string }, options?: RequestOptions): Promise<Session> {
+    return this.http.json({ operation: operations.verifyCode, body: code, options });
+  }
+
+  /** Ends the token. */
+  async logout(options?: RequestOptions): Promise<void> {
+    return this.http.json({ operation: operations.signOut, options });
+  }
+
+  /** Changes the password, which ends all other tokens. */
+  async changePassword(
+    passwords: { old: string; new: string },
+    options?: RequestOptions,
+  ): Promise<Session> {
+    return this.http.json({ operation: operations.changePassword, body: passwords, options });
+  }
+
+  /** Everything that is kept of this person. */
+  async export(options?: RequestOptions): Promise<Record<string, unknown>> {
+    return this.http.json({ operation: operations.exportAccount, options });
+  }
+
+  /** Ends the account: the person is forgotten. */
+  async delete(account: { password: string }, options?: RequestOptions): Promise<void> {
+    return this.http.json({ operation: operations.deleteAccount, body: account, options });
+  }
+}
+
+/** Where persons are. */
+export class Location extends Resource {
+  /** Says where one is, or was. A fix without `recorded_at` is of now. */
+  async update(fix: Fix, options?: RequestOptions): Promise<Accepted> {
+    return this.http.json({ operation: operations.updateLocation, body: fix, options });
+  }
+
+  /** The same of 1 to 100 fixes, all or none. */
+  async updateMany(fixes: readonly Fix[], options?: RequestOptions): Promise<Accepted[]> {
+    const call = { operation: operations.updateLocation, body: fixes, options };
+    return (await this.http.json<{ accepted: Accepted[] }>(call)).accepted;
+  }
+
+  /** Hides where one is, until then. */
+  async pause(pause: { until: string }, options?: RequestOptions): Promise<void> {
+    return this.http.json({ operation: operations.pauseSharing, body: pause, options });
+  }
+
+  /** Shows it again. */
+  async resume(options?: RequestOptions): Promise<void> {
+    return this.http.json({ operation: operations.resumeSharing, options });
+  }
+
+  /** Where everybody is whom one may see, newest first. */
+  async latest(options?: RequestOptions): Promise<Position[]> {
+    const call = { operation: operations.readLatest, options };
+    return (await this.http.json<{ data: Position[] }>(call)).data;
+  }
+
+  /** Where somebody was, newest first. */
+  async history(query: HistoryQuery = {}, options?: RequestOptions): Promise<Position[]> {
+    const { userId, ...rest } = query;
+    const call = { operation: operations.readHistory, query: { user_id: userId, ...rest }, options };
+    return (await this.http.json<{ data: Position[] }>(call)).data;
+  }
+}
+
+/** Persons who see each other, and the places that are watched for them. */
+export class Circles extends Resource {
+  /** Makes one. */
+  async create(circle: { name: string }, options?: RequestOptions): Promise<NewCircle> {
+    return this.http.json({ operation: operations.createCircle, body: circle, options });
+  }
+
+  /** One's own. */
+  list(query?: PageQuery, options?: RequestOptions): List<Circle> {
+    return this.listOf(operations.listCircles, [], query, options);
+  }
+
+  /** A code by which somebody joins it. */
+  async invite(id: string, options?: RequestOptions): Promise<{ code: string; expires_at: string }> {
+    return this.http.json({ operation: operations.inviteToCircle, path: [id], options });
+  }
+
+  /** Joins by a code. */
+  async join(invite: { code: string }, options?: RequestOptions): Promise<{ circle_id: string }> {
+    return this.http.json({ operation: operations.joinCircle, body: invite, options });
+  }
+
+  /** Leaves it. */
+  async leave(id: string, options?: RequestOptions): Promise<void> {
+    return this.http.json({ operation: operations.leaveCircle, path: [id], options });
+  }
+
+  /** Adds a place; `radius_m` is in metres, 10 to 100,000. */
+  async addPlace(
+    id: string,
+    place: PlaceRequest,
+    options?: RequestOptions,
+  ): Promise<Omit<Place, "created_at">> {
+    return this.http.json({ operation: operations.addPlace, path: [id], body: place, options });
+  }
+
+  /** Its places. */
+  async places(id: string, options?: RequestOptions): Promise<Place[]> {
+    const call = { operation: operations.listPlaces, path: [id], options };
+    return (await this.http.json<{ data: Place[] }>(call)).data;
+  }
+
+  /** Takes a place away. */
+  async removePlace(id: string, placeId: string, options?: RequestOptions): Promise<void> {
+    return this.http.json({ operation: operations.removePlace, path: [id, placeId], options });
+  }
+}
+
+/** Calls for help, which nothing limits. */
+export class Sos extends Resource {
+  /** Calls for help, and says who was told. */
+  async trigger(call?: Call, options?: RequestOptions): Promise<TriggeredSos> {
+    return this.http.json({ operation: operations.triggerSos, body: call, options });
+  }
+
+  /** Says that one has seen it. */
+  async acknowledge(id: string, options?: RequestOptions): Promise<SosState> {
+    return this.http.json({ operation: operations.acknowledgeSos, path: [id], options });
+  }
+
+  /** Says that it is over. */
+  async resolve(id: string, options?: RequestOptions): Promise<SosState> {
+    return this.http.json({ operation: operations.resolveSos, path: [id], options });
+  }
+}

@@ -1,0 +1,40 @@
+/** Which feed a command writes to. Positions of persons have one of their own. */
+export type Feed = "log" | "fixes";
+
+/** Whether `position` lies behind `other`; undefined where nobody but the server can say. */
+export function isBehind(position: string, other: string): boolean | undefined {
+  const [one, two] = [/^(.*-)(\d+)$/.exec(position), /^(.*-)(\d+)$/.exec(other)];
+  if (!one || !two || one[1] !== two[1]) {
+    return undefined;
+  }
+  return Number(one[2]) > Number(two[2]);
+}
+
+/** The newest positions that commands of this client were answered with. */
+export class Positions {
+  readonly #of: Partial<Record<Feed, string>> = {};
+  #last: Feed = "log";
+
+  /** Notes what a command was answered with. */
+  note(feed: Feed, position: string): void {
+    const known = this.#of[feed];
+    this.#last = feed;
+    if (known === undefined || isBehind(position, known) !== false) {
+      this.#of[feed] = position;
+    }
+  }
+
+  /** The position that a read of this client waits for. */
+  wanted(reads: Feed | "either"): string | undefined {
+    return this.#of[reads === "either" ? this.#last : reads];
+  }
+
+  /** Forgets a position that the server does not know any more. */
+  forget(position: string): void {
+    for (const feed of ["log", "fixes"] as const) {
+      if (this.#of[feed] === position) {
+        delete this.#of[feed];
+      }
+    }
+  }
+}

@@ -1,0 +1,160 @@
+import { Export, type ExportOptions } from "./export.js";
+import type { Http, RequestOptions } from "./http.js";
+import { List, type Page, type PageQuery, readPage } from "./list.js";
+import { exportOperation, type Operation, recordOperations } from "./operations.js";
+import { linesOf } from "./stream.js";
+import type { Outcome, RecordId, Sort } from "./types.js";
+
+/** Lines of one request of an import: few enough to be sent again, many enough to be quick. */
+const LINES = 2_000;
+const NDJSON = "application/x-ndjson";
+
+/** Records of a kind: `In` is how they are written, `Stored` how they are read back. */
+export class Records<In extends object, Stored> {
+  protected readonly http: Http;
+  readonly #operations: ReturnType<typeof recordOperations>;
+
+  /** @internal */
+  constructor(http: Http, kind: string) {
+    this.http = http;
+    this.#operations = recordOperations(kind);
+  }
+
+  /** Makes one that must be new; with an id of the caller's, or a new one. */
+  async create(record: In, options?: RequestOptions): Promise<RecordId> {
+    return this.http.json({ operation: this.#operations.create, body: record, options });
+  }
+
+  /** Makes or replaces one. What is left out is empty afterwards. */
+  async put(id: string, record: In, options?: RequestOptions): Promise<RecordId> {
+    return this.http.json({ operation: this.#operations.put, path: [id], body: record, options });
+  }
+
+  /** One of them. */
+  async get(id: string, options?: RequestOptions): Promise<Stored> {
+    return this.http.json({ operation: this.#operations.get, path: [id], options });
+  }
+
+  /** Deletes one. */
+  async delete(id: string, options?: RequestOptions): Promise<void> {
+    return this.http.json({ operation: this.#operations.delete, path: [id], options });
+  }
+
+  /**
+   * Makes or replaces many, and tells what became of each, by its line from 1. They go out some
+   * thousands at a time while the outcomes are read; each request is retried on its own and writes
+   * nothing twice.
+   */
+  async *import(
+    records: Iterable<In> | AsyncIterable<In>,
+    options: RequestOptions = {},
+  ): AsyncGenerator<Outcome, void, undefined> {
+    let before = 0;
+    let lines: string[] = [];
+    for await (const record of records) {
+      lines.push(JSON.stringify(record));
+      if (lines.length === LINES) {
+        yield* this.#send(NDJSON, lines.join("\n"), before, options);
+        before += lines.length;
+        lines = [];
+      }
+    }
+    if (lines.length > 0) {
+      yield* this.#send(NDJSON, lines.join("\n"), before, options);
+    }
+  }
+
+  /** The same of a CSV, whose first row names the fields, nested ones dotted (`client.name`). */
+  importCsv(csv: string, options: RequestOptions = {}): AsyncGenerator<Outcome, void, undefined> {
+    return this.#send("text/csv", csv, 0, options);
+  }
+
+  async *#send(
+    type: string,
+    content: string,
+    before: number,
+    options: RequestOptions,
+  ): AsyncGenerator<Outcome, void, undefined> {
+    // A key is for one body; parts of an import have one each.
+    const { idempotencyKey } = options;
+    const key = idempotencyKey && before > 0 ? `${idempotencyKey}-${before}` : idempotencyKey;
+    const call = {
+      operation: this.#operations.create,
+      accept: NDJSON,
+      text: { type, content: content.endsWith("\n") ? content : `${content}\n` },
+      options: { ...options, idempotencyKey: key },
+    };
+    yield* await this.http.send(call, async (response, attempt) => {
+      const outcomes: Outcome[] = [];
+      for await (const line of linesOf(response, attempt)) {
+        if (line !== "") {
+          const outcome = JSON.parse(line) as Outcome;
+          outcomes.push({ ...outcome, line: outcome.line + before });
+        }
+      }
+      return outcomes;
+    });
+  }
+}
+
+/** Records that can be had as a file. */
+export class ExportedRecords<In extends object, Stored, Format extends string> extends Records<In, Stored> {
+  readonly #export: Operation;
+
+  /** @internal */
+  constructor(http: Http, kind: string) {
+    super(http, kind);
+    this.#export = exportOperation(kind);
+  }
+
+  /** All of them as a file, newest first. Nothing is asked before it is read. */
+  export(options: ExportOptions<Format> = {}): Export {
+    const { format = "csv", updatedSince, ifNoneMatch, onProgress, ...rest } = options;
+    const call = {
+      operation: this.#export,
+      accept: "*/*",
+      query: { format, updatedSince },
+      headers: ifNoneMatch === undefined ? undefined : { "if-none-match": ifNoneMatch },
+      options: rest,
+    };
+    return new Export(this.http, call, onProgress);
+  }
+}
+
+/** Which part of a list, and what of it. */
+export interface ListQuery extends PageQuery {
+  /** Part of a name, an e-mail address or a number. */
+  q?: string | undefined;
+  /** Newest first unless given. */
+  sort?: Sort | undefined;
+}
+
+/** Records that can be listed. */
+export class ListedRecords<
+  In extends object,
+  Stored,
+  Listed,
+  Query extends ListQuery = ListQuery,
+> extends Records<In, Stored> {
+  readonly #list: Operation;
+
+  /** @internal */
+  constructor(http: Http, kind: string, list: Operation) {
+    super(http, kind);
+    this.#list = list;
+  }
+
+  /** All of them, page by page while they are walked. */
+  list(query?: Query, options?: RequestOptions): List<Listed> {
+    return new List({ ...query }, (at) => this.#read(at, options));
+  }
+
+  /** One page. */
+  async page(query?: Query, options?: RequestOptions): Promise<Page<Listed>> {
+    return this.#read({ ...query }, options);
+  }
+
+  async #read(query: Record<string, unknown>, options?: RequestOptions): Promise<Page<Listed>> {
+    return readPage(this.http, { operation: this.#list, query: query as never, options });
+  }
+}

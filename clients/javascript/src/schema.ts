@@ -1,0 +1,1048 @@
+// Types of requests and answers, made from docs/openapi.json by `npm run generate`.
+// Not edited by hand: a test fails where this file and the document part ways.
+
+export interface components {
+    schemas: {
+        Error: {
+            /** @description What went wrong, for people. */
+            error: string;
+        };
+        /**
+         * @example {
+         *       "name": "Welcome a lead",
+         *       "status": "ACTIVE",
+         *       "steps": [
+         *         {
+         *           "id": "start",
+         *           "type": "TRIGGER",
+         *           "next": [
+         *             "tell"
+         *           ]
+         *         },
+         *         {
+         *           "id": "tell",
+         *           "type": "NOTIFY",
+         *           "event": "lead_welcomed",
+         *           "data": {
+         *             "email": "{{ trigger.email }}"
+         *           }
+         *         }
+         *       ]
+         *     }
+         */
+        WorkflowDefinition: {
+            /** @description If given, that of the path. */
+            workflowId?: string | null;
+            /** @example Welcome a lead */
+            name: string;
+            /** @enum {string} */
+            status: "DRAFT" | "ACTIVE" | "PAUSED" | "ARCHIVED";
+            /** @description A run that takes longer has failed; a day unless said. */
+            timeoutSeconds?: number | null;
+            steps: (components["schemas"]["TriggerStep"] | components["schemas"]["HttpStep"] | components["schemas"]["NotifyStep"] | components["schemas"]["ConditionStep"] | components["schemas"]["DelayStep"] | components["schemas"]["WaitForEventStep"] | components["schemas"]["RecordStep"])[];
+        };
+        TriggerStep: {
+            id: string;
+            /** @constant */
+            type: "TRIGGER";
+            /** @description The steps that come after it. */
+            next?: string[] | null;
+            /**
+             * @description Whether it begins after the first of the steps before it, or after all that are not skipped.
+             * @enum {string|null}
+             */
+            join?: "any" | "all" | null;
+            on?: {
+                /** @example lead.created */
+                event: string;
+                /** @example data.score >= 50 */
+                filter?: string | null;
+            } | {
+                /**
+                 * @description Minute, hour, day of month, month, day of week, as cron reads them.
+                 * @example 0 9 * * 1-5
+                 */
+                schedule: string;
+                /** @description The name of a time zone, such as `Europe/Berlin`; `UTC` unless said. */
+                timezone?: string | null;
+            } | null;
+        };
+        HttpStep: {
+            id: string;
+            /** @constant */
+            type: "HTTP";
+            /** @description The steps that come after it. */
+            next?: string[] | null;
+            /**
+             * @description Whether it begins after the first of the steps before it, or after all that are not skipped.
+             * @enum {string|null}
+             */
+            join?: "any" | "all" | null;
+            /**
+             * @description `GET` unless there is a body; then it must be said.
+             * @enum {string|null}
+             */
+            method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | null;
+            /** @example https://crm.example/leads/{{ trigger.id }} */
+            url: string;
+            headers?: {
+                [key: string]: string;
+            } | null;
+            /** @description JSON; strings in it may be templates. */
+            body?: unknown;
+            timeoutSeconds?: number | null;
+            retry?: {
+                maxAttempts?: number | null;
+                initialSeconds?: number | null;
+                maxSeconds?: number | null;
+            } | null;
+            /** @description Statuses that mean success; without them, 2xx. */
+            acceptStatus?: number[] | null;
+        };
+        NotifyStep: {
+            id: string;
+            /** @constant */
+            type: "NOTIFY";
+            /** @description The steps that come after it. */
+            next?: string[] | null;
+            /**
+             * @description Whether it begins after the first of the steps before it, or after all that are not skipped.
+             * @enum {string|null}
+             */
+            join?: "any" | "all" | null;
+            /** @description The event's type becomes `custom.<event>`. */
+            event: string;
+            /** @description The event's data; strings in it may be templates. */
+            data?: Record<string, unknown> | null;
+        };
+        ConditionStep: {
+            id: string;
+            /** @constant */
+            type: "CONDITION";
+            /**
+             * @description Whether it begins after the first of the steps before it, or after all that are not skipped.
+             * @enum {string|null}
+             */
+            join?: "any" | "all" | null;
+            /** @example trigger.score >= 80 */
+            if: string;
+            /** @description The steps that come after it. */
+            then?: string[] | null;
+            /** @description The steps that come after it. */
+            else?: string[] | null;
+        };
+        DelayStep: {
+            id: string;
+            /** @constant */
+            type: "DELAY";
+            /** @description The steps that come after it. */
+            next?: string[] | null;
+            /**
+             * @description Whether it begins after the first of the steps before it, or after all that are not skipped.
+             * @enum {string|null}
+             */
+            join?: "any" | "all" | null;
+            seconds: number;
+        };
+        WaitForEventStep: {
+            id: string;
+            /** @constant */
+            type: "WAIT_FOR_EVENT";
+            /** @description The steps that come after it. */
+            next?: string[] | null;
+            /**
+             * @description Whether it begins after the first of the steps before it, or after all that are not skipped.
+             * @enum {string|null}
+             */
+            join?: "any" | "all" | null;
+            /** @example lead.created */
+            event: string;
+            /** @example data.email == trigger.email */
+            match?: string | null;
+            /** @description How long it waits; as long as the run may take unless said. */
+            timeoutSeconds?: number | null;
+            /** @description The steps that come after it. */
+            onTimeout?: string[] | null;
+        };
+        RecordStep: {
+            id: string;
+            /** @constant */
+            type: "RECORD";
+            /** @description The steps that come after it. */
+            next?: string[] | null;
+            /**
+             * @description Whether it begins after the first of the steps before it, or after all that are not skipped.
+             * @enum {string|null}
+             */
+            join?: "any" | "all" | null;
+            /** @enum {string} */
+            kind: "companies" | "deals" | "contacts" | "orders" | "leads" | "clients";
+            /** @description May be a template; without it the data's own `id`, or a new one. */
+            recordId?: string | null;
+            /** @description The record's fields; strings in it may be templates. */
+            data: Record<string, unknown>;
+        };
+        SavedWorkflow: {
+            /** @example welcome-a-lead */
+            workflowId: string;
+            version: number;
+        };
+        WorkflowSummary: {
+            workflowId: string;
+            name: string;
+            /** @enum {string} */
+            status: "DRAFT" | "ACTIVE" | "PAUSED" | "ARCHIVED" | (string & {});
+            version: number;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            updatedAt: string;
+        };
+        Workflow: {
+            workflowId: string;
+            name: string;
+            /** @enum {string} */
+            status: "DRAFT" | "ACTIVE" | "PAUSED" | "ARCHIVED" | (string & {});
+            version: number;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            updatedAt: string;
+            timeoutSeconds: number;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            createdAt: string;
+            steps: Record<string, unknown>[];
+        };
+        RunStep: {
+            id: string;
+            /** @enum {string} */
+            type: "TRIGGER" | "HTTP" | "NOTIFY" | "CONDITION" | "DELAY" | "WAIT_FOR_EVENT" | "RECORD" | (string & {});
+            /** @enum {string} */
+            state: "QUEUED" | "RUNNING" | "WAITING" | "SUCCEEDED" | "FAILED" | "CANCELLED" | "SKIPPED" | (string & {});
+            attempts: {
+                number: number;
+                /**
+                 * Format: date-time
+                 * @example 2026-11-21T09:30:00Z
+                 */
+                startedAt: string;
+                /**
+                 * Format: date-time
+                 * @example 2026-11-21T09:30:00Z
+                 */
+                endedAt: string | null;
+                error: string | null;
+            }[];
+            /** @description What the step went about with. */
+            input: unknown;
+            /** @description Of an HTTP step `{status, headers, body}`. */
+            output: unknown;
+        };
+        Run: {
+            runId: string;
+            workflowId: string;
+            workflowVersion: number;
+            /** @enum {string} */
+            state: "QUEUED" | "RUNNING" | "WAITING" | "SUCCEEDED" | "FAILED" | "CANCELLED" | (string & {});
+            triggerPayload: Record<string, unknown>;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            startedAt: string | null;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            endedAt: string | null;
+            error: string | null;
+            steps: components["schemas"]["RunStep"][];
+        };
+        Order: {
+            id: string;
+            /** @example WP-00870 */
+            orderNumber: string;
+            /** @enum {string} */
+            status: "PAYMENT_PENDING" | "ACTIVE" | "COMPLETED" | "CANCELLED" | (string & {});
+            /** @description In minor units. */
+            amount: number;
+            plan: string | null;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            createdAt: string;
+            client: {
+                name: string | null;
+                email: string | null;
+            };
+            product: {
+                name: string | null;
+            };
+        };
+        Lead: {
+            id: string;
+            name: string;
+            phone: string | null;
+            email: string | null;
+            service: string | null;
+            source: string | null;
+            status: string | null;
+            score: number;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            createdAt: string;
+        };
+        Client: {
+            id: string;
+            name: string;
+            email: string | null;
+            phone: string | null;
+            company: string | null;
+            city: string | null;
+            isActive: boolean;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            createdAt: string;
+        };
+        Analytics: {
+            /** @description Of orders that are ACTIVE or COMPLETED, in minor units. */
+            totalRevenue: number;
+            totalOrders: number;
+            totalLeads: number;
+            /** @description 100 × totalOrders ÷ totalLeads with two decimals; 0 without leads. */
+            conversionRate: number;
+            /** @description The 12 months up to now (UTC), oldest first. */
+            monthlyRevenue: {
+                month: string;
+                /** @description In minor units. */
+                revenue: number;
+            }[];
+        };
+        RecordId: {
+            id: string;
+        };
+        StoredCompany: {
+            id: string;
+            /** @example Acme */
+            name: string;
+            domain: string | null;
+            industry: string | null;
+            phone: string | null;
+            email: string | null;
+            address: string | null;
+            city: string | null;
+            country: string | null;
+            owner: string | null;
+            employees: number | null;
+            /** @description In minor units. */
+            annualRevenue: number | null;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            updatedAt: string;
+        };
+        CompanyRecord: {
+            /** @description A new one if absent. */
+            id?: string | null;
+            /** @example Acme */
+            name: string;
+            domain?: string | null;
+            industry?: string | null;
+            phone?: string | null;
+            email?: string | null;
+            address?: string | null;
+            city?: string | null;
+            country?: string | null;
+            owner?: string | null;
+            employees?: number | null;
+            /** @description In minor units. */
+            annualRevenue?: number | null;
+            /**
+             * Format: date-time
+             * @description Kept if given, else now.
+             * @example 2026-11-21T09:30:00Z
+             */
+            createdAt?: string | null;
+        };
+        StoredDeal: {
+            id: string;
+            /** @example Heat pumps for Acme */
+            title: string;
+            stage: string | null;
+            currency: string | null;
+            companyId: string | null;
+            companyName: string | null;
+            contactId: string | null;
+            contactName: string | null;
+            owner: string | null;
+            /** @description In minor units. */
+            amount: number | null;
+            /** @description In percent. */
+            probability: number | null;
+            /** Format: date */
+            expectedCloseDate: string | null;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            updatedAt: string;
+        };
+        DealRecord: {
+            /** @description A new one if absent. */
+            id?: string | null;
+            /** @example Heat pumps for Acme */
+            title: string;
+            stage?: string | null;
+            currency?: string | null;
+            companyId?: string | null;
+            companyName?: string | null;
+            contactId?: string | null;
+            contactName?: string | null;
+            owner?: string | null;
+            /** @description In minor units. */
+            amount?: number | null;
+            /** @description In percent. */
+            probability?: number | null;
+            /** Format: date */
+            expectedCloseDate?: string | null;
+            /**
+             * Format: date-time
+             * @description Kept if given, else now.
+             * @example 2026-11-21T09:30:00Z
+             */
+            createdAt?: string | null;
+        };
+        StoredContact: {
+            id: string;
+            firstName: string | null;
+            lastName: string | null;
+            email: string | null;
+            phone: string | null;
+            jobTitle: string | null;
+            companyId: string | null;
+            companyName: string | null;
+            city: string | null;
+            country: string | null;
+            owner: string | null;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            updatedAt: string;
+        };
+        ContactRecord: {
+            /** @description A new one if absent. */
+            id?: string | null;
+            firstName?: string | null;
+            lastName?: string | null;
+            email?: string | null;
+            phone?: string | null;
+            jobTitle?: string | null;
+            companyId?: string | null;
+            companyName?: string | null;
+            city?: string | null;
+            country?: string | null;
+            owner?: string | null;
+            /**
+             * Format: date-time
+             * @description Kept if given, else now.
+             * @example 2026-11-21T09:30:00Z
+             */
+            createdAt?: string | null;
+        } | {
+            /** @example Zoë */
+            firstName: string;
+        } | {
+            /** @example Zoë */
+            lastName: string;
+        } | {
+            /** @example Zoë */
+            email: string;
+        };
+        StoredOrder: {
+            id: string;
+            /** @example WP-00870 */
+            orderNumber: string;
+            /** @enum {string} */
+            status: "PAYMENT_PENDING" | "ACTIVE" | "COMPLETED" | "CANCELLED" | (string & {});
+            /** @description In minor units. */
+            amount: number;
+            plan: string | null;
+            client: {
+                name?: string | null;
+                email?: string | null;
+            } | null;
+            product: {
+                name?: string | null;
+            } | null;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            updatedAt: string;
+        };
+        OrderRecord: {
+            /** @description A new one if absent. */
+            id?: string | null;
+            /** @example WP-00870 */
+            orderNumber: string;
+            /** @enum {string} */
+            status: "PAYMENT_PENDING" | "ACTIVE" | "COMPLETED" | "CANCELLED";
+            /** @description In minor units. */
+            amount: number;
+            plan?: string | null;
+            client?: {
+                name?: string | null;
+                email?: string | null;
+            } | null;
+            product?: {
+                name?: string | null;
+            } | null;
+            /**
+             * Format: date-time
+             * @description Kept if given, else now.
+             * @example 2026-11-21T09:30:00Z
+             */
+            createdAt?: string | null;
+        };
+        StoredLead: {
+            id: string;
+            /** @example Ada Lovelace */
+            name: string;
+            phone: string | null;
+            email: string | null;
+            service: string | null;
+            source: string | null;
+            status: string | null;
+            score: number;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            updatedAt: string;
+        };
+        LeadRecord: {
+            /** @description A new one if absent. */
+            id?: string | null;
+            /** @example Ada Lovelace */
+            name: string;
+            phone?: string | null;
+            email?: string | null;
+            service?: string | null;
+            source?: string | null;
+            status?: string | null;
+            /** @description 0 if absent. */
+            score?: number | null;
+            /**
+             * Format: date-time
+             * @description Kept if given, else now.
+             * @example 2026-11-21T09:30:00Z
+             */
+            createdAt?: string | null;
+        };
+        StoredClient: {
+            id: string;
+            /** @example Ada Lovelace */
+            name: string;
+            email: string | null;
+            phone: string | null;
+            company: string | null;
+            city: string | null;
+            isActive: boolean;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            updatedAt: string;
+        };
+        ClientRecord: {
+            /** @description A new one if absent. */
+            id?: string | null;
+            /** @example Ada Lovelace */
+            name: string;
+            email?: string | null;
+            phone?: string | null;
+            company?: string | null;
+            city?: string | null;
+            /** @description true if absent. */
+            isActive?: boolean | null;
+            /**
+             * Format: date-time
+             * @description Kept if given, else now.
+             * @example 2026-11-21T09:30:00Z
+             */
+            createdAt?: string | null;
+        };
+        /**
+         * @example {
+         *       "name": "Our web shop",
+         *       "scopes": [
+         *         "workflows:trigger"
+         *       ]
+         *     }
+         */
+        KeyRequest: {
+            /** @example Our web shop */
+            name: string;
+            /**
+             * @example [
+             *       "workflows:trigger"
+             *     ]
+             */
+            scopes: ("workflows:trigger" | "workflows:read" | "workflows:write" | "export:companies:read" | "export:deals:read" | "export:contacts:read" | "read:orders" | "read:leads" | "read:analytics" | "read:clients" | "records:write" | "webhooks:manage" | "events:read" | "circles:manage" | "keys:manage" | "admin")[];
+            /** @description Requests in any hour; unless said 1000, or the giver's own where that is lower. */
+            rateLimit?: number | null;
+            /**
+             * Format: date-time
+             * @description When it stops working, in the future; unless said with its giver, or never.
+             * @example 2031-12-31T23:59:59Z
+             */
+            expiresAt?: string | null;
+        };
+        NewKey: {
+            keyId: string;
+            key: string;
+        };
+        Key: {
+            keyId: string;
+            name: string;
+            scopes: string[];
+            rateLimit: number;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            expiresAt: string | null;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            lastUsedAt: string | null;
+            /** @description Who gave it: a key's id, `owner` (a person, by hand) or `operator`. */
+            createdBy: string;
+        };
+        WebhookRequest: {
+            /**
+             * Format: uri
+             * @example https://example.org/hooks
+             */
+            url: string;
+            /**
+             * @description Which events it gets: `*`, a type, or all of a kind as `run.*`. Absent means all.
+             * @example [
+             *       "run.*",
+             *       "sos.triggered"
+             *     ]
+             */
+            events?: string[] | null;
+            description?: string | null;
+        };
+        WebhookChange: {
+            /**
+             * Format: uri
+             * @example https://example.org/hooks
+             */
+            url?: string | null;
+            /**
+             * @description Which events it gets: `*`, a type, or all of a kind as `run.*`. Absent means all.
+             * @example [
+             *       "run.*",
+             *       "sos.triggered"
+             *     ]
+             */
+            events?: string[] | null;
+            description?: string | null;
+            /** @enum {string|null} */
+            status?: "ENABLED" | "DISABLED" | null;
+        };
+        ReplayRequest: {
+            deliveryId?: string;
+            /** @description A position of either feed. */
+            after?: string;
+            /** @constant */
+            failed?: true;
+        };
+        NewWebhook: {
+            id: string;
+            url: string;
+            events: string[];
+            /** @constant */
+            status: "ENABLED";
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            createdAt: string;
+            /** @example whsec_… */
+            secret: string;
+            description?: string;
+        };
+        ChangedWebhook: {
+            id: string;
+            url: string;
+            events: string[];
+            /** @enum {string} */
+            status: "ENABLED" | "DISABLED" | (string & {});
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            createdAt: string;
+            description?: string;
+        };
+        Webhook: {
+            id: string;
+            url: string;
+            events: string[];
+            /** @enum {string} */
+            status: "ENABLED" | "DISABLED" | (string & {});
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            createdAt: string;
+            description: string | null;
+            /** @description Why Waypost switched it off. */
+            disabledReason: string | null;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            updatedAt: string;
+        };
+        Delivery: {
+            id: string;
+            eventId: string;
+            type: string;
+            /** @enum {string} */
+            status: "PENDING" | "SUCCEEDED" | "FAILED" | (string & {});
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            nextAttemptAt: string | null;
+            attempts: {
+                /**
+                 * Format: date-time
+                 * @example 2026-11-21T09:30:00Z
+                 */
+                at: string;
+                status: number | null;
+                durationMs: number;
+                error: string | null;
+                /** @description How the answer's body begins. */
+                response: string | null;
+            }[];
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            createdAt: string;
+        };
+        Event: {
+            position: string;
+            id: string;
+            /** @example run.succeeded */
+            type: string;
+            version: number;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            time: string;
+            subject: string;
+            correlationId: string | null;
+            causationId: string | null;
+            /** @description By type: see `/asyncapi.json`. */
+            data: Record<string, unknown>;
+        };
+        Session: {
+            /** @description A JSON Web Token. */
+            access_token: string;
+            /** @constant */
+            token_type: "bearer";
+            /** @description In seconds. */
+            expires_in: number;
+            user: {
+                id: number;
+                name: string;
+                email: string;
+            };
+        };
+        Registration: {
+            /** @example Grace Hopper */
+            name: string;
+            /**
+             * Format: email
+             * @example grace@example.com
+             */
+            email: string;
+            /** Format: password */
+            password: string;
+            /** @example +4915112345678 */
+            phone?: string | null;
+        };
+        SignIn: {
+            /** @example grace@example.com */
+            email: string;
+            /** Format: password */
+            password: string;
+        };
+        CodeRequest: {
+            /** @example +4915112345678 */
+            phone: string;
+        };
+        Verification: {
+            /** @example +4915112345678 */
+            phone: string;
+            /** @example 123456 */
+            code: string;
+        };
+        PasswordChange: {
+            /** Format: password */
+            old: string;
+            /** Format: password */
+            new: string;
+        };
+        /**
+         * @example {
+         *       "lat": 53.5511,
+         *       "lng": 9.9937,
+         *       "accuracy": 12,
+         *       "place_name": "Harbour"
+         *     }
+         */
+        Fix: {
+            lat: number;
+            lng: number;
+            /** @description In metres. */
+            accuracy?: number | null;
+            /** @description In metres a second. */
+            speed?: number | null;
+            place_name?: string | null;
+            battery?: number | null;
+            /**
+             * Format: date-time
+             * @description At most 5 minutes ahead; now if absent.
+             * @example 2026-11-21T09:30:00Z
+             */
+            recorded_at?: string | null;
+        };
+        Pause: {
+            /**
+             * Format: date-time
+             * @description In the future.
+             * @example 2031-12-31T23:59:59Z
+             */
+            until: string;
+        };
+        Position: {
+            user_id: number;
+            name: string;
+            lat: number;
+            lng: number;
+            /** @description In metres. */
+            accuracy: number | null;
+            /** @description In metres a second. */
+            speed: number | null;
+            place_name: string | null;
+            battery: number | null;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            recorded_at: string;
+        };
+        Positions: {
+            data: components["schemas"]["Position"][];
+        };
+        CircleRequest: {
+            /** @example Family */
+            name: string;
+        };
+        NewCircle: {
+            id: string;
+            name: string;
+        };
+        Circle: {
+            id: string;
+            name: string | null;
+            /** @description Who sees where its members are, if one does. */
+            organization: string | null;
+            members: {
+                id: number;
+                name: string;
+            }[];
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            created_at: string;
+        };
+        JoinRequest: {
+            code: string;
+        };
+        PlaceRequest: {
+            /** @example School */
+            name: string;
+            lat: number;
+            lng: number;
+            /** @description In metres. */
+            radius_m: number;
+        };
+        Place: {
+            id: string;
+            name: string;
+            lat: number;
+            lng: number;
+            /** @description In metres. */
+            radius_m: number;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            created_at: string;
+        };
+        Call: {
+            /** @description Only with `lng`. */
+            lat?: number | null;
+            /** @description Only with `lat`. */
+            lng?: number | null;
+            message?: string | null;
+            /**
+             * Format: date-time
+             * @description When it was meant to be sent. One that arrives late alerts all the same, labelled so.
+             * @example 2026-11-21T09:30:00Z
+             */
+            recorded_at?: string | null;
+        };
+        Readiness: {
+            /** @description What is not ready, where something is not. */
+            error?: string;
+            ready: boolean;
+            checks: {
+                [key: string]: {
+                    ok: boolean;
+                    reason?: string;
+                };
+            };
+        };
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+
+export type Error = components['schemas']['Error'];
+export type WorkflowDefinition = components['schemas']['WorkflowDefinition'];
+export type TriggerStep = components['schemas']['TriggerStep'];
+export type HttpStep = components['schemas']['HttpStep'];
+export type NotifyStep = components['schemas']['NotifyStep'];
+export type ConditionStep = components['schemas']['ConditionStep'];
+export type DelayStep = components['schemas']['DelayStep'];
+export type WaitForEventStep = components['schemas']['WaitForEventStep'];
+export type RecordStep = components['schemas']['RecordStep'];
+export type SavedWorkflow = components['schemas']['SavedWorkflow'];
+export type WorkflowSummary = components['schemas']['WorkflowSummary'];
+export type Workflow = components['schemas']['Workflow'];
+export type RunStep = components['schemas']['RunStep'];
+export type Run = components['schemas']['Run'];
+export type Order = components['schemas']['Order'];
+export type Lead = components['schemas']['Lead'];
+export type Client = components['schemas']['Client'];
+export type Analytics = components['schemas']['Analytics'];
+export type RecordId = components['schemas']['RecordId'];
+export type StoredCompany = components['schemas']['StoredCompany'];
+export type CompanyRecord = components['schemas']['CompanyRecord'];
+export type StoredDeal = components['schemas']['StoredDeal'];
+export type DealRecord = components['schemas']['DealRecord'];
+export type StoredContact = components['schemas']['StoredContact'];
+export type ContactRecord = components['schemas']['ContactRecord'];
+export type StoredOrder = components['schemas']['StoredOrder'];
+export type OrderRecord = components['schemas']['OrderRecord'];
+export type StoredLead = components['schemas']['StoredLead'];
+export type LeadRecord = components['schemas']['LeadRecord'];
+export type StoredClient = components['schemas']['StoredClient'];
+export type ClientRecord = components['schemas']['ClientRecord'];
+export type KeyRequest = components['schemas']['KeyRequest'];
+export type NewKey = components['schemas']['NewKey'];
+export type Key = components['schemas']['Key'];
+export type WebhookRequest = components['schemas']['WebhookRequest'];
+export type WebhookChange = components['schemas']['WebhookChange'];
+export type ReplayRequest = components['schemas']['ReplayRequest'];
+export type NewWebhook = components['schemas']['NewWebhook'];
+export type ChangedWebhook = components['schemas']['ChangedWebhook'];
+export type Webhook = components['schemas']['Webhook'];
+export type Delivery = components['schemas']['Delivery'];
+export type Event = components['schemas']['Event'];
+export type Session = components['schemas']['Session'];
+export type Registration = components['schemas']['Registration'];
+export type SignIn = components['schemas']['SignIn'];
+export type CodeRequest = components['schemas']['CodeRequest'];
+export type Verification = components['schemas']['Verification'];
+export type PasswordChange = components['schemas']['PasswordChange'];
+export type Fix = components['schemas']['Fix'];
+export type Pause = components['schemas']['Pause'];
+export type Position = components['schemas']['Position'];
+export type Positions = components['schemas']['Positions'];
+export type CircleRequest = components['schemas']['CircleRequest'];
+export type NewCircle = components['schemas']['NewCircle'];
+export type Circle = components['schemas']['Circle'];
+export type JoinRequest = components['schemas']['JoinRequest'];
+export type PlaceRequest = components['schemas']['PlaceRequest'];
+export type Place = components['schemas']['Place'];
+export type Call = components['schemas']['Call'];
+export type Readiness = components['schemas']['Readiness'];

@@ -1,0 +1,21 @@
+import type { QueueStorage } from "../../dist/index.js";
+
+/** A storage as React Native's AsyncStorage is one: everything takes its time. */
+export class Memory implements QueueStorage {
+  readonly kept = new Map<string, string>();
+
+  async getItem(key: string): Promise<string | null> {
+    await Promise.resolve();
+    return this.kept.get(key) ?? null;
+  }
+
+  async setItem(key: string, value: string): Promise<void> {
+    await Promise.resolve();
+    this.kept.set(key, value);
+  }
+
+  async removeItem(key: string): Promise<void> {
+    await Promise.resolve();
+    this.kept.delete(key);
+  }
+}
