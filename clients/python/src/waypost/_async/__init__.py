@@ -1,0 +1,1 @@
+"""Clients with `async`."""

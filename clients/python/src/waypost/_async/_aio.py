@@ -1,0 +1,33 @@
+"""What differs between clients with and without `async` and cannot be translated by words."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable
+from typing import Any, TypeVar
+
+from websockets.asyncio.client import ClientConnection, connect
+
+T = TypeVar("T")
+Lock = asyncio.Lock
+__all__ = ["ClientConnection", "Lock", "called", "open_socket", "received"]
+
+
+async def called(answer: Awaitable[T] | T) -> T:
+    """Give what a user's function gave, which may be an `async` one."""
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+async def open_socket(url: str, timeout: float) -> ClientConnection:
+    """Connect, following no proxy that the environment names and no redirect."""
+    options: dict[str, Any] = {"open_timeout": timeout, "max_size": 16 * 1024 * 1024, "proxy": None}
+    return await connect(url, **options)
+
+
+async def received(socket: ClientConnection, timeout: float | None) -> str | bytes | None:
+    """Wait for a frame; None if none came in time."""
+    try:
+        return await asyncio.wait_for(socket.recv(), timeout)
+    except asyncio.TimeoutError:
+        return None

@@ -1,0 +1,258 @@
+"""Companies, deals, contacts, orders, leads and clients."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterable
+from datetime import date
+from itertools import islice
+from typing import Any, Generic, Literal, TypeVar, cast
+
+from .._calls import Call, segment
+from .._errors import ConnectionFailedError
+from .._models import (
+    Analytics,
+    Client,
+    ClientRecord,
+    CompanyRecord,
+    ContactRecord,
+    DealRecord,
+    Lead,
+    LeadRecord,
+    Order,
+    OrderRecord,
+    RecordId,
+    StoredClient,
+    StoredCompany,
+    StoredContact,
+    StoredDeal,
+    StoredLead,
+    StoredOrder,
+)
+from .._outcomes import ImportOutcome
+from .._pages import Page
+from .._settings import UNSET, Unset
+from ._exports import AsyncExports
+from ._lists import AsyncListing, read_page
+from ._transport import AsyncTransport
+
+In = TypeVar("In")
+Stored = TypeVar("Stored")
+Listed = TypeVar("Listed")
+
+
+class AsyncRecords(Generic[In, Stored]):
+    """Records of one kind. Needs the scope ``records:write``."""
+
+    _kind: str
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+        self._path = f"/api/v1/records/{self._kind}"
+
+    async def create(self, record: In, *, idempotency_key: str | None = None) -> RecordId:
+        """Create a record, under its ``id`` or a new one."""
+        call = Call("POST", self._path, body=record, key=True, idempotency_key=idempotency_key)
+        return cast("RecordId", await self._transport.request(call))
+
+    async def put(self, id: str, record: In) -> RecordId:
+        """Create a record or replace it as a whole: a field that is absent becomes empty."""
+        call = Call("PUT", f"{self._path}/{segment(id)}", body=record)
+        return cast("RecordId", await self._transport.request(call))
+
+    async def get(self, id: str, *, min_position: str | Unset | None = UNSET) -> Stored:
+        """Read a record."""
+        path = f"{self._path}/{segment(id)}"
+        call = Call("GET", path, waits="events", min_position=min_position)
+        return cast("Stored", await self._transport.request(call))
+
+    async def delete(self, id: str) -> None:
+        """Delete a record."""
+        await self._transport.request(Call("DELETE", f"{self._path}/{segment(id)}"))
+
+    async def import_records(
+        self, records: Iterable[In], *, batch: int = 1000
+    ) -> AsyncIterator[ImportOutcome]:
+        """Create or replace many records, and give an outcome for each, in their order.
+
+        Any number: they are read and sent ``batch`` by ``batch``. Nothing is sent before the
+        first outcome is asked for, and each batch only once, whatever breaks in between.
+        """
+        rest, sent = iter(records), 0
+        while lines := [_line(record) for record in islice(rest, batch)]:
+            outcomes = await self._send(lines)
+            for outcome in outcomes:
+                yield ImportOutcome(
+                    line=outcome["line"] + sent,
+                    id=outcome.get("id"),
+                    status=outcome.get("status"),
+                    error=outcome.get("error"),
+                )
+            sent += len(lines)
+
+    async def _send(self, lines: list[bytes]) -> list[dict[str, Any]]:
+        call = Call(
+            "POST", self._path, lines=b"".join(lines), accept="application/x-ndjson", key=True
+        )
+        _, _, content = await self._transport.fetch(call)
+        outcomes = [json.loads(line) for line in content.split(b"\n") if line]
+        if len(outcomes) < len(lines):
+            raise ConnectionFailedError(
+                f"{len(outcomes)} of {len(lines)} records were answered; send the others again"
+            )
+        return outcomes
+
+
+def _line(record: object) -> bytes:
+    text = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode() + b"\n"
+
+
+class _AsyncListed(AsyncRecords[In, Stored], Generic[In, Stored, Listed]):
+    """Records that are business data too: 100 requests of a key in a minute."""
+
+    def list(
+        self,
+        *,
+        q: str | None = None,
+        sort: str | None = None,
+        limit: int | None = None,
+        min_position: str | Unset | None = UNSET,
+    ) -> AsyncListing[Listed]:
+        """List all, the newest first, walked by cursor.
+
+        Args:
+            q: A part of a name, e-mail address or number.
+            sort: ``createdAt``, ``name`` or ``amount``; descending with ``-`` before it.
+            limit: How many on a page, 1 to 100; 20 unless given.
+            min_position: Waits until this position is seen, in place of this client's own.
+
+        """
+        return AsyncListing(
+            self._transport, self._listing({"q": q, "sort": sort, "limit": limit}, min_position)
+        )
+
+    async def page(
+        self,
+        *,
+        page: int | None = None,
+        limit: int | None = None,
+        q: str | None = None,
+        sort: str | None = None,
+        min_position: str | Unset | None = UNSET,
+    ) -> Page[Listed]:
+        """Read one page, from 1, with the number of all."""
+        query = {"q": q, "sort": sort, "limit": limit, "page": page}
+        return await read_page(self._transport, self._listing(query, min_position))
+
+    def _listing(self, query: dict[str, Any], min_position: str | Unset | None) -> Call:
+        path = f"/api/v1/{self._kind}"
+        return Call("GET", path, query=query, waits="events", min_position=min_position)
+
+
+class AsyncCompanies(AsyncExports, AsyncRecords[CompanyRecord, StoredCompany]):
+    """Companies: written one by one or by many, exported as a whole."""
+
+    _kind = "companies"
+
+
+class AsyncDeals(AsyncExports, AsyncRecords[DealRecord, StoredDeal]):
+    """Deals: written one by one or by many, exported as a whole."""
+
+    _kind = "deals"
+
+
+class AsyncContacts(AsyncExports, AsyncRecords[ContactRecord, StoredContact]):
+    """Contacts: written one by one or by many, exported as a whole."""
+
+    _kind = "contacts"
+
+
+class AsyncLeads(_AsyncListed[LeadRecord, StoredLead, Lead]):
+    """Leads. Listing needs the scope ``read:leads``."""
+
+    _kind = "leads"
+
+
+class AsyncClients(_AsyncListed[ClientRecord, StoredClient, Client]):
+    """Clients. Listing needs the scope ``read:clients``."""
+
+    _kind = "clients"
+
+
+class AsyncOrders(AsyncRecords[OrderRecord, StoredOrder]):
+    """Orders. Listing needs the scope ``read:orders``."""
+
+    _kind = "orders"
+
+    def list(
+        self,
+        *,
+        status: str | None = None,
+        q: str | None = None,
+        sort: str | None = None,
+        limit: int | None = None,
+        min_position: str | Unset | None = UNSET,
+    ) -> AsyncListing[Order]:
+        """List all, the newest first, walked by cursor.
+
+        Args:
+            status: ``PAYMENT_PENDING``, ``ACTIVE``, ``COMPLETED`` or ``CANCELLED``.
+            q: A part of a name, e-mail address or number.
+            sort: ``createdAt``, ``name`` or ``amount``; descending with ``-`` before it.
+            limit: How many on a page, 1 to 100; 20 unless given.
+            min_position: Waits until this position is seen, in place of this client's own.
+
+        """
+        query = {"status": status, "q": q, "sort": sort, "limit": limit}
+        return AsyncListing(self._transport, self._listing(query, min_position))
+
+    async def page(
+        self,
+        *,
+        page: int | None = None,
+        limit: int | None = None,
+        status: str | None = None,
+        q: str | None = None,
+        sort: str | None = None,
+        min_position: str | Unset | None = UNSET,
+    ) -> Page[Order]:
+        """Read one page, from 1, with the number of all."""
+        query = {"status": status, "q": q, "sort": sort, "limit": limit, "page": page}
+        return await read_page(self._transport, self._listing(query, min_position))
+
+    def _listing(self, query: dict[str, Any], min_position: str | Unset | None) -> Call:
+        path = "/api/v1/orders"
+        return Call("GET", path, query=query, waits="events", min_position=min_position)
+
+
+class AsyncBusinessAnalytics:
+    """What the business adds up to. Needs the scope ``read:analytics``."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def get(
+        self,
+        *,
+        from_: date | str | None = None,
+        to: date | str | None = None,
+        by: Literal["day", "week", "month"] | None = None,
+        timezone: str | None = None,
+        min_position: str | Unset | None = UNSET,
+    ) -> Analytics:
+        """Sum up: all there is, or a span of days with a series.
+
+        Args:
+            from_: The first day; with it goes ``to``.
+            to: The last day.
+            by: What a step of the series is.
+            timezone: Whose days these are, as ``Europe/Berlin``; UTC unless given.
+            min_position: Waits until this position is seen, in place of this client's own.
+
+        """
+        query = {"from": from_, "to": to, "by": by, "timezone": timezone}
+        call = Call(
+            "GET", "/api/v1/analytics", query=query, waits="events", min_position=min_position
+        )
+        return cast("Analytics", await self._transport.request(call))

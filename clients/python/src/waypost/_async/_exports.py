@@ -1,0 +1,159 @@
+"""All companies, deals or contacts as one file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO, overload
+
+import httpx
+
+from .._calls import Call
+from .._exported import ExportedFile, described
+from .._settings import UNSET, Unset
+from ._transport import AsyncTransport
+
+Progress = Callable[[int], None]
+
+
+class AsyncExportStream:
+    """An export while it comes in."""
+
+    def __init__(self, answer: httpx.Response) -> None:
+        self._answer = answer
+        self.filename, self.content_type = described(answer.headers)
+
+    async def aiter_bytes(self) -> AsyncIterator[bytes]:
+        """Give the file piece by piece. Raises where it breaks off: what came is then a part."""
+        async for piece in self._answer.aiter_bytes():
+            yield piece
+
+
+class AsyncExports:
+    """What can be exported."""
+
+    _transport: AsyncTransport
+    _kind: str
+
+    @overload
+    async def export(
+        self,
+        format: str = "csv",
+        *,
+        to: None = None,
+        updated_since: datetime | str | None = None,
+        progress: Progress | None = None,
+        min_position: str | Unset | None = UNSET,
+    ) -> bytes: ...
+
+    @overload
+    async def export(
+        self,
+        format: str = "csv",
+        *,
+        to: str | os.PathLike[str] | BinaryIO,
+        updated_since: datetime | str | None = None,
+        progress: Progress | None = None,
+        min_position: str | Unset | None = UNSET,
+    ) -> ExportedFile: ...
+
+    async def export(
+        self,
+        format: str = "csv",
+        *,
+        to: str | os.PathLike[str] | BinaryIO | None = None,
+        updated_since: datetime | str | None = None,
+        progress: Progress | None = None,
+        min_position: str | Unset | None = UNSET,
+    ) -> bytes | ExportedFile:
+        """Export everything, newest first.
+
+        Args:
+            format: ``csv``, ``excel`` or ``pdf``; of companies ``crm`` too.
+            to: A file's path, which gets its name only once it is whole; or something to write
+                bytes to. None: the bytes are the result.
+            updated_since: Only what was written or deleted since then.
+            progress: Called with the number of bytes so far, after each piece.
+            min_position: Waits until this position is seen, in place of this client's own.
+
+        """
+        call = self._call(format, updated_since, min_position)
+        if to is None:
+            return b"".join(await self._pieces(call, progress))
+        if isinstance(to, (str, os.PathLike)):
+            return await self._save(call, Path(to), progress)
+        async with self._transport.stream(call) as answer:
+            # What was written there cannot be taken back, so that this is not tried again.
+            return await _copy(answer, to, progress)
+
+    @asynccontextmanager
+    async def stream_export(
+        self,
+        format: str = "csv",
+        *,
+        updated_since: datetime | str | None = None,
+        min_position: str | Unset | None = UNSET,
+    ) -> AsyncIterator[AsyncExportStream]:
+        """Export piece by piece, in an ``async with`` block."""
+        async with self._transport.stream(
+            self._call(format, updated_since, min_position)
+        ) as answer:
+            yield AsyncExportStream(answer)
+
+    async def _pieces(self, call: Call, progress: Progress | None) -> list[bytes]:
+        async def read(answer: httpx.Response) -> list[bytes]:
+            pieces: list[bytes] = []
+            size = 0
+            async for piece in answer.aiter_bytes():
+                pieces.append(piece)
+                size += len(piece)
+                if progress is not None:
+                    progress(size)
+            return pieces
+
+        return await self._transport.consume(call, read) or []
+
+    async def _save(self, call: Call, path: Path, progress: Progress | None) -> ExportedFile:
+        part = path.with_name(f".{path.name}.{os.getpid()}.part")
+
+        async def read(answer: httpx.Response) -> ExportedFile:
+            with part.open("wb") as file:
+                return await _copy(answer, file, progress)
+
+        try:
+            exported = await self._transport.consume(call, read)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+        return exported or ExportedFile(None, None, 0)
+
+    def _call(
+        self,
+        format: str,
+        updated_since: datetime | str | None,
+        min_position: str | Unset | None,
+    ) -> Call:
+        query = {"format": format, "updatedSince": updated_since}
+        return Call(
+            "GET",
+            f"/api/export/{self._kind}",
+            query=query,
+            accept="*/*",
+            waits="events",
+            min_position=min_position,
+            retry_failed=True,
+        )
+
+
+async def _copy(answer: httpx.Response, file: BinaryIO, progress: Progress | None) -> ExportedFile:
+    size = 0
+    async for piece in answer.aiter_bytes():
+        file.write(piece)
+        size += len(piece)
+        if progress is not None:
+            progress(size)
+    filename, content_type = described(answer.headers)
+    return ExportedFile(filename, content_type, size)

@@ -1,0 +1,291 @@
+"""Accounts, positions, circles and calls for help of persons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, cast
+
+from .._calls import Call, moment, segment
+from .._models import (
+    Alert,
+    AlertStatus,
+    Circle,
+    Fix,
+    Invite,
+    JoinedCircle,
+    NewCircle,
+    NewPlace,
+    Place,
+    Position,
+    SentCode,
+    Session,
+)
+from .._outcomes import AcceptedFix
+from .._settings import UNSET, Unset
+from ._automation import _AsyncResource
+from ._lists import AsyncListing
+
+# Inside a class with a method of that name, `list` is no type.
+Places = list[Place]
+
+
+class AsyncAuth(_AsyncResource):
+    """Accounts of persons."""
+
+    async def register(
+        self,
+        name: str,
+        email: str,
+        password: str,
+        *,
+        phone: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Session:
+        """Open an account and sign in.
+
+        Args:
+            name: The person's.
+            email: An address that has no account yet.
+            password: 8 characters or more.
+            phone: In E.164, as ``+4915112345678``; it is held once it is verified.
+            idempotency_key: One of your own.
+
+        """
+        body = {"name": name, "email": email, "password": password}
+        if phone is not None:
+            body["phone"] = phone
+        return cast("Session", await self._anonymous("/auth/register", body, idempotency_key))
+
+    async def login(self, email: str, password: str) -> Session:
+        """Sign in by e-mail address and password."""
+        body = {"email": email, "password": password}
+        call = Call("POST", "/auth/login", body=body, anonymous=True)
+        return cast("Session", await self._transport.request(call))
+
+    async def send_code(self, phone: str, *, idempotency_key: str | None = None) -> SentCode:
+        """Send a one-time code to a phone; the answer is the same whether it is known or not."""
+        body = {"phone": phone}
+        return cast("SentCode", await self._anonymous("/auth/otp/send", body, idempotency_key))
+
+    async def verify_code(
+        self, phone: str, code: str, *, idempotency_key: str | None = None
+    ) -> Session:
+        """Sign in by a code; for a client with a token: attach the phone to its account."""
+        body = {"phone": phone, "code": code}
+        return cast("Session", await self._post("/auth/otp/verify", body, idempotency_key))
+
+    async def logout(self, *, idempotency_key: str | None = None) -> None:
+        """End the token."""
+        await self._post("/auth/logout", idempotency_key=idempotency_key)
+
+    async def change_password(
+        self, old: str, new: str, *, idempotency_key: str | None = None
+    ) -> Session:
+        """Change the password, which ends all other tokens."""
+        body = {"old": old, "new": new}
+        return cast("Session", await self._post("/auth/password", body, idempotency_key))
+
+    async def export(self) -> dict[str, Any]:
+        """Read everything that is kept of this person."""
+        return cast("dict[str, Any]", await self._get("/auth/export", None))
+
+    async def delete(self, password: str, *, idempotency_key: str | None = None) -> None:
+        """Forget this person: account, positions, and all else."""
+        await self._post("/auth/delete", {"password": password}, idempotency_key)
+
+    async def _anonymous(self, path: str, body: Any, idempotency_key: str | None) -> Any:
+        call = Call(
+            "POST", path, body=body, key=True, idempotency_key=idempotency_key, anonymous=True
+        )
+        return await self._transport.request(call)
+
+
+class AsyncLocation(_AsyncResource):
+    """Where this person is, and those with whom it shares a circle."""
+
+    async def update(
+        self,
+        lat: float,
+        lng: float,
+        *,
+        accuracy: float | None = None,
+        speed: float | None = None,
+        place_name: str | None = None,
+        battery: float | None = None,
+        recorded_at: datetime | str | None = None,
+        idempotency_key: str | None = None,
+    ) -> AcceptedFix:
+        """Say where this person is, or was.
+
+        Args:
+            lat: Latitude, -90 to 90.
+            lng: Longitude, -180 to 180.
+            accuracy: In metres.
+            speed: In metres a second.
+            place_name: For people, up to 200 characters.
+            battery: 0 to 100.
+            recorded_at: When; now unless given. One instant has one fix.
+            idempotency_key: One of your own.
+
+        """
+        given: dict[str, Any] = {
+            "lat": lat,
+            "lng": lng,
+            "accuracy": accuracy,
+            "speed": speed,
+            "place_name": place_name,
+            "battery": battery,
+            "recorded_at": None if recorded_at is None else moment(recorded_at),
+        }
+        fix = {name: value for name, value in given.items() if value is not None}
+        return cast("AcceptedFix", await self._send(fix, idempotency_key))
+
+    async def update_many(
+        self, fixes: Iterable[Fix], *, idempotency_key: str | None = None
+    ) -> list[AcceptedFix]:
+        """Send 1 to 100 fixes, all or none."""
+        answer = await self._send(list(fixes), idempotency_key)
+        return cast("list[AcceptedFix]", answer["accepted"])
+
+    async def pause(self, until: datetime | str, *, idempotency_key: str | None = None) -> None:
+        """Hide this person until then."""
+        await self._post("/location/pause", {"until": moment(until)}, idempotency_key)
+
+    async def resume(self, *, idempotency_key: str | None = None) -> None:
+        """Show this person again."""
+        await self._post("/location/resume", idempotency_key=idempotency_key)
+
+    async def latest(self, *, min_position: str | Unset | None = UNSET) -> list[Position]:
+        """Read the newest position of everybody whom this person may see."""
+        call = Call("GET", "/location/latest", waits="fixes", min_position=min_position)
+        answer = await self._transport.request(call)
+        return cast("list[Position]", answer["data"])
+
+    async def history(
+        self,
+        *,
+        user_id: int | None = None,
+        from_: datetime | str | None = None,
+        to: datetime | str | None = None,
+        limit: int | None = None,
+        min_position: str | Unset | None = UNSET,
+    ) -> list[Position]:
+        """Read positions, the newest first.
+
+        Args:
+            user_id: Of whom; of this person unless given.
+            from_: Not before.
+            to: Not after.
+            limit: At most so many, 1 to 1000; 100 unless given.
+            min_position: Waits until this position is seen, in place of this client's own.
+
+        """
+        query = {
+            "user_id": user_id,
+            "from": None if from_ is None else moment(from_),
+            "to": None if to is None else moment(to),
+            "limit": limit,
+        }
+        call = Call(
+            "GET", "/location/history", query=query, waits="fixes", min_position=min_position
+        )
+        answer = await self._transport.request(call)
+        return cast("list[Position]", answer["data"])
+
+    async def _send(self, body: Any, idempotency_key: str | None) -> Any:
+        call = Call(
+            "POST",
+            "/location/update",
+            body=body,
+            key=True,
+            idempotency_key=idempotency_key,
+            tells="fixes",
+        )
+        return await self._transport.request(call)
+
+
+class AsyncCircles(_AsyncResource):
+    """Persons who see each other, and the places that are watched for them."""
+
+    async def create(self, name: str, *, idempotency_key: str | None = None) -> NewCircle:
+        """Create a circle with this person in it."""
+        return cast("NewCircle", await self._post("/circles", {"name": name}, idempotency_key))
+
+    def list(
+        self, *, limit: int | None = None, min_position: str | Unset | None = UNSET
+    ) -> AsyncListing[Circle]:
+        """List the circles that this person is in."""
+        return self._list("/circles", {"limit": limit}, min_position)
+
+    async def invite(self, id: str, *, idempotency_key: str | None = None) -> Invite:
+        """Make a code by which another person joins."""
+        path = f"/circles/{segment(id)}/invites"
+        return cast("Invite", await self._post(path, idempotency_key=idempotency_key))
+
+    async def join(self, code: str, *, idempotency_key: str | None = None) -> JoinedCircle:
+        """Join by a code."""
+        answer = await self._post("/circles/join", {"code": code}, idempotency_key)
+        return cast("JoinedCircle", answer)
+
+    async def leave(self, id: str) -> None:
+        """Leave a circle: from then on nobody in it sees this person."""
+        await self._transport.request(Call("DELETE", f"/circles/{segment(id)}/members/me"))
+
+    async def add_place(
+        self,
+        id: str,
+        name: str,
+        lat: float,
+        lng: float,
+        radius_m: float,
+        *,
+        idempotency_key: str | None = None,
+    ) -> NewPlace:
+        """Watch a place for a circle; its radius is 10 to 100,000 metres."""
+        body = {"name": name, "lat": lat, "lng": lng, "radius_m": radius_m}
+        path = f"/circles/{segment(id)}/places"
+        return cast("NewPlace", await self._post(path, body, idempotency_key))
+
+    async def places(self, id: str, *, min_position: str | Unset | None = UNSET) -> Places:
+        """List a circle's places."""
+        answer = await self._get(f"/circles/{segment(id)}/places", min_position)
+        return cast("Places", answer["data"])
+
+    async def remove_place(self, id: str, place_id: str) -> None:
+        """Watch a place no longer."""
+        path = f"/circles/{segment(id)}/places/{segment(place_id)}"
+        await self._transport.request(Call("DELETE", path))
+
+
+class AsyncSos(_AsyncResource):
+    """Calls for help, which nothing limits."""
+
+    async def trigger(
+        self,
+        *,
+        lat: float | None = None,
+        lng: float | None = None,
+        message: str | None = None,
+        recorded_at: datetime | str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Alert:
+        """Call for help; tells who is alerted. All is optional; ``lat`` goes with ``lng``."""
+        given: dict[str, Any] = {
+            "lat": lat,
+            "lng": lng,
+            "message": message,
+            "recorded_at": None if recorded_at is None else moment(recorded_at),
+        }
+        body = {name: value for name, value in given.items() if value is not None}
+        return cast("Alert", await self._post("/sos/trigger", body or UNSET, idempotency_key))
+
+    async def acknowledge(self, id: str, *, idempotency_key: str | None = None) -> AlertStatus:
+        """Say that somebody takes care."""
+        path = f"/sos/{segment(id)}/acknowledge"
+        return cast("AlertStatus", await self._post(path, idempotency_key=idempotency_key))
+
+    async def resolve(self, id: str, *, idempotency_key: str | None = None) -> AlertStatus:
+        """Say that it is over."""
+        path = f"/sos/{segment(id)}/resolve"
+        return cast("AlertStatus", await self._post(path, idempotency_key=idempotency_key))

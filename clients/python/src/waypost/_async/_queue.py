@@ -1,0 +1,188 @@
+"""Sends fixes when it can be done, each once, and keeps them until then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import Any, cast
+
+from .._calls import Call, moment
+from .._errors import ApiError, ConnectionFailedError, InvalidArgumentError, UnauthorizedError
+from .._fixes import Batch, FlushResult, ParkedFix, Store, allowance, refused
+from .._models import Fix
+from ._transport import AsyncTransport
+
+_FIRST_WAIT_S = 1.0
+_LONGEST_WAIT_S = 300.0
+
+
+class AsyncLocationQueue:
+    """Fixes on their way to Waypost.
+
+    What is added is kept until it was taken: while offline, over breaks of the connection and, in
+    a file, over restarts. A batch goes out under one key until it is answered, so that nothing is
+    recorded twice. One process at a time may have the file.
+    """
+
+    def __init__(
+        self, transport: AsyncTransport, path: str | None, batch: int, capacity: int
+    ) -> None:
+        if not 1 <= batch <= 100:
+            raise InvalidArgumentError("batch is 1 to 100")
+        settings = replace(transport.settings, max_retries=0)
+        self._transport = AsyncTransport(transport.session, settings)
+        self._clock = settings.clock
+        self._store = Store(path)
+        self._most = batch
+        self._capacity = capacity
+
+    def add(
+        self,
+        lat: float,
+        lng: float,
+        *,
+        accuracy: float | None = None,
+        speed: float | None = None,
+        place_name: str | None = None,
+        battery: float | None = None,
+        recorded_at: datetime | str | None = None,
+    ) -> None:
+        """Keep a fix; units as for :meth:`AsyncLocation.update`. Two of one instant become two."""
+        now = datetime.fromtimestamp(self._clock.now(), timezone.utc)
+        given: dict[str, Any] = {
+            "lat": lat,
+            "lng": lng,
+            "accuracy": accuracy,
+            "speed": speed,
+            "place_name": place_name,
+            "battery": battery,
+            "recorded_at": moment(recorded_at or now),
+        }
+        fix = {name: value for name, value in given.items() if value is not None}
+        self._store.add(cast("Fix", fix), self._capacity)
+
+    async def flush(self) -> FlushResult:
+        """Send what waits, as far as may be now.
+
+        Does nothing before a wait is over that the server asked for, or that follows a failure.
+
+        Raises:
+            UnauthorizedError: The credential is refused, and so is its successor; all is kept.
+
+        """
+        sent = 0
+        while self._store.noted("not_before") <= self._clock.now():
+            batch = self._store.batch(self._size())
+            if batch is None:
+                break
+            sent += await self._send(batch)
+        waiting, parked = self._store.counts()
+        wait = self._store.noted("not_before") - self._clock.now()
+        return FlushResult(sent, waiting, parked, wait if wait > 0 and waiting else None)
+
+    async def run(self, every: float = 10.0, until: Callable[[], bool] = lambda: False) -> None:
+        """Flush again and again, ``every`` so many seconds or when it may be tried again."""
+        while not until():
+            result = await self.flush()
+            await self._clock.asleep(max(every, result.retry_after or 0.0))
+
+    def parked(self) -> list[ParkedFix]:
+        """List the fixes that were refused for good, and why."""
+        return self._store.parked()
+
+    def retry_parked(self, id: int) -> None:
+        """Let a parked fix wait to be sent again."""
+        self._store.unpark(id)
+
+    def drop_parked(self, id: int) -> None:
+        """Throw a parked fix away."""
+        self._store.drop(id)
+
+    @property
+    def dropped(self) -> int:
+        """How many were dropped, in all, since the queue was full."""
+        return int(self._store.noted("dropped"))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._store.close()
+
+    def _size(self) -> int:
+        sizes = [self._most]
+        if whole := self._store.noted("whole_hour"):
+            sizes.append(int(whole))
+        if self._store.noted("left_until") > self._clock.now():
+            sizes.append(int(self._store.noted("left")))
+        return max(1, min(sizes))
+
+    async def _send(self, batch: Batch) -> int:
+        """Send one batch; how many were taken."""
+        call = Call(
+            "POST",
+            "/location/update",
+            body=batch.fixes,
+            key=True,
+            idempotency_key=batch.key,
+            tells="fixes",
+        )
+        try:
+            _, headers, _ = await self._transport.fetch(call)
+        except UnauthorizedError:
+            raise
+        except ApiError as error:
+            if error.status == 429:
+                self._limited(batch, error)
+            elif error.status == 408 or error.status >= 500:
+                self._wait(error.retry_after)
+            else:
+                self._refused(batch, error)
+            return 0
+        except ConnectionFailedError:
+            self._wait(None)
+            return 0
+        self._store.sent(batch)
+        self._store.note("failures", 0)
+        left, seconds, _ = allowance(headers)
+        self._note_left(left, seconds)
+        return len(batch.ids)
+
+    def _limited(self, batch: Batch, error: ApiError) -> None:
+        left, seconds, _ = allowance(error.headers)
+        if left is not None and 0 < left < len(batch.ids):
+            # A 429 takes nothing, so that what is left of the hour can still be used.
+            self._store.undo(batch)
+            self._note_left(left, seconds)
+        else:
+            self._wait(error.retry_after)
+
+    def _refused(self, batch: Batch, error: ApiError) -> None:
+        indexes = [index for index in refused(error.message) if index < len(batch.ids)]
+        _, _, whole = allowance(error.headers)
+        if len(batch.ids) == 1:
+            self._store.park(batch.ids, error.status, error.message)
+        elif indexes:
+            self._store.undo(batch)
+            self._store.park([batch.ids[index] for index in indexes], error.status, error.message)
+        elif whole is not None and whole < len(batch.ids):
+            self._store.undo(batch)
+            self._store.note("whole_hour", whole)
+        else:
+            self._store.split(batch)
+
+    def _note_left(self, left: int | None, seconds: float | None) -> None:
+        if left is None or seconds is None:
+            return
+        until = self._clock.now() + seconds
+        self._store.note("left", left)
+        self._store.note("left_until", until)
+        if left == 0:
+            self._store.note("not_before", until)
+
+    def _wait(self, asked: float | None) -> None:
+        failures = int(self._store.noted("failures"))
+        if asked is None:
+            settings = self._transport.settings
+            asked = settings.backoff(failures, _LONGEST_WAIT_S, _FIRST_WAIT_S)
+            self._store.note("failures", failures + 1)
+        self._store.note("not_before", self._clock.now() + asked)

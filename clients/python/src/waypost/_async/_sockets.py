@@ -1,0 +1,124 @@
+"""Subscriptions over `/ws`, through any number of connections."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from types import TracebackType
+
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
+
+from .._errors import SocketClosedError, error_of
+from .._live import Channel, Place, Told, auth, read
+from ._aio import ClientConnection, open_socket, received
+from ._transport import AsyncTransport
+
+_LONGEST_WAIT_S = 20.0
+_TOKEN_CODES = {3500, 3501}
+_LAST_CODES = range(3500, 4000)
+
+
+class AsyncSubscription:
+    """What a channel tells, without gap or double through any break of the connection.
+
+    Iterate over it; leave its ``async with`` block or call :meth:`aclose` to end it.
+    """
+
+    def __init__(self, transport: AsyncTransport, channel: Channel, after: str | None) -> None:
+        self._transport = transport
+        self._place = Place(channel, after)
+        self._socket: ClientConnection | None = None
+        self._is_closed = False
+        self._is_ready = False
+        self._is_renewed = False
+        self._told = self._tell()
+
+    def __aiter__(self) -> AsyncSubscription:
+        return self
+
+    async def __anext__(self) -> Told:
+        return await self._told.__anext__()
+
+    async def __aenter__(self) -> AsyncSubscription:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End it; whoever waits for its next item gets none."""
+        self._is_closed = True
+        await self._hang_up()
+        # Where somebody waits for its next item it ends there.
+        with suppress(RuntimeError, ValueError):
+            await self._told.aclose()
+
+    async def _tell(self) -> AsyncGenerator[Told, None]:
+        settings, attempts = self._transport.settings, 0
+        while not self._is_closed:
+            self._is_ready = False
+            try:
+                url = "ws" + self._transport.session.base.removeprefix("http") + "/ws"
+                self._socket = await open_socket(url, settings.attempt_timeout)
+                async for told in self._converse(self._socket):
+                    yield told
+            except ConnectionClosed as closed:
+                if await self._is_renewable(closed):
+                    continue
+            except InvalidStatus as refused:
+                status = refused.response.status_code
+                if status < 500 and status not in {408, 429}:
+                    body = (refused.response.body or b"").decode(errors="replace")
+                    raise error_of(
+                        status, body, trace_id=None, retry_after=None, position=None
+                    ) from None
+            except (OSError, TimeoutError, InvalidHandshake):
+                pass
+            finally:
+                await self._hang_up()
+            if not self._is_closed:
+                attempts = 0 if self._is_ready else attempts
+                await settings.clock.asleep(settings.backoff(attempts, _LONGEST_WAIT_S))
+                attempts += 1
+
+    async def _converse(self, socket: ClientConnection) -> AsyncGenerator[Told, None]:
+        credential = self._transport.session.credential
+        token = await credential.token()
+        await socket.send(auth(token))
+        while True:
+            text = await received(socket, credential.renewal_in() if self._is_ready else None)
+            if text is None:
+                token = await credential.token()
+                await socket.send(auth(token))
+                continue
+            frame = read(text)
+            if frame.get("type") == "ready":
+                if not self._is_ready:
+                    self._is_ready, self._is_renewed = True, False
+                    await socket.send(self._place.subscribe())
+                continue
+            told = self._place.take(frame)
+            if told is not None:
+                yield told
+
+    async def _is_renewable(self, closed: ConnectionClosed) -> bool:
+        """Whether another token may help; raises where nothing does."""
+        if self._is_closed or closed.rcvd is None or closed.rcvd.code not in _LAST_CODES:
+            return False
+        credential = self._transport.session.credential
+        is_about_token = closed.rcvd.code in _TOKEN_CODES and credential.is_renewable
+        if not is_about_token or self._is_renewed:
+            raise SocketClosedError(closed.rcvd.code, closed.rcvd.reason) from None
+        self._is_renewed = True
+        await credential.renewed(await credential.token())
+        return True
+
+    async def _hang_up(self) -> None:
+        socket, self._socket = self._socket, None
+        if socket is not None:
+            await socket.close()

@@ -1,0 +1,210 @@
+"""Sends requests: again where that helps, and behind what was written."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import httpx
+
+from .._calls import Call, failure, may_retry, parse
+from .._errors import (
+    ApiError,
+    BadRequestError,
+    ConnectionFailedError,
+    NotFoundError,
+    TimedOutError,
+    UnauthorizedError,
+)
+from .._positions import Positions
+from .._settings import Settings, Unset
+from .._version import USER_AGENT
+from ._credential import AsyncCredential
+
+T = TypeVar("T")
+
+
+@dataclass
+class AsyncSession:
+    """What all calls of a client share."""
+
+    base: str
+    http: httpx.AsyncClient
+    credential: AsyncCredential
+    positions: Positions = field(default_factory=Positions)
+
+
+@dataclass
+class _Progress:
+    """Where a call stands between its tries."""
+
+    deadline: float
+    key: str | None
+    position: str | None
+    token: str | None = None
+    retries: int = 0
+    may_have_arrived: bool = False
+    renewed: bool = False
+
+
+class AsyncTransport:
+    """Carries out calls under one way of retrying."""
+
+    def __init__(self, session: AsyncSession, settings: Settings) -> None:
+        self.session = session
+        self.settings = settings
+
+    async def request(self, call: Call) -> Any:
+        """Carry a call out and read its JSON; None where the answer has no body."""
+        return parse(*await self.fetch(call))
+
+    async def fetch(self, call: Call) -> tuple[int, httpx.Headers, bytes]:
+        """Carry a call out; its answer as a whole."""
+
+        async def read(answer: httpx.Response) -> tuple[int, httpx.Headers, bytes]:
+            return answer.status_code, answer.headers, await answer.aread()
+
+        return await self.consume(call, read) or (204, httpx.Headers(), b"")
+
+    async def consume(self, call: Call, read: Callable[[httpx.Response], Awaitable[T]]) -> T | None:
+        """Carry a call out and have its answer read, from its beginning again after a break.
+
+        None: what was to be removed is gone.
+        """
+        progress = self._begin(call)
+        while True:
+            answer = await self._open(call, progress)
+            if answer is None:
+                return None
+            try:
+                return await read(answer)
+            except httpx.RequestError as error:
+                await self._recover(call, progress, _lost(error))
+            finally:
+                await answer.aclose()
+
+    @asynccontextmanager
+    async def stream(self, call: Call) -> AsyncIterator[httpx.Response]:
+        """Carry a call out; its answer bit by bit. What comes before the body is retried."""
+        answer = await self._open(call, self._begin(call))
+        if answer is None:
+            raise ConnectionFailedError("there is nothing to read")
+        try:
+            yield answer
+        except httpx.RequestError as error:
+            raise _lost(error) from error
+        finally:
+            await answer.aclose()
+
+    def _begin(self, call: Call) -> _Progress:
+        position = None
+        if isinstance(call.min_position, str):
+            position = call.min_position
+        elif isinstance(call.min_position, Unset) and self.settings.read_your_writes:
+            position = self.session.positions.wanted(call.waits) if call.waits else None
+        key = call.idempotency_key or (secrets.token_urlsafe(24) if call.key else None)
+        deadline = self.settings.clock.monotonic() + self.settings.timeout
+        return _Progress(deadline, key, position)
+
+    async def _open(self, call: Call, progress: _Progress) -> httpx.Response | None:
+        """Send until there is a success; None: what was to be removed is gone."""
+        while True:
+            try:
+                answer = await self._send(call, progress)
+                if answer.is_success:
+                    self._learn(call, answer.headers)
+                    return answer
+                try:
+                    content = await answer.aread()
+                finally:
+                    await answer.aclose()
+            except httpx.RequestError as broken:
+                await self._recover(call, progress, _lost(broken))
+                continue
+            now = self.settings.clock.now()
+            error = failure(answer.status_code, answer.headers, content, now)
+            if (
+                isinstance(error, NotFoundError)
+                and call.method == "DELETE"
+                and progress.may_have_arrived
+            ):
+                return None
+            if not await self._put_right(call, progress, error):
+                await self._recover(call, progress, error)
+
+    async def _send(self, call: Call, progress: _Progress) -> httpx.Response:
+        headers = {"accept": call.accept, "user-agent": USER_AGENT, **call.headers}
+        progress.token = None if call.anonymous else await self.session.credential.token()
+        if progress.token:
+            headers["authorization"] = f"Bearer {progress.token}"
+        if progress.key:
+            headers["idempotency-key"] = progress.key
+        if progress.position:
+            headers["waypost-min-position"] = progress.position
+        content, content_type = call.content()
+        if content_type:
+            headers["content-type"] = content_type
+        left = progress.deadline - self.settings.clock.monotonic()
+        request = self.session.http.build_request(
+            call.method,
+            call.url(self.session.base),
+            headers=headers,
+            content=content,
+            timeout=max(0.001, min(self.settings.attempt_timeout, left)),
+        )
+        return await self.session.http.send(request, stream=True, follow_redirects=False)
+
+    def _learn(self, call: Call, headers: httpx.Headers) -> None:
+        position = headers.get("waypost-position")
+        if position and call.method != "GET":
+            self.session.positions.learn(call.tells, position)
+
+    async def _put_right(self, call: Call, progress: _Progress, error: ApiError) -> bool:
+        """Change what the next try says, where that may help; it then follows at once."""
+        credential = self.session.credential
+        if isinstance(error, UnauthorizedError) and not call.anonymous:
+            if progress.renewed or not credential.is_renewable:
+                return False
+            progress.renewed = True
+            await credential.renewed(progress.token)
+            return True
+        is_refused = error.message.lower().startswith("waypost-min-position")
+        if isinstance(error, BadRequestError) and progress.position and is_refused:
+            if call.min_position == progress.position:
+                return False
+            # Of a log that was restored from a backup since: nothing follows from it any more.
+            self.session.positions.forget(progress.position)
+            progress.position = None
+            return True
+        return False
+
+    async def _recover(
+        self, call: Call, progress: _Progress, error: ApiError | ConnectionFailedError
+    ) -> None:
+        """Wait for the next try, or raise the error where there is none."""
+        settings, asked = self.settings, None
+        if isinstance(error, ApiError):
+            if not may_retry(call, error.status):
+                raise error
+            asked = error.retry_after
+        if progress.retries >= settings.max_retries:
+            raise error
+        wait = settings.backoff(progress.retries) if asked is None else asked
+        if asked is not None and asked > settings.max_retry_after:
+            raise error
+        if settings.clock.monotonic() + wait > progress.deadline:
+            raise error
+        if not (isinstance(error, ApiError) and error.status == 429):
+            progress.may_have_arrived = True
+        progress.retries += 1
+        await settings.clock.asleep(wait)
+
+
+def _lost(error: httpx.RequestError) -> ConnectionFailedError:
+    kind = TimedOutError if isinstance(error, httpx.TimeoutException) else ConnectionFailedError
+    lost = kind(str(error) or type(error).__name__)
+    lost.__cause__ = error
+    return lost

@@ -1,0 +1,154 @@
+"""Requests before they are sent, and answers after they came: nothing here talks to anyone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, timezone
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal
+from urllib.parse import quote, urlencode, urlsplit
+
+import httpx
+
+from ._errors import ApiError, BadAnswerError, InvalidArgumentError, error_of
+from ._positions import Feed
+from ._settings import UNSET, Unset
+
+QueryValue = str | int | bool | date | None
+_AGAIN = frozenset({408, 429, 502, 503, 504})
+_NEXT = re.compile(r'<([^>]*)>\s*;[^,<]*?\brel="?next"?', re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request, whatever number of tries it takes."""
+
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+    path: str
+    query: Mapping[str, QueryValue] = field(default_factory=dict)
+    body: Any = UNSET
+    lines: bytes | None = None
+    """A body of NDJSON, in place of `body`."""
+    accept: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    key: bool = False
+    """Whether it takes an Idempotency-Key."""
+    idempotency_key: str | None = None
+    """The caller's own key, which then goes in place of a new one."""
+    waits: Feed | None = None
+    """The feed whose newest position a read waits for."""
+    min_position: str | Unset | None = UNSET
+    """The caller's own position; None waits for nothing."""
+    tells: Feed = "events"
+    """The feed that a command's position belongs to."""
+    retry_failed: bool = False
+    """Whether 500 may mean that something is away: so it is where 503 is not among the statuses."""
+    anonymous: bool = False
+    """Whether it goes without a credential."""
+
+    def url(self, base: str) -> str:
+        """Build the address."""
+        query = {name: _text(value) for name, value in self.query.items() if value is not None}
+        return f"{base}{self.path}" + (f"?{urlencode(query, quote_via=quote)}" if query else "")
+
+    def content(self) -> tuple[bytes | None, str | None]:
+        """Build the body and its type."""
+        if self.lines is not None:
+            return self.lines, "application/x-ndjson"
+        if isinstance(self.body, Unset):
+            return None, None
+        text = json.dumps(self.body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode(), "application/json"
+
+
+def segment(value: str) -> str:
+    """Encode an id as one segment of a path."""
+    if value in {"", ".", ".."}:
+        # An address with these would name something else.
+        raise InvalidArgumentError(f"{value!r} is no id")
+    return quote(value, safe="")
+
+
+def moment(value: datetime | str) -> str:
+    """Write a moment as the API reads it."""
+    if isinstance(value, str):
+        return value
+    if value.tzinfo is None:
+        raise InvalidArgumentError("a moment needs a time zone: use datetime.now(timezone.utc)")
+    return value.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
+
+
+def _text(value: QueryValue) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime):
+        return moment(value)
+    return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def may_retry(call: Call, status: int) -> bool:
+    """Whether an answer means that the same may succeed later."""
+    return status in _AGAIN or (status == 500 and call.retry_failed)
+
+
+def retry_after(headers: httpx.Headers, now: float) -> float | None:
+    """Read in how many seconds to come again: whole seconds, or a date."""
+    text = headers.get("retry-after", "").strip()
+    if text.isdecimal():
+        return float(text)
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
+    except ValueError:
+        return None
+
+
+def failure(status: int, headers: httpx.Headers, content: bytes, now: float) -> ApiError:
+    """Build the error of an answer that is no success."""
+    return error_of(
+        status,
+        content.decode(errors="replace"),
+        trace_id=_trace_id(headers),
+        retry_after=retry_after(headers, now),
+        position=headers.get("waypost-position"),
+        headers=headers,
+    )
+
+
+def parse(status: int, headers: httpx.Headers, content: bytes) -> Any:
+    """Read a success; None where it has no body."""
+    if status == 204 or not content:
+        return None
+    try:
+        return json.loads(content)
+    except ValueError:
+        raise bad_answer(status, headers, content) from None
+
+
+def bad_answer(status: int, headers: httpx.Headers, content: bytes) -> BadAnswerError:
+    """Build the error of a success that is not what it should be."""
+    kind = headers.get("content-type", "nothing that it names")
+    return BadAnswerError(
+        status,
+        f"the answer is {kind}, not JSON; is there a proxy in between?",
+        body=content.decode(errors="replace"),
+        trace_id=_trace_id(headers),
+    )
+
+
+def next_cursor(headers: httpx.Headers) -> str | None:
+    """Read where the next page begins from the `Link` header."""
+    found = _NEXT.search(headers.get("link", ""))
+    if found is None:
+        return None
+    # Only the cursor: the address may be one that this client cannot reach, or should not.
+    query = httpx.QueryParams(urlsplit(found[1]).query)
+    cursor = query.get("cursor")
+    return cursor if isinstance(cursor, str) else None
+
+
+def _trace_id(headers: httpx.Headers) -> str | None:
+    parts = headers.get("traceparent", "").split("-")
+    return parts[1] if len(parts) == 4 else None

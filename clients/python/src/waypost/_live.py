@@ -1,0 +1,108 @@
+"""What a subscription tells, and where it stands: nothing here talks to anyone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ._errors import SubscriptionRefusedError
+from ._sse import Seen
+
+Channel = Literal["locations", "places", "sos", "runs", "events"]
+ID = "s1"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What is latest in the channel. Events follow."""
+
+    data: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class LiveEvent:
+    """Something happened."""
+
+    position: str
+    """Its place in the log: a subscription ``after`` it goes on behind this event."""
+    type: str
+    time: str
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Reset:
+    """What came between is not there any more: a snapshot follows, to begin afresh from."""
+
+
+@dataclass(frozen=True)
+class Conflated:
+    """Too much for this client: of the fixes between, only each person's newest follow."""
+
+    after: str
+    through: str
+
+
+Told = Snapshot | LiveEvent | Reset | Conflated
+
+
+class Place:
+    """Where a subscription stands over all of its connections."""
+
+    def __init__(self, channel: Channel, after: str | None) -> None:
+        self._channel = channel
+        self._after = after
+        """Behind which to begin; None: with a snapshot."""
+        self._base: str | None = None
+        self._seen = Seen()
+
+    def subscribe(self) -> str:
+        """Give the frame that begins it, or takes it up again."""
+        self._base = None
+        frame = {"type": "subscribe", "id": ID, "channel": self._channel}
+        return json.dumps(frame if self._after is None else {**frame, "after": self._after})
+
+    def take(self, frame: dict[str, Any]) -> Told | None:
+        """Take a frame of the server; what there is to tell of it."""
+        if frame.get("id") != ID:
+            return None
+        match frame.get("type"):
+            case "subscribed":
+                self._base = frame["position"]
+            case "snapshot":
+                self._after = self._base
+                return Snapshot(frame["data"])
+            case "event":
+                return self._event(frame)
+            case "reset":
+                self._after = None
+                self._seen.clear()
+                return Reset()
+            case "conflated":
+                return Conflated(frame["from"], frame["to"])
+            case "error":
+                raise SubscriptionRefusedError(str(frame.get("error")))
+        return None
+
+    def _event(self, frame: dict[str, Any]) -> LiveEvent | None:
+        position = frame["position"]
+        if not self._seen.is_new(position):
+            return None
+        self._after = position
+        event = frame["event"]
+        return LiveEvent(position, event["type"], event["time"], event["data"])
+
+
+def auth(token: str | None) -> str:
+    """Give the frame that says who it is."""
+    return json.dumps({"type": "auth", "token": token or ""})
+
+
+def read(text: str | bytes) -> dict[str, Any]:
+    """Read a frame; an empty one where it makes no sense."""
+    try:
+        frame = json.loads(text)
+    except ValueError:
+        return {}
+    return frame if isinstance(frame, dict) else {}

@@ -1,0 +1,28 @@
+"""A page of a list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Page(Generic[T]):
+    """One page of a list."""
+
+    data: list[T]
+    total: int
+    """All that match, on whatever page."""
+    page: int
+    limit: int
+    next_cursor: str | None = field(default=None)
+    """Where the next page begins; None on the last one."""
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.data)
+
+    def __len__(self) -> int:
+        return len(self.data)

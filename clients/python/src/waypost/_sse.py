@@ -1,0 +1,75 @@
+"""Lines and server-sent events out of bytes, in whatever pieces these come."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+
+class Lines:
+    """Splits at line feeds alone: JSON may hold other characters that Unicode calls line ends."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        """Give the lines that end in this piece."""
+        if b"\n" not in piece:
+            self._rest += piece
+            return
+        *whole, rest = (bytes(self._rest) + piece).split(b"\n")
+        self._rest = bytearray(rest)
+        for line in whole:
+            yield line.removesuffix(b"\r")
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether a line has begun that has not ended."""
+        return bool(self._rest)
+
+
+class Events:
+    """Reads the ids and data of server-sent events; comments and other fields are passed over."""
+
+    def __init__(self) -> None:
+        self._lines = Lines()
+        self._id = ""
+        self._data: list[str] = []
+
+    def feed(self, piece: bytes) -> Iterator[tuple[str, str]]:
+        """Give id and data of the events that end in this piece."""
+        for line in self._lines.feed(piece):
+            name, _, value = line.decode(errors="replace").partition(":")
+            value = value.removeprefix(" ")
+            if not line and self._data:
+                yield self._id, "\n".join(self._data)
+                self._data.clear()
+            elif name == "data":
+                self._data.append(value)
+            elif name == "id":
+                self._id = value
+
+
+class Seen:
+    """What was told lately, so that nothing is told twice after a break."""
+
+    _MOST = 4096
+
+    def __init__(self) -> None:
+        self._order: deque[str] = deque()
+        self._known: set[str] = set()
+
+    def is_new(self, position: str) -> bool:
+        """Note a position; False if it was noted before."""
+        if position in self._known:
+            return False
+        self._known.add(position)
+        self._order.append(position)
+        if len(self._order) > self._MOST:
+            self._known.discard(self._order.popleft())
+        return True
+
+    def clear(self) -> None:
+        """Forget all: positions of another log mean something else."""
+        self._order.clear()
+        self._known.clear()

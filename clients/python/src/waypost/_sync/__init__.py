@@ -1,0 +1,4 @@
+"""Clients with `async`.
+
+Made by scripts/unasync.py.
+"""

@@ -1,0 +1,126 @@
+"""Everything that happens, as lines up to the present end or as a feed that goes on.
+
+Made by scripts/unasync.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from .._calls import Call, may_retry
+from .._errors import ApiError, ConnectionFailedError
+from .._models import Event
+from .._sse import Events, Lines, Seen
+from ._transport import Transport
+
+_LONGEST_WAIT_S = 20.0
+
+
+class Feed:
+    """One of the organization's two feeds. Needs the scope ``events:read``."""
+
+    def __init__(self, transport: Transport, path: str) -> None:
+        self._transport = transport
+        self._path = path
+
+    def read(
+        self,
+        *,
+        after: str | None = None,
+        types: Iterable[str] | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Event]:
+        """Give events up to the present end, oldest first.
+
+        Goes on behind the last one after a break, like any call as often as the settings say.
+
+        Args:
+            after: The position behind which to begin; None: with the first event.
+            types: Which types, as ``run.*`` or ``lead.created``; None: all.
+            limit: How many at most.
+
+        """
+        settings = self._transport.settings
+        given, breaks = 0, 0
+        while True:
+            call = self._call("application/x-ndjson", after, types, limit, given)
+            try:
+                with self._transport.stream(call) as answer:
+                    lines = Lines()
+                    for piece in answer.iter_bytes():
+                        for line in filter(None, lines.feed(piece)):
+                            event: Event = json.loads(line)
+                            after, given, breaks = event["position"], given + 1, 0
+                            yield event
+                if lines.has_rest:
+                    raise ConnectionFailedError("the feed broke off")
+                return
+            except ConnectionFailedError:
+                if breaks >= settings.max_retries:
+                    raise
+                settings.clock.sleep(settings.backoff(breaks))
+                breaks += 1
+
+    def follow(
+        self,
+        *,
+        after: str | None = None,
+        types: Iterable[str] | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Event]:
+        """Give events as they happen, for as long as you like, without gap or double.
+
+        Comes back by itself after any break, behind the last event that was given. Ends with
+        :class:`GoneError` where it cannot go on from there: the log was restored from a backup.
+
+        Args:
+            after: The position behind which to begin; None: from now on.
+            types: Which types, as ``run.*`` or ``lead.created``; None: all.
+            limit: How many at most; None: without end.
+
+        """
+        settings = self._transport.settings
+        once = Transport(self._transport.session, replace(settings, max_retries=0))
+        seen, last, given, breaks = Seen(), None, 0, 0
+        types = None if types is None else list(types)
+        while limit is None or given < limit:
+            call = self._call("text/event-stream", after, types, limit, given)
+            if last is not None:
+                call = replace(call, headers={"last-event-id": last})
+            wait = None
+            try:
+                with once.stream(call) as answer:
+                    events = Events()
+                    for piece in answer.iter_bytes():
+                        for position, data in events.feed(piece):
+                            last, breaks = position, 0
+                            if seen.is_new(position):
+                                given += 1
+                                yield json.loads(data)
+            except ApiError as error:
+                if not may_retry(call, error.status):
+                    raise
+                wait = error.retry_after
+            except ConnectionFailedError:
+                pass
+            if limit is None or given < limit:
+                again = settings.backoff(breaks, _LONGEST_WAIT_S) if wait is None else wait
+                breaks += 1
+                settings.clock.sleep(again)
+
+    def _call(
+        self,
+        accept: str,
+        after: str | None,
+        types: Iterable[str] | None,
+        limit: int | None,
+        given: int,
+    ) -> Call:
+        query = {
+            "after": after,
+            "types": None if types is None else ",".join(types),
+            "limit": None if limit is None else limit - given,
+        }
+        return Call("GET", self._path, query=query, accept=accept)

@@ -1,0 +1,67 @@
+"""Lists that come page by page.
+
+Made by scripts/unasync.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Generic, TypeVar
+
+from .._calls import Call, bad_answer, next_cursor, parse
+from .._pages import Page
+from ._transport import Transport
+
+T = TypeVar("T")
+
+
+class Listing(Generic[T]):
+    """A list, walked by cursor: nothing is left out or doubled while others write to it.
+
+    Pages are asked for as they are needed, and again with each new iteration.
+    """
+
+    def __init__(self, transport: Transport, call: Call) -> None:
+        self._transport = transport
+        self._call = call
+
+    def __iter__(self) -> Iterator[T]:
+        for page in self.pages():
+            for item in page.data:
+                yield item
+
+    def pages(self) -> Iterator[Page[T]]:
+        """Give page after page."""
+        call = self._call
+        while True:
+            page: Page[T] = read_page(self._transport, call)
+            yield page
+            if page.next_cursor is None:
+                return
+            call = replace(call, query={**self._call.query, "cursor": page.next_cursor})
+
+    def collect(self, most: int) -> list[T]:
+        """Give the first items, at most so many, in a list."""
+        items: list[T] = []
+        if most > 0:
+            for item in self:
+                items.append(item)
+                if len(items) == most:
+                    break
+        return items
+
+
+def read_page(transport: Transport, call: Call) -> Page[Any]:
+    """Ask for one page."""
+    status, headers, content = transport.fetch(call)
+    told = parse(status, headers, content)
+    if not isinstance(told, dict) or not isinstance(told.get("data"), list):
+        raise bad_answer(status, headers, content)
+    data = told["data"]
+    # A list that has no pages says nothing of them.
+    total, page, limit = (
+        told.get(name, default)
+        for name, default in (("total", len(data)), ("page", 1), ("limit", len(data)))
+    )
+    return Page(data, total, page, limit, next_cursor(headers))

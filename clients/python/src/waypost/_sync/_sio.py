@@ -1,0 +1,33 @@
+"""What differs between clients with and without `async` and cannot be translated by words."""
+
+from __future__ import annotations
+
+import threading
+from typing import TypeVar
+
+from websockets.sync.client import ClientConnection, connect
+
+T = TypeVar("T")
+Lock = threading.Lock
+__all__ = ["ClientConnection", "Lock", "called", "open_socket", "received"]
+
+
+def called(answer: T) -> T:
+    """Give what a user's function gave."""
+    return answer
+
+
+def open_socket(url: str, timeout: float) -> ClientConnection:
+    """Connect, following no proxy that the environment names."""
+    connecting = connect(url, open_timeout=timeout, max_size=16 * 1024 * 1024, proxy=None)
+    # Newer releases connect only so; its end is then left to us.
+    connection: ClientConnection = connecting.__enter__()
+    return connection
+
+
+def received(socket: ClientConnection, timeout: float | None) -> str | bytes | None:
+    """Wait for a frame; None if none came in time."""
+    try:
+        return socket.recv(timeout=timeout)
+    except TimeoutError:
+        return None

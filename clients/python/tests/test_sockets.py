@@ -1,0 +1,86 @@
+"""Frames of a subscription: clients/cases/sockets.json."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from playing import FakeClock, RealClock, case_id, cases, check_error, client_of, play
+from scripted_socket import ScriptedSocket
+from waypost import AsyncWaypost, Conflated, LiveEvent, Reset, Snapshot, WaypostError
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("case", cases("sockets"), ids=case_id)
+def test_a_subscription_follows_its_script(case: dict[str, Any], is_async: bool) -> None:
+    is_timed = "tokenSeconds" in case.get("client", {})
+    clock = RealClock() if is_timed else FakeClock()
+    with ScriptedSocket(case["connections"]) as server:
+
+        async def work() -> None:
+            client = client_of(case, is_async, server.url, clock)
+            told, error = await hear(client, case)
+            assert [shown(one) for one in told] == case["told"]
+            if "ends" in case:
+                assert error is not None, "it went on"
+                check_error(error, case["ends"])
+            elif error is not None:
+                raise error
+
+        play(is_async, work)
+        for connection in case["connections"]:
+            if not any("refuse" in step for step in connection):
+                assert server.ended.acquire(timeout=5), "the connection was left open"
+        server.check()
+    assert clock.waits == case["waits"]
+
+
+async def hear(client: Any, case: dict[str, Any]) -> tuple[list[Any], WaypostError | None]:
+    """What is told: as much as the case says, and the error where it says that one ends it."""
+    asked = case["subscribe"]
+    subscription = client.subscribe(asked["channel"], after=asked.get("after"))
+    told: list[Any] = []
+    try:
+        while len(told) < len(case["told"]) or "ends" in case:
+            if isinstance(client, AsyncWaypost):
+                told.append(await subscription.__anext__())
+            else:
+                told.append(await asyncio.to_thread(next, subscription))
+    except WaypostError as error:
+        return told, error
+    finally:
+        if isinstance(client, AsyncWaypost):
+            await subscription.aclose()
+        else:
+            subscription.close()
+    return told, None
+
+
+def shown(told: object) -> dict[str, Any]:
+    match told:
+        case Snapshot(data):
+            return {"kind": "snapshot", "data": data}
+        case LiveEvent(position, type, time, data):
+            return {"kind": "event", "position": position, "type": type, "time": time, "data": data}
+        case Conflated(after, through):
+            return {"kind": "conflated", "from": after, "to": through}
+        case Reset():
+            return {"kind": "reset"}
+    raise AssertionError(told)
+
+
+def test_a_subscription_can_be_ended_from_another_thread() -> None:
+    import threading
+
+    script = cases("sockets")[0]["connections"]
+    with ScriptedSocket(script) as server:
+        client = client_of({}, False, server.url, FakeClock())
+        subscription = client.subscribe("runs")
+        first, second = next(subscription), next(subscription)
+        assert isinstance(first, Snapshot)
+        assert isinstance(second, LiveEvent)
+        threading.Timer(0.1, subscription.close).start()
+        assert list(subscription) == []
+        server.check()
