@@ -1,4 +1,4 @@
-"""Writes src/waypost/_models.py from docs/openapi.json; with --check says whether it is stale."""
+"""Writes src/waypost/models.py from docs/openapi.json; with --check says whether it is stale."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from formatting import formatted
 
 HERE = Path(__file__).resolve().parents[1]
 DOCUMENT = HERE.parents[1] / "docs" / "openapi.json"
-OUTPUT = HERE / "src" / "waypost" / "_models.py"
+OUTPUT = HERE / "src" / "waypost" / "models.py"
 # What is sent: its enumerations are closed, so that a type checker finds a typing error. Those of
 # what is answered are open, since a newer server may say more.
 SENT = {
@@ -200,9 +200,9 @@ def render() -> str:
             models.write(name, schema, name in SENT)
     for methods in document["paths"].values():
         for operation in methods.values():
-            name = ANSWERS.get(operation["operationId"])
-            if name:
-                models.write(name, _success(operation), sent=False)
+            answer = ANSWERS.get(operation["operationId"])
+            if answer:
+                models.write(answer, _success(operation), sent=False)
     scopes = models.schemas["KeyRequest"]["properties"]["scopes"]["items"]["enum"]
     more = "Step = (\n    " + "\n    | ".join(STEPS) + '\n)\n"""A step of a workflow."""\n'
     body = "\n\n\n".join(models.written.values())

@@ -91,7 +91,7 @@ def client_of(
 def play(is_async: bool, work: Callable[[], Awaitable[None]]) -> None:
     """Runs a test's work. That of the client without `async` never waits for anything else."""
     del is_async
-    asyncio.run(asyncio.wait_for(work(), 20))  # type: ignore[arg-type]
+    asyncio.run(asyncio.wait_for(work(), 20))
 
 
 async def invoke(

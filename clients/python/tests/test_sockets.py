@@ -9,7 +9,7 @@ import pytest
 
 from playing import FakeClock, RealClock, case_id, cases, check_error, client_of, play
 from scripted_socket import ScriptedSocket
-from waypost import AsyncWaypost, Conflated, LiveEvent, Reset, Snapshot, WaypostError
+from waypost import AsyncWaypost, Conflated, LiveEvent, Reset, Snapshot, Waypost, WaypostError
 
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
@@ -77,6 +77,7 @@ def test_a_subscription_can_be_ended_from_another_thread() -> None:
     script = cases("sockets")[0]["connections"]
     with ScriptedSocket(script) as server:
         client = client_of({}, False, server.url, FakeClock())
+        assert isinstance(client, Waypost)
         subscription = client.subscribe("runs")
         first, second = next(subscription), next(subscription)
         assert isinstance(first, Snapshot)

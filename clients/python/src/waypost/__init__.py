@@ -10,7 +10,7 @@
 `waypost.models` has the types of all that is sent and answered.
 """
 
-from . import _models as models
+from . import models
 from ._async._client import AsyncWaypost
 from ._async._exports import AsyncExportStream
 from ._async._lists import AsyncListing

@@ -16,7 +16,7 @@ import httpx
 
 from ._calls import moment
 from ._errors import InvalidArgumentError
-from ._models import Fix
+from .models import Fix
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS fixes (

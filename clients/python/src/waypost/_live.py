@@ -94,9 +94,9 @@ class Place:
         return LiveEvent(position, event["type"], event["time"], event["data"])
 
 
-def auth(token: str | None) -> str:
+def auth(token: str) -> str:
     """Give the frame that says who it is."""
-    return json.dumps({"type": "auth", "token": token or ""})
+    return json.dumps({"type": "auth", "token": token})
 
 
 def read(text: str | bytes) -> dict[str, Any]:

@@ -15,12 +15,20 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
-__all__ = ["Delivery", "WebhookError", "verify"]
+__all__ = ["Delivery", "Headers", "WebhookError", "verify"]
 
 _PREFIX = "whsec_"
 Reason = Literal["secret", "header", "time", "signature", "body"]
+
+
+class Headers(Protocol):
+    """A dictionary, or what web frameworks have in its place."""
+
+    def items(self) -> Iterable[tuple[str, str]]:
+        """Give names and values."""
+        ...
 
 
 class WebhookError(Exception):
@@ -55,7 +63,7 @@ class Delivery:
 
 def verify(
     body: bytes | str,
-    headers: Mapping[str, str],
+    headers: Headers,
     secrets: str | Iterable[str],
     *,
     tolerance: float = 300.0,

@@ -8,7 +8,8 @@ from typing import Any, Literal, cast
 
 from .._calls import Call, moment, segment
 from .._errors import InvalidArgumentError
-from .._models import (
+from .._settings import UNSET, Unset
+from ..models import (
     ChangedWebhook,
     Delivery,
     Key,
@@ -28,7 +29,6 @@ from .._models import (
     WorkflowDefinition,
     WorkflowSummary,
 )
-from .._settings import UNSET, Unset
 from ._lists import AsyncListing
 from ._transport import AsyncTransport
 

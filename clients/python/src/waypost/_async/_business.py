@@ -10,7 +10,10 @@ from typing import Any, Generic, Literal, TypeVar, cast
 
 from .._calls import Call, segment
 from .._errors import ConnectionFailedError
-from .._models import (
+from .._outcomes import ImportOutcome
+from .._pages import Page
+from .._settings import UNSET, Unset
+from ..models import (
     Analytics,
     Client,
     ClientRecord,
@@ -29,9 +32,6 @@ from .._models import (
     StoredLead,
     StoredOrder,
 )
-from .._outcomes import ImportOutcome
-from .._pages import Page
-from .._settings import UNSET, Unset
 from ._exports import AsyncExports
 from ._lists import AsyncListing, read_page
 from ._transport import AsyncTransport

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from .._calls import Call, may_retry
 from .._errors import ApiError, ConnectionFailedError
-from .._models import Event
 from .._sse import Events, Lines, Seen
+from ..models import Event
 from ._transport import AsyncTransport
 
 _LONGEST_WAIT_S = 20.0

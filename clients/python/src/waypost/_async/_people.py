@@ -7,7 +7,9 @@ from datetime import datetime
 from typing import Any, cast
 
 from .._calls import Call, moment, segment
-from .._models import (
+from .._outcomes import AcceptedFix
+from .._settings import UNSET, Unset
+from ..models import (
     Alert,
     AlertStatus,
     Circle,
@@ -21,8 +23,6 @@ from .._models import (
     SentCode,
     Session,
 )
-from .._outcomes import AcceptedFix
-from .._settings import UNSET, Unset
 from ._automation import _AsyncResource
 from ._lists import AsyncListing
 

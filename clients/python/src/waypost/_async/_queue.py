@@ -10,7 +10,7 @@ from typing import Any, cast
 from .._calls import Call, moment
 from .._errors import ApiError, ConnectionFailedError, InvalidArgumentError, UnauthorizedError
 from .._fixes import Batch, FlushResult, ParkedFix, Store, allowance, refused
-from .._models import Fix
+from ..models import Fix
 from ._transport import AsyncTransport
 
 _FIRST_WAIT_S = 1.0

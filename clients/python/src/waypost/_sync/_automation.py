@@ -11,7 +11,8 @@ from typing import Any, Literal, cast
 
 from .._calls import Call, moment, segment
 from .._errors import InvalidArgumentError
-from .._models import (
+from .._settings import UNSET, Unset
+from ..models import (
     ChangedWebhook,
     Delivery,
     Key,
@@ -31,7 +32,6 @@ from .._models import (
     WorkflowDefinition,
     WorkflowSummary,
 )
-from .._settings import UNSET, Unset
 from ._lists import Listing
 from ._transport import Transport
 

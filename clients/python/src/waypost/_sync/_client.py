@@ -16,8 +16,8 @@ from .._calls import Call
 from .._credentials import Password, Token
 from .._errors import InvalidArgumentError
 from .._live import Channel
-from .._models import Readiness
 from .._settings import Settings
+from ..models import Readiness
 from ._automation import (
     Keys,
     OrganizationCircles,

@@ -11,7 +11,7 @@ from types import TracebackType
 
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
-from .._errors import SocketClosedError, error_of
+from .._errors import ApiError, ConnectionFailedError, SocketClosedError, error_of
 from .._live import Channel, Place, Told, auth, read
 from ._sio import ClientConnection, open_socket, received
 from ._transport import Transport
@@ -19,6 +19,7 @@ from ._transport import Transport
 _LONGEST_WAIT_S = 20.0
 _TOKEN_CODES = {3500, 3501}
 _LAST_CODES = range(3500, 4000)
+_AGAIN = {408, 429}
 
 
 class Subscription:
@@ -75,12 +76,15 @@ class Subscription:
                     continue
             except InvalidStatus as refused:
                 status = refused.response.status_code
-                if status < 500 and status not in {408, 429}:
+                if status < 500 and status not in _AGAIN:
                     body = (refused.response.body or b"").decode(errors="replace")
                     raise error_of(
                         status, body, trace_id=None, retry_after=None, position=None
                     ) from None
-            except (OSError, TimeoutError, InvalidHandshake):
+            except ApiError as refused_token:
+                if refused_token.status < 500 and refused_token.status not in _AGAIN:
+                    raise
+            except (OSError, TimeoutError, InvalidHandshake, ConnectionFailedError):
                 pass
             finally:
                 self._hang_up()
@@ -91,13 +95,15 @@ class Subscription:
 
     def _converse(self, socket: ClientConnection) -> Generator[Told, None]:
         credential = self._transport.session.credential
-        token = credential.token()
-        socket.send(auth(token))
+        said: str | None = None
         while True:
+            # Renewed when it is time, by whoever is first: this, or another call of the client.
+            token = credential.token() or ""
+            if token != said:
+                socket.send(auth(token))
+                said = token
             text = received(socket, credential.renewal_in() if self._is_ready else None)
             if text is None:
-                token = credential.token()
-                socket.send(auth(token))
                 continue
             frame = read(text)
             if frame.get("type") == "ready":
