@@ -9,6 +9,8 @@ export interface Ended {
   /** The close code; 1006 where it broke. */
   code: number;
   reason: string;
+  /** Whether this side hung up. */
+  ours: boolean;
   /** Whether the server had let it in. */
   wasReady: boolean;
   /** The token that it began with or was renewed to. */
@@ -41,6 +43,7 @@ export class Connection {
   #resolve: ((ended: Ended) => void) | undefined;
   #token: string | undefined;
   #ready = false;
+  #ours = false;
   #watch: unknown;
   #renewal: unknown;
 
@@ -76,6 +79,7 @@ export class Connection {
 
   /** Hangs up. */
   end(): void {
+    this.#ours = true;
     this.#finish(1000, "");
   }
 
@@ -188,7 +192,7 @@ export class Connection {
     }
     const wasReady = this.#ready;
     this.#ready = false;
-    resolve({ code, reason, wasReady, token: this.#token, error });
+    resolve({ code, reason, ours: this.#ours, wasReady, token: this.#token, error });
   }
 }
 

@@ -129,6 +129,10 @@ export class Socket {
       if (this.#subscriptions.size === 0 || this.#inBackground) {
         break;
       }
+      if (ended.ours) {
+        // The app went away and is back already, or somebody else subscribes.
+        continue;
+      }
       if (ended.token !== undefined && TOKEN_CODES.includes(ended.code) && !renewed) {
         renewed = true;
         if (await this.#renew(ended.token)) {
