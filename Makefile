@@ -7,7 +7,7 @@ export SQLX_OFFLINE ?= true
 
 .PHONY: help
 help: ## Say what can be made
-	@sed -nE 's/^([a-z]+):.*## (.*)$$/make \1\t\2/p' Makefile | expand -t 14
+	@sed -nE 's/^([a-z-]+):.*## (.*)$$/make \1\t\2/p' Makefile | expand -t 19
 
 .PHONY: run
 run: ## Build Waypost and run it at http://127.0.0.1:8080 until Ctrl-C
@@ -20,6 +20,10 @@ test: ## Run all tests, with servers of their own
 	@scripts/prepare
 	@cargo build --workspace --all-targets
 	@exec $(target)/debug/local-servers with -- cargo test --workspace --no-fail-fast
+
+.PHONY: test-clients
+test-clients: ## Run the client libraries' own tests against the built system (CLIENTS="python javascript dart")
+	@scripts/test-clients $(CLIENTS)
 
 .PHONY: bench
 bench: ## Measure Waypost against the ceilings of this machine (ONLY= names one part)
@@ -39,6 +43,13 @@ lint: ## Check format, lints and dependencies, as the tests' runner does
 	@cargo clippy --workspace --all-targets -- --deny warnings
 	@if command -v python3 >/dev/null; then scripts/check-dependencies; \
 	else echo "python3 is not installed: dependencies are not checked this time" >&2; fi
+
+.PHONY: check-docs
+check-docs: ## Run the commands of README, tutorial and how-tos, and hold the reference against the programs
+	@scripts/prepare
+	@cargo build --package waypost --package query-api
+	@WAYPOST_PROGRAMS=$(target)/debug scripts/check-docs
+	@WAYPOST_PROGRAMS=$(target)/debug scripts/check-reference
 
 .PHONY: sqlx
 sqlx: ## Renew .sqlx, by which queries are checked without a database (PACKAGES="…" for some only)

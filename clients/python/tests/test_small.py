@@ -48,6 +48,35 @@ def test_importing_takes_little_beyond_what_it_stands_on() -> None:
     assert tries[0]["modules"] == []
 
 
+def test_it_installs_from_its_folder_with_its_types(tmp_path: Path) -> None:
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--no-build-isolation",
+            "--disable-pip-version-check",
+            "--target",
+            str(tmp_path),
+            str(HERE),
+        ],
+        check=True,
+    )
+    assert (tmp_path / "waypost" / "py.typed").is_file()
+    done = subprocess.run(
+        [sys.executable, "-c", "import waypost; print(waypost.__file__, waypost.__version__)"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert done.stdout == f"{tmp_path}/waypost/__init__.py 0.1.0\n"
+
+
 @pytest.mark.parametrize("script", ["models", "unasync"])
 def test_made_code_is_up_to_date(script: str) -> None:
     done = subprocess.run(
