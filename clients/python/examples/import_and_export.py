@@ -7,9 +7,8 @@ export:contacts:read.
 import os
 from collections.abc import Iterator
 
-from waypost.models import ContactRecord
-
 from waypost import Waypost
+from waypost.models import ContactRecord
 
 
 def contacts() -> Iterator[ContactRecord]:

@@ -6,9 +6,8 @@ workflows:write and events:read.
 
 import os
 
-from waypost.models import WorkflowDefinition
-
 from waypost import LiveEvent, Waypost
+from waypost.models import WorkflowDefinition
 
 GREET: WorkflowDefinition = {
     "name": "Greet",

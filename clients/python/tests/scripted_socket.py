@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http
 import json
+import ssl
 import threading
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,7 +18,10 @@ from websockets.sync.server import Server, ServerConnection, serve
 class ScriptedSocket:
     """Plays `connections`, in order, and says how what came differs from them."""
 
-    def __init__(self, connections: list[list[dict[str, Any]]]) -> None:
+    def __init__(
+        self, connections: list[list[dict[str, Any]]], tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._tls = tls
         self._scripts = connections
         self.differences: list[str] = []
         self.begun = 0
@@ -25,8 +29,10 @@ class ScriptedSocket:
         self._server: Server
 
     def __enter__(self) -> ScriptedSocket:
-        self._server = serve(self._play, "127.0.0.1", 0, process_request=self._greet)
-        self.url = f"http://127.0.0.1:{self._server.socket.getsockname()[1]}"
+        self._server = serve(self._play, "127.0.0.1", 0, process_request=self._greet, ssl=self._tls)
+        self.url = (
+            f"http{'s' if self._tls else ''}://127.0.0.1:{self._server.socket.getsockname()[1]}"
+        )
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         return self
 

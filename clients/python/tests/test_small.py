@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import json
 import pickle
+import re
+import ssl
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from playing import FakeClock
+from playing import FakeClock, cases
 from scripted import Scripted
+from scripted_socket import ScriptedSocket
 from waypost import (
     BadRequestError,
     ConnectionFailedError,
+    GoneError,
     InvalidArgumentError,
     Password,
     Settings,
+    Snapshot,
     Waypost,
 )
 
@@ -165,4 +174,124 @@ def test_settings_can_differ_on_one_connection_and_one_position() -> None:
         waypost.workflows.trigger("w")
         with pytest.raises(Exception, match="away"):
             waypost.with_settings(max_retries=0).runs.get("r-1")
+        server.check()
+
+
+@pytest.mark.parametrize(
+    "text", ["10:00:00Z", "10:00:00.5Z", "10:00:00.123456789Z", "12:00:00+02:00"]
+)
+def test_times_of_all_forms_can_be_queued(text: str) -> None:
+    with Waypost("http://127.0.0.1:9", "wp_test") as waypost:
+        waypost.location_queue().add(1, 2, recorded_at=f"2026-11-22T{text}")
+
+
+def test_a_time_that_is_none_is_not_queued() -> None:
+    with Waypost("http://127.0.0.1:9", "wp_test") as waypost:
+        with pytest.raises(InvalidArgumentError, match="recorded_at"):
+            waypost.location_queue().add(1, 2, recorded_at="yesterday")
+
+
+def test_what_the_readme_shows_is_python_and_names_what_there_is() -> None:
+    text = (HERE / "README.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) > 10
+    for block in blocks:
+        tree = compile(
+            block, "README.md", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        )
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        for node in imports:
+            module = importlib.import_module(node.module or "")
+            assert [name.name for name in node.names if not hasattr(module, name.name)] == []
+    with Waypost("http://127.0.0.1:9", "wp_test") as waypost:
+        for resources, methods in re.findall(
+            r"^\| (`[a-z_` ]+`) \| (`.*`) \|$", text, re.MULTILINE
+        ):
+            for resource in resources.replace("`", "").split():
+                of = getattr(waypost, resource)
+                for method in methods.replace("`", "").split():
+                    assert callable(getattr(of, method)), f"{resource}.{method}"
+
+
+def test_certificates_of_ones_own_are_believed_by_requests_and_sockets(tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subprocess.run(
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-keyout",
+            key,
+            "-out",
+            certificate,
+            "-subj",
+            "/CN=127.0.0.1",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+        ],
+        check=True,
+        capture_output=True,
+    )
+    ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ours.load_cert_chain(certificate, key)
+    believed = ssl.create_default_context(cafile=str(certificate))
+    script = cases("sockets")[0]["connections"]
+    with (
+        ScriptedSocket(script, ours) as server,
+        Waypost(server.url, "wp_test", tls=believed) as waypost,
+    ):
+        assert isinstance(next(waypost.subscribe("runs")), Snapshot)
+        # No script is left: the server says so, over a connection that is believed.
+        with pytest.raises(GoneError):
+            waypost.readiness()
+    with ScriptedSocket([], ours) as server:
+        with Waypost(server.url, settings=Settings(max_retries=0)) as waypost:
+            with pytest.raises(ConnectionFailedError, match="certificate"):
+                waypost.readiness()
+
+
+@pytest.mark.parametrize("payload", [{"n": float("nan")}, {"n": object()}, {"n": "\ud800"}])
+def test_what_is_no_json_is_not_sent(payload: dict[str, object]) -> None:
+    with Waypost("http://127.0.0.1:9", "wp_test") as waypost:
+        with pytest.raises(InvalidArgumentError, match="JSON"):
+            waypost.workflows.trigger("w", payload)
+
+
+def test_an_import_that_is_stopped_tells_what_was_done_before() -> None:
+    told = '{"line":1,"id":"a","status":"created"}\n{"line":2,"error":"the limit is used up"}\n'
+    step = {
+        "request": {"method": "POST", "path": "/api/v1/records/leads"},
+        "answer": {"status": 200, "text": told},
+    }
+    with Scripted([step]) as server, Waypost(server.url, "wp_test") as waypost:
+        outcomes = waypost.leads.import_records([{"name": "a"}] * 3)
+        assert [next(outcomes).line, next(outcomes).line] == [1, 2]
+        with pytest.raises(ConnectionFailedError, match="behind record 2"):
+            next(outcomes)
+
+
+def test_a_feed_may_be_silent_for_longer_than_an_answer() -> None:
+    step = {
+        "request": {"method": "GET", "path": "/api/v1/events"},
+        "answer": {"status": 200, "text": ":\n\n", "hold": True},
+    }
+    with Scripted([step]) as server:
+        settings = Settings(attempt_timeout=0.2)
+        with Waypost(server.url, "wp_test", settings=settings) as waypost:
+            feed = waypost.events.follow()
+
+            def read() -> None:
+                # The client is closed under it in the end.
+                with suppress(RuntimeError):
+                    next(feed, None)
+
+            reader = threading.Thread(target=read, daemon=True)
+            reader.start()
+            reader.join(1)
+            assert reader.is_alive()
         server.check()

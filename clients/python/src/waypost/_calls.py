@@ -48,6 +48,8 @@ class Call:
     """Whether 500 may mean that something is away: so it is where 503 is not among the statuses."""
     anonymous: bool = False
     """Whether it goes without a credential."""
+    quiet: float = 0.0
+    """For how many seconds its answer may say nothing, at least."""
 
     def url(self, base: str) -> str:
         """Build the address."""
@@ -60,8 +62,16 @@ class Call:
             return self.lines, "application/x-ndjson"
         if isinstance(self.body, Unset):
             return None, None
-        text = json.dumps(self.body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        return text.encode(), "application/json"
+        return written(self.body), "application/json"
+
+
+def written(value: object) -> bytes:
+    """Write JSON in UTF-8."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode()
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(f"this is no JSON: {error}") from error
 
 
 def segment(value: str) -> str:

@@ -25,6 +25,7 @@ CREATE TABLE IF NOT EXISTS fixes (
 CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value REAL NOT NULL);
 """
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_FRACTION = re.compile(r"\.(\d+)")
 _INDEX = re.compile(r"(?:^|; )\[(\d+)\]")
 
 
@@ -217,10 +218,15 @@ def _limit(text: str) -> dict[str, int]:
 def _instant(fix: Fix) -> int:
     recorded_at = fix.get("recorded_at") or ""
     try:
-        at = datetime.fromisoformat(recorded_at.replace("Z", "+00:00"))
+        at = datetime.fromisoformat(_FRACTION.sub(_six, recorded_at).replace("Z", "+00:00"))
         return (at - _EPOCH) // timedelta(microseconds=1)
     except (TypeError, ValueError):
         raise InvalidArgumentError(f"recorded_at: {recorded_at!r} is no RFC 3339 time") from None
+
+
+def _six(found: re.Match[str]) -> str:
+    # Python 3.10 reads no other number of digits.
+    return f".{found[1][:6]:0<6}"
 
 
 def _micro(instant: int) -> timedelta:

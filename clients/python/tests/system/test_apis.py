@@ -315,11 +315,31 @@ def test_the_async_client_does_many_things_at_once(system: System) -> None:
         key = system.organization()["key"]
         async with AsyncWaypost(system.url, key) as waypost:
             writes = (
-                waypost.clients.create({"id": f"k-{number}", "name": "Ada"}) for number in range(30)
+                waypost.clients.create({"id": f"k-{number}", "name": "Ada"})
+                for number in range(300)
             )
             await asyncio.gather(*writes)
             # Answers came in any order; the read waits for the newest of all positions.
-            assert (await waypost.clients.page(limit=1)).total == 30
-            assert len([one async for one in waypost.clients.list(limit=7)]) == 30
+            assert (await waypost.clients.page(limit=1)).total == 300
+            assert len([one async for one in waypost.clients.list(limit=70)]) == 300
 
     asyncio.run(work())
+
+
+def test_two_thousand_calls_leave_nothing_behind(system: System) -> None:
+    def held() -> tuple[int, int]:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * 4, len(list(Path("/proc/self/fd").iterdir()))
+
+    with system.client() as waypost:
+        for _ in range(200):
+            waypost.leads.put("l", {"name": "Ada"})
+        before = held()
+        for _ in range(1900):
+            waypost.leads.put("l", {"name": "Ada"})
+        for _ in range(100):
+            # Left off in the middle.
+            next(waypost.events.read(types=["lead.*"]))
+        after = held()
+    assert after[0] - before[0] < 4096
+    assert after[1] - before[1] <= 2

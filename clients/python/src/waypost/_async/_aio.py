@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import ssl
 from collections.abc import Awaitable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from websockets.asyncio.client import ClientConnection, connect
 
@@ -19,10 +20,9 @@ async def called(answer: Awaitable[T] | T) -> T:
     return await answer if inspect.isawaitable(answer) else answer
 
 
-async def open_socket(url: str, timeout: float) -> ClientConnection:
-    """Connect, following no proxy that the environment names and no redirect."""
-    options: dict[str, Any] = {"open_timeout": timeout, "max_size": 16 * 1024 * 1024, "proxy": None}
-    return await connect(url, **options)
+async def open_socket(url: str, timeout: float, tls: ssl.SSLContext | None) -> ClientConnection:
+    """Connect, through the proxy that the environment names, as requests go."""
+    return await connect(url, open_timeout=timeout, max_size=16 * 1024 * 1024, ssl=tls)
 
 
 async def received(socket: ClientConnection, timeout: float | None) -> str | bytes | None:

@@ -8,7 +8,7 @@ from datetime import date
 from itertools import islice
 from typing import Any, Generic, Literal, TypeVar, cast
 
-from .._calls import Call, segment
+from .._calls import Call, segment, written
 from .._errors import ConnectionFailedError
 from .._outcomes import ImportOutcome
 from .._pages import Page
@@ -79,7 +79,7 @@ class AsyncRecords(Generic[In, Stored]):
         first outcome is asked for, and each batch only once, whatever breaks in between.
         """
         rest, sent = iter(records), 0
-        while lines := [_line(record) for record in islice(rest, batch)]:
+        while lines := [written(record) + b"\n" for record in islice(rest, batch)]:
             outcomes = await self._send(lines)
             for outcome in outcomes:
                 yield ImportOutcome(
@@ -88,6 +88,11 @@ class AsyncRecords(Generic[In, Stored]):
                     status=outcome.get("status"),
                     error=outcome.get("error"),
                 )
+            if len(outcomes) < len(lines):
+                raise ConnectionFailedError(
+                    f"Waypost stopped behind record {sent + len(outcomes)}: "
+                    "send that one, if it was refused, and those behind it again"
+                )
             sent += len(lines)
 
     async def _send(self, lines: list[bytes]) -> list[dict[str, Any]]:
@@ -95,17 +100,7 @@ class AsyncRecords(Generic[In, Stored]):
             "POST", self._path, lines=b"".join(lines), accept="application/x-ndjson", key=True
         )
         _, _, content = await self._transport.fetch(call)
-        outcomes = [json.loads(line) for line in content.split(b"\n") if line]
-        if len(outcomes) < len(lines):
-            raise ConnectionFailedError(
-                f"{len(outcomes)} of {len(lines)} records were answered; send the others again"
-            )
-        return outcomes
-
-
-def _line(record: object) -> bytes:
-    text = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.encode() + b"\n"
+        return [json.loads(line) for line in content.split(b"\n") if line]
 
 
 class _AsyncListed(AsyncRecords[In, Stored], Generic[In, Stored, Listed]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from dataclasses import replace
 from types import TracebackType
 from typing import cast
@@ -49,7 +50,8 @@ class AsyncWaypost:
         credential: An API key or access token; a :class:`Password` to sign in by; or a function
             that gives the next token whenever one is needed. None: only what needs none.
         settings: How it retries and how patient it is.
-        http: A client of httpx of your own, for proxies, certificates or tests. You close it.
+        tls: Which certificates to believe, for requests and sockets; the usual ones unless given.
+        http: A client of httpx of your own, for all but sockets. You close it.
 
     """
 
@@ -59,6 +61,7 @@ class AsyncWaypost:
         credential: AsyncCredentialSource | None = None,
         *,
         settings: Settings | None = None,
+        tls: ssl.SSLContext | None = None,
         http: httpx.AsyncClient | None = None,
     ) -> None:
         parts = urlsplit(url)
@@ -67,10 +70,11 @@ class AsyncWaypost:
         if parts.query or parts.fragment:
             raise InvalidArgumentError("the address holds no query")
         settings = settings or Settings()
-        self._owned = None if http is not None else httpx.AsyncClient()
+        self._owned = None if http is not None else httpx.AsyncClient(verify=tls or True)
         session = AsyncSession(
             base=url.rstrip("/"),
             http=http or cast("httpx.AsyncClient", self._owned),
+            tls=tls,
             credential=AsyncCredential(credential, self._sign_in, settings.clock),
         )
         self._begin(AsyncTransport(session, settings))

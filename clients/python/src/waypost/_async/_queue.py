@@ -11,6 +11,7 @@ from .._calls import Call, moment
 from .._errors import ApiError, ConnectionFailedError, InvalidArgumentError, UnauthorizedError
 from .._fixes import Batch, FlushResult, ParkedFix, Store, allowance, refused
 from ..models import Fix
+from ._aio import Lock
 from ._transport import AsyncTransport
 
 _FIRST_WAIT_S = 1.0
@@ -34,6 +35,7 @@ class AsyncLocationQueue:
         self._transport = AsyncTransport(transport.session, settings)
         self._clock = settings.clock
         self._store = Store(path)
+        self._flushing = Lock()
         self._most = batch
         self._capacity = capacity
 
@@ -72,11 +74,12 @@ class AsyncLocationQueue:
 
         """
         sent = 0
-        while self._store.noted("not_before") <= self._clock.now():
-            batch = self._store.batch(self._size())
-            if batch is None:
-                break
-            sent += await self._send(batch)
+        async with self._flushing:
+            while self._store.noted("not_before") <= self._clock.now():
+                batch = self._store.batch(self._size())
+                if batch is None:
+                    break
+                sent += await self._send(batch)
         waiting, parked = self._store.counts()
         wait = self._store.noted("not_before") - self._clock.now()
         return FlushResult(sent, waiting, parked, wait if wait > 0 and waiting else None)

@@ -64,8 +64,9 @@ class AsyncSubscription:
         while not self._is_closed:
             self._is_ready = False
             try:
-                url = "ws" + self._transport.session.base.removeprefix("http") + "/ws"
-                self._socket = await open_socket(url, settings.attempt_timeout)
+                session = self._transport.session
+                url = "ws" + session.base.removeprefix("http") + "/ws"
+                self._socket = await open_socket(url, settings.attempt_timeout, session.tls)
                 async for told in self._converse(self._socket):
                     yield told
             except ConnectionClosed as closed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ class AsyncSession:
     base: str
     http: httpx.AsyncClient
     credential: AsyncCredential
+    tls: ssl.SSLContext | None = None
     positions: Positions = field(default_factory=Positions)
 
 
@@ -147,13 +149,15 @@ class AsyncTransport:
         content, content_type = call.content()
         if content_type:
             headers["content-type"] = content_type
-        left = progress.deadline - self.settings.clock.monotonic()
+        left = max(0.001, progress.deadline - self.settings.clock.monotonic())
+        patience = min(self.settings.attempt_timeout, left)
         request = self.session.http.build_request(
             call.method,
             call.url(self.session.base),
             headers=headers,
             content=content,
-            timeout=max(0.001, min(self.settings.attempt_timeout, left)),
+            # A place among the connections is waited for as long as the call may take.
+            timeout=httpx.Timeout(patience, read=max(patience, call.quiet), pool=left),
         )
         return await self.session.http.send(request, stream=True, follow_redirects=False)
 

@@ -5,6 +5,7 @@ Made by scripts/unasync.py.
 
 from __future__ import annotations
 
+import ssl
 from dataclasses import replace
 from types import TracebackType
 from typing import cast
@@ -52,7 +53,8 @@ class Waypost:
         credential: An API key or access token; a :class:`Password` to sign in by; or a function
             that gives the next token whenever one is needed. None: only what needs none.
         settings: How it retries and how patient it is.
-        http: A client of httpx of your own, for proxies, certificates or tests. You close it.
+        tls: Which certificates to believe, for requests and sockets; the usual ones unless given.
+        http: A client of httpx of your own, for all but sockets. You close it.
 
     """
 
@@ -62,6 +64,7 @@ class Waypost:
         credential: CredentialSource | None = None,
         *,
         settings: Settings | None = None,
+        tls: ssl.SSLContext | None = None,
         http: httpx.Client | None = None,
     ) -> None:
         parts = urlsplit(url)
@@ -70,10 +73,11 @@ class Waypost:
         if parts.query or parts.fragment:
             raise InvalidArgumentError("the address holds no query")
         settings = settings or Settings()
-        self._owned = None if http is not None else httpx.Client()
+        self._owned = None if http is not None else httpx.Client(verify=tls or True)
         session = Session(
             base=url.rstrip("/"),
             http=http or cast("httpx.Client", self._owned),
+            tls=tls,
             credential=Credential(credential, self._sign_in, settings.clock),
         )
         self._begin(Transport(session, settings))

@@ -16,6 +16,8 @@ from ..models import Event
 from ._transport import Transport
 
 _LONGEST_WAIT_S = 20.0
+# Waypost says something every 15 s at least.
+_QUIET_S = 40.0
 
 
 class Feed:
@@ -123,4 +125,4 @@ class Feed:
             "types": None if types is None else ",".join(types),
             "limit": None if limit is None else limit - given,
         }
-        return Call("GET", self._path, query=query, accept=accept)
+        return Call("GET", self._path, query=query, accept=accept, quiet=_QUIET_S)

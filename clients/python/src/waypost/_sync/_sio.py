@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from typing import TypeVar
 
@@ -17,9 +18,9 @@ def called(answer: T) -> T:
     return answer
 
 
-def open_socket(url: str, timeout: float) -> ClientConnection:
-    """Connect, following no proxy that the environment names."""
-    connecting = connect(url, open_timeout=timeout, max_size=16 * 1024 * 1024, proxy=None)
+def open_socket(url: str, timeout: float, tls: ssl.SSLContext | None) -> ClientConnection:
+    """Connect, through the proxy that the environment names, as requests go."""
+    connecting = connect(url, open_timeout=timeout, max_size=16 * 1024 * 1024, ssl=tls)
     # Newer releases connect only so; its end is then left to us.
     connection: ClientConnection = connecting.__enter__()
     return connection

@@ -67,8 +67,9 @@ class Subscription:
         while not self._is_closed:
             self._is_ready = False
             try:
-                url = "ws" + self._transport.session.base.removeprefix("http") + "/ws"
-                self._socket = open_socket(url, settings.attempt_timeout)
+                session = self._transport.session
+                url = "ws" + session.base.removeprefix("http") + "/ws"
+                self._socket = open_socket(url, settings.attempt_timeout, session.tls)
                 for told in self._converse(self._socket):
                     yield told
             except ConnectionClosed as closed:

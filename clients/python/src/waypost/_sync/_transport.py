@@ -6,6 +6,7 @@ Made by scripts/unasync.py.
 from __future__ import annotations
 
 import secrets
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -37,6 +38,7 @@ class Session:
     base: str
     http: httpx.Client
     credential: Credential
+    tls: ssl.SSLContext | None = None
     positions: Positions = field(default_factory=Positions)
 
 
@@ -150,13 +152,15 @@ class Transport:
         content, content_type = call.content()
         if content_type:
             headers["content-type"] = content_type
-        left = progress.deadline - self.settings.clock.monotonic()
+        left = max(0.001, progress.deadline - self.settings.clock.monotonic())
+        patience = min(self.settings.attempt_timeout, left)
         request = self.session.http.build_request(
             call.method,
             call.url(self.session.base),
             headers=headers,
             content=content,
-            timeout=max(0.001, min(self.settings.attempt_timeout, left)),
+            # A place among the connections is waited for as long as the call may take.
+            timeout=httpx.Timeout(patience, read=max(patience, call.quiet), pool=left),
         )
         return self.session.http.send(request, stream=True, follow_redirects=False)
 
