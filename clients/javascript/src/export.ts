@@ -79,7 +79,23 @@ export class Export implements AsyncIterable<Uint8Array> {
 
   /** The whole file as text, of a CSV. */
   async text(): Promise<string> {
-    return new platform.TextDecoder().decode(await this.bytes());
+    return this.#told(() =>
+      this.#http.send(this.#call, async (response, attempt) => {
+        attempt.rest();
+        if (!response.body) {
+          // Older React Natives can give a text, and no bytes.
+          const text = await attempt.net(response.text());
+          this.#onProgress?.({ received: text.length, total: text.length });
+          return text;
+        }
+        const decoder = new platform.TextDecoder();
+        let text = "";
+        for await (const chunk of this.#file(response, chunksOf(response, attempt), NOTHING).chunks) {
+          text += decoder.decode(chunk, { stream: true });
+        }
+        return text + decoder.decode();
+      }),
+    );
   }
 
   /** Its parts as they come. */
@@ -102,7 +118,7 @@ export class Export implements AsyncIterable<Uint8Array> {
     return this.#told(() =>
       this.#http.send(this.#call, (response, attempt) => {
         attempt.rest();
-        return consume(this.#file(response, chunksOf(response, attempt), () => undefined));
+        return consume(this.#file(response, chunksOf(response, attempt), NOTHING));
       }),
     );
   }
@@ -134,6 +150,8 @@ export class Export implements AsyncIterable<Uint8Array> {
     }
   }
 }
+
+const NOTHING = (): void => undefined;
 
 async function* watched(
   chunks: AsyncIterable<Uint8Array>,

@@ -130,7 +130,7 @@ class Script {
 
 const own = (globalThis as { WebSocket?: unknown }).WebSocket as WebSocketClass | undefined;
 const classes: Record<string, WebSocketClass | undefined> = {
-  ws: WebSocket as unknown as WebSocketClass,
+  ws: WebSocket,
   "the platform's": own,
 };
 

