@@ -1,8 +1,6 @@
 //! The way in: a commit that is nearly alone goes out by itself and at once, one among many joins
 //! the group.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_nats::Client;
@@ -10,16 +8,16 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
 use super::group::{Group, Pending};
+use super::load::Load;
 use super::sender::{Sender, Verdict, is_late};
+use super::turns::Party;
 use super::wire::Prepared;
 use super::{AppendError, Commit};
 use crate::connection;
 use crate::streams::LogStream;
 use crate::subject::Subjects;
 
-/// With this many commits on their way, batches are cheaper than single publishes.
-const BATCH_WORTH: usize = 20;
-/// Commits that may wait before callers are held up.
+/// Commits that may be on their way into the group.
 const QUEUE: usize = 1_024;
 
 /// Appends to one stream of the log.
@@ -40,12 +38,13 @@ impl Appender {
     ) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE);
         let sender = Sender::new(client, stream);
-        tokio::spawn(Group::new(sender.clone()).run(waiting));
+        let load = Load::default();
+        tokio::spawn(Group::new(sender.clone(), load.clone()).run(waiting));
         Self {
             sender,
             subjects,
             timeout,
-            load: Load::default(),
+            load,
             queue,
         }
     }
@@ -55,16 +54,19 @@ impl Appender {
     /// or none.
     pub(crate) async fn commit(&self, commit: Commit) -> Result<u64, AppendError> {
         let client = self.sender.client();
+        let malformed = AppendError::Malformed("no write");
+        let party = commit.writes.first().ok_or(malformed)?;
+        let party = Party::of(&party.stream);
         let prepared = Prepared::new(&self.subjects, commit, client.max_payload())?;
         // Not kept for the time after: a caller who is told "no" here can rely on it.
         connection::check(client).map_err(AppendError::Unavailable)?;
         let deadline = Instant::now() + self.timeout;
-        let (_on_its_way, others) = self.load.enter();
+        let on_its_way = self.load.enter(party, prepared.len() == 1);
         let fate = async {
-            if prepared.len() == 1 && others < BATCH_WORTH {
+            if on_its_way.is_alone {
                 self.alone(prepared, deadline).await
             } else {
-                self.together(prepared, deadline).await
+                self.together(party, prepared, deadline).await
             }
         };
         let late = || AppendError::Unavailable("no answer in time".to_owned());
@@ -84,32 +86,16 @@ impl Appender {
         }
     }
 
-    async fn together(&self, prepared: Prepared, deadline: Instant) -> Result<u64, AppendError> {
+    async fn together(
+        &self,
+        party: Party,
+        prepared: Prepared,
+        deadline: Instant,
+    ) -> Result<u64, AppendError> {
         let (reply, fate) = oneshot::channel();
-        let pending = Pending::new(prepared, deadline, reply);
+        let pending = Pending::new(party, prepared, deadline, reply);
         let dropped = || AppendError::Unavailable("the append was dropped".to_owned());
         self.queue.send(pending).await.map_err(|_| dropped())?;
         fate.await.unwrap_or_else(|_| Err(dropped()))
-    }
-}
-
-/// How many commits are on their way: what decides between single publishes and batches.
-#[derive(Clone, Default)]
-struct Load(Arc<AtomicUsize>);
-
-/// One commit on its way.
-struct OnItsWay(Load);
-
-impl Load {
-    /// Counts a commit until it is dropped; says how many others there are.
-    fn enter(&self) -> (OnItsWay, usize) {
-        let others = self.0.fetch_add(1, Ordering::Relaxed);
-        (OnItsWay(self.clone()), others)
-    }
-}
-
-impl Drop for OnItsWay {
-    fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -4,7 +4,7 @@
 //! A single publish costs the server one flush, a batch a few flushes whatever its size. So where
 //! few commits are on their way each goes out on its own, and many go out together; which of the
 //! two it is follows from the load, with nothing to configure. One batch is under way at a time:
-//! whoever comes meanwhile fills the next one.
+//! whoever comes meanwhile fills the next one, in turns of those whom the commits belong to.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -14,16 +14,22 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 
 use super::AppendError;
+use super::load::Load;
 use super::sender::{Sender, Verdict, is_late};
+use super::turns::{Party, Turns};
 use super::wire::{BATCH_BYTES, BATCH_MESSAGES, Prepared};
 
 /// Commits that are sent side by side where they go each by itself.
 const APART: usize = 32;
-/// Commits that may wait here; further ones wait where they come from.
-const QUEUE: usize = 8_192;
+/// Commits that are received at one time.
+const RECEIVED_AT_ONCE: usize = 1_024;
+/// What a batch may hold where several append: whoever comes next waits for it.
+const SHARED_MESSAGES: usize = 64;
+const SHARED_BYTES: usize = BATCH_BYTES / 8;
 
 /// A commit that waits, and where its fate is told.
 pub(super) struct Pending {
+    party: Party,
     prepared: Prepared,
     deadline: Instant,
     reply: oneshot::Sender<Result<u64, AppendError>>,
@@ -36,11 +42,13 @@ pub(super) struct Pending {
 
 impl Pending {
     pub(super) fn new(
+        party: Party,
         prepared: Prepared,
         deadline: Instant,
         reply: oneshot::Sender<Result<u64, AppendError>>,
     ) -> Self {
         Self {
+            party,
             prepared,
             deadline,
             reply,
@@ -79,17 +87,23 @@ impl Pending {
 /// Gathers and sends the commits of one stream of the log.
 pub(super) struct Group {
     sender: Sender,
-    queue: VecDeque<Pending>,
+    load: Load,
+    turns: Turns<Pending>,
+    /// Those that go again. They go before and without any others: they were just looked at, and
+    /// so the wrong expectations of others hold them up no more than once.
+    again: VecDeque<Pending>,
     /// The batch under way, and questions about what came too late for one.
     under_way: JoinSet<Vec<Pending>>,
     batch: Option<Id>,
 }
 
 impl Group {
-    pub(super) fn new(sender: Sender) -> Self {
+    pub(super) fn new(sender: Sender, load: Load) -> Self {
         Self {
             sender,
-            queue: VecDeque::new(),
+            load,
+            turns: Turns::default(),
+            again: VecDeque::new(),
             under_way: JoinSet::new(),
             batch: None,
         }
@@ -99,14 +113,17 @@ impl Group {
     pub(super) async fn run(mut self, mut waiting: mpsc::Receiver<Pending>) {
         let mut new = Vec::new();
         loop {
-            let room = QUEUE.saturating_sub(self.queue.len());
             tokio::select! {
                 Some(ended) = self.under_way.join_next_with_id() => self.ended(ended),
-                count = waiting.recv_many(&mut new, room), if room > 0 => {
+                count = waiting.recv_many(&mut new, RECEIVED_AT_ONCE) => {
                     if count == 0 {
                         break;
                     }
-                    self.queue.extend(new.drain(..));
+                    for pending in new.drain(..) {
+                        if let Err(too_many) = self.turns.push(pending.party, pending) {
+                            too_many.give_up();
+                        }
+                    }
                 }
             }
             self.dispatch();
@@ -116,9 +133,7 @@ impl Group {
     fn ended(&mut self, ended: Result<(Id, Vec<Pending>), JoinError>) {
         let id = match ended {
             Ok((id, again)) => {
-                for pending in again.into_iter().rev() {
-                    self.queue.push_front(pending);
-                }
+                self.again.extend(again);
                 id
             }
             // A task that panicked has dropped its members' replies, so their callers know.
@@ -131,12 +146,16 @@ impl Group {
     }
 
     fn dispatch(&mut self) {
-        if self.batch.is_some() || self.queue.is_empty() {
+        if self.batch.is_some() {
             return;
+        }
+        let mut taken = self.take_again();
+        if taken.is_empty() {
+            taken = self.take_in_turns();
         }
         let Taken {
             members, doubtful, ..
-        } = self.take();
+        } = taken;
         if !doubtful.is_empty() {
             self.under_way.spawn(look(self.sender.clone(), doubtful));
         }
@@ -146,42 +165,49 @@ impl Group {
         }
     }
 
-    /// Takes commits from the front as far as one batch reaches. Commits for one aggregate never
-    /// go at the same time, since a later one can only be judged after the one before: it stays
-    /// in its place, and others pass it.
-    fn take(&mut self) -> Taken {
-        let (mut taken, mut staying) = (Taken::default(), VecDeque::new());
-        let (mut messages, mut bytes) = (0, 0);
-        while let Some(mut next) = self.queue.pop_front() {
-            if next.is_over() {
-                next.give_up();
-                continue;
-            }
-            let aggregates = next.prepared.expectations.iter().map(|e| e.aggregate);
-            if next.doubtful {
-                taken.doubtful.push(next);
-            } else if aggregates.clone().any(|a| taken.touched.contains(&a)) {
-                next.doubtful = true;
-                staying.push_back(next);
-            } else {
-                messages += next.prepared.len();
-                bytes += next.prepared.bytes;
-                if taken.is_full(&next, messages, bytes) {
-                    self.queue.push_front(next);
+    fn take_again(&mut self) -> Taken {
+        let mut taken = Taken::new(BATCH_MESSAGES, BATCH_BYTES);
+        let mut staying = VecDeque::new();
+        while let Some(next) = self.again.pop_front() {
+            match taken.offer(next) {
+                Fit::Taken(_) | Fit::Over => {}
+                Fit::Stays(pending) => staying.push_back(pending),
+                Fit::Full(pending) => {
+                    self.again.push_front(pending);
                     break;
                 }
-                taken.touched.extend(aggregates);
-                taken.members.push(next);
             }
         }
-        staying.append(&mut self.queue);
-        self.queue = staying;
+        staying.append(&mut self.again);
+        self.again = staying;
+        taken
+    }
+
+    /// Takes commits as far as one batch reaches, the next always of whoever was served least.
+    fn take_in_turns(&mut self) -> Taken {
+        let mut taken = if self.load.is_shared() {
+            Taken::new(SHARED_MESSAGES, SHARED_BYTES)
+        } else {
+            Taken::new(BATCH_MESSAGES, BATCH_BYTES)
+        };
+        let mut staying = Vec::new();
+        while let Some((party, next)) = self.turns.pop() {
+            match taken.offer(next) {
+                Fit::Taken(messages) => self.turns.count(party, messages),
+                Fit::Over => {}
+                Fit::Stays(pending) => staying.push((party, pending)),
+                Fit::Full(pending) => {
+                    staying.push((party, pending));
+                    break;
+                }
+            }
+        }
+        self.turns.put_back(staying);
         taken
     }
 }
 
-/// What goes from the queue at one time.
-#[derive(Default)]
+/// What goes out at one time.
 struct Taken {
     /// What makes up a batch.
     members: Vec<Pending>,
@@ -192,17 +218,69 @@ struct Taken {
     /// What has met a batch that has ended now. To look first costs one round trip; a wrong
     /// expectation would cost a whole batch another attempt.
     doubtful: Vec<Pending>,
+    /// What there is room for yet.
+    messages: usize,
+    bytes: usize,
+}
+
+/// Whether a commit goes out with others.
+enum Fit {
+    /// It does, with so many messages.
+    Taken(u64),
+    /// Nobody waits for it any more.
+    Over,
+    /// Commits for one aggregate never go at the same time, since a later one can only be judged
+    /// after the one before: it stays in its place, and others pass it.
+    Stays(Pending),
+    /// There is no room for it, nor for any behind it.
+    Full(Pending),
 }
 
 impl Taken {
-    /// Whether `next`, with which it would have so many messages and bytes, has no place in it.
-    /// The first always has one.
-    fn is_full(&self, next: &Pending, messages: usize, bytes: usize) -> bool {
+    fn new(messages: usize, bytes: usize) -> Self {
+        Self {
+            members: Vec::new(),
+            touched: HashSet::new(),
+            doubtful: Vec::new(),
+            messages,
+            bytes,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.members.is_empty() && self.doubtful.is_empty()
+    }
+
+    fn offer(&mut self, mut next: Pending) -> Fit {
+        if next.is_over() {
+            next.give_up();
+            return Fit::Over;
+        }
+        let messages = next.prepared.messages();
+        let aggregates = next.prepared.expectations.iter().map(|e| e.aggregate);
+        if next.doubtful {
+            self.doubtful.push(next);
+        } else if aggregates.clone().any(|a| self.touched.contains(&a)) {
+            next.doubtful = true;
+            return Fit::Stays(next);
+        } else if self.is_full_for(&next) {
+            return Fit::Full(next);
+        } else {
+            self.messages = self.messages.saturating_sub(next.prepared.len());
+            self.bytes = self.bytes.saturating_sub(next.prepared.bytes);
+            self.touched.extend(aggregates);
+            self.members.push(next);
+        }
+        Fit::Taken(messages)
+    }
+
+    /// Whether a commit has no place among the members. The first always has one.
+    fn is_full_for(&self, next: &Pending) -> bool {
         self.members.first().is_some_and(|first| {
             let full = if first.apart {
                 self.members.len() >= APART
             } else {
-                messages > BATCH_MESSAGES || bytes > BATCH_BYTES
+                next.prepared.len() > self.messages || next.prepared.bytes > self.bytes
             };
             full || first.apart != next.apart
         })

@@ -2,8 +2,10 @@
 
 mod appender;
 mod group;
+mod load;
 mod resolve;
 mod sender;
+mod turns;
 mod wire;
 
 use schemas::{Log, NewEvent, StreamId};

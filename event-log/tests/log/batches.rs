@@ -1,13 +1,16 @@
 //! Batches at the server's limits, and what the server is relied on to say about them.
 
+use std::time::Duration;
+
 use async_nats::HeaderMap;
 use async_nats::jetstream::Context;
 use event_log::{AppendError, Commit, Expected};
-use schemas::Log;
+use futures::future::join_all;
+use schemas::{Log, OrgId};
 use serde_json::Value;
 
 use crate::support::{
-    TestLog, assert_stored_at, event_of, everything, fresh, fresh_run, ids, ids_of, write,
+    TestLog, assert_stored_at, event_of, everything, far_away, fresh, fresh_run, ids, ids_of, write,
 };
 
 #[tokio::test]
@@ -82,6 +85,35 @@ async fn many_commits_are_answered_in_the_order_they_were_given() {
     let all = everything(&log, Log::Events).await;
     for (commit, outcome) in commits.iter().zip(outcomes) {
         assert_stored_at(&all, outcome.unwrap(), &ids(commit));
+    }
+}
+
+/// Between two commits of one organization, one after the other, comes a batch or two of another's,
+/// however many of those wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_flood_of_one_organization_holds_up_no_other() {
+    let log = TestLog::new().await;
+    // Whatever the machine, more comes than goes.
+    let log = far_away(&log.settings, Duration::from_millis(20)).await;
+    let flood = (0..8).map(|_| log.commit_each((0..1_000).map(|_| fresh(1)).collect()));
+    let mut flood = Box::pin(join_all(flood));
+    let asked = async {
+        let mut places = Vec::new();
+        while places.len() < 5 {
+            let mut write = write(&fresh_run(), Expected::Empty, 2);
+            write.stream.org = OrgId::from("org_other");
+            places.push(log.commit(write.into()).await.unwrap().sequence());
+        }
+        places
+    };
+    let places = tokio::select! {
+        places = asked => places,
+        _ = &mut flood => panic!("the other came last"),
+    };
+    let between: Vec<u64> = places.windows(2).map(|two| two[1] - two[0]).collect();
+    assert!(between.iter().all(|events| *events < 500), "{between:?}");
+    for outcome in flood.await.concat() {
+        outcome.unwrap();
     }
 }
 

@@ -3,21 +3,46 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use schemas::OrgId;
+use schemas::Recorded;
 
 use super::index::RunKey;
 
-/// An organization in four bytes. It is only for taking turns: two that share a number share
-/// their turns.
+/// What began a run. Runs that events begin can come in masses, since other runs and imports make
+/// the events: they are worked on in places of their own, far fewer of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// A request, or the clock.
+    Outside,
+    /// An event of the log.
+    Event,
+}
+
+/// An organization's runs of one origin, in four bytes. It is only for taking turns: two
+/// organizations that share a number share their turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Turn(pub(super) u32);
 
 impl Turn {
-    pub(super) fn of(org: &OrgId) -> Self {
+    /// The turn of the run that an event opens.
+    pub(super) fn of(opening: &Recorded) -> Self {
         let mut hasher = DefaultHasher::new();
-        org.hash(&mut hasher);
-        let hash = hasher.finish() >> 32;
-        Self(u32::try_from(hash).unwrap_or_default())
+        opening.stream.org.hash(&mut hasher);
+        let hash = u32::try_from(hasher.finish() >> 32).unwrap_or_default();
+        let by_event = opening.context.hops > 0;
+        Self(hash & !1 | u32::from(by_event))
+    }
+
+    pub(super) fn origin(self) -> Origin {
+        if self.0 & 1 == 0 {
+            Origin::Outside
+        } else {
+            Origin::Event
+        }
+    }
+
+    /// The same for all runs of an organization.
+    pub(super) fn org(self) -> Self {
+        Self(self.0 & !1)
     }
 }
 
@@ -29,7 +54,8 @@ pub(super) type Place = (u16, RunKey);
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     queues: HashMap<Turn, VecDeque<Place>>,
-    turns: VecDeque<Turn>,
+    outside: VecDeque<Turn>,
+    by_events: VecDeque<Turn>,
     waiting: HashSet<RunKey>,
 }
 
@@ -47,18 +73,30 @@ impl Backlog {
             return;
         }
         let queue = self.queues.entry(turn).or_default();
-        if queue.is_empty() {
-            self.turns.push_back(turn);
-        }
+        let is_new = queue.is_empty();
         queue.push_back(place);
+        if is_new {
+            self.turns(turn.origin()).push_back(turn);
+        }
+    }
+
+    fn turns(&mut self, origin: Origin) -> &mut VecDeque<Turn> {
+        match origin {
+            Origin::Outside => &mut self.outside,
+            Origin::Event => &mut self.by_events,
+        }
     }
 
     /// The next run of the next organization that may have one more.
-    pub(super) fn pop(&mut self, mut may: impl FnMut(Turn) -> bool) -> Option<(Turn, Place)> {
-        for _ in 0..self.turns.len() {
-            let turn = self.turns.pop_front()?;
+    pub(super) fn pop(
+        &mut self,
+        origin: Origin,
+        mut may: impl FnMut(Turn) -> bool,
+    ) -> Option<(Turn, Place)> {
+        for _ in 0..self.turns(origin).len() {
+            let turn = self.turns(origin).pop_front()?;
             if !may(turn) {
-                self.turns.push_back(turn);
+                self.turns(origin).push_back(turn);
                 continue;
             }
             let Some(queue) = self.queues.get_mut(&turn) else {
@@ -68,7 +106,7 @@ impl Backlog {
             if queue.is_empty() {
                 self.queues.remove(&turn);
             } else {
-                self.turns.push_back(turn);
+                self.turns(origin).push_back(turn);
             }
             if let Some(place) = place {
                 self.waiting.remove(&place.1);
@@ -90,10 +128,10 @@ mod tests {
     #[test]
     fn organizations_take_turns() {
         let mut backlog = Backlog::default();
-        let (many, few) = (Turn(1), Turn(3));
+        let (many, few) = (Turn(2), Turn(4));
         (0..4).for_each(|number| backlog.push(many, place(number)));
         backlog.push(few, place(9));
-        let order: Vec<u128> = std::iter::from_fn(|| backlog.pop(|_| true))
+        let order: Vec<u128> = std::iter::from_fn(|| backlog.pop(Origin::Outside, |_| true))
             .map(|(_, (_, key))| key.0)
             .collect();
         assert_eq!(order, [0, 9, 1, 2, 3]);
@@ -103,32 +141,46 @@ mod tests {
     #[test]
     fn an_organization_that_has_its_share_is_passed_over() {
         let mut backlog = Backlog::default();
-        backlog.push(Turn(1), place(1));
-        backlog.push(Turn(3), place(3));
-        let next = backlog.pop(|turn| turn == Turn(3));
-        assert_eq!(next, Some((Turn(3), place(3))));
-        assert_eq!(backlog.pop(|turn| turn == Turn(3)), None);
-        assert!(backlog.has(Turn(1)));
+        backlog.push(Turn(2), place(2));
+        backlog.push(Turn(4), place(4));
+        let mut next = || backlog.pop(Origin::Outside, |turn| turn == Turn(4));
+        assert_eq!(next(), Some((Turn(4), place(4))));
+        assert_eq!(next(), None);
+        assert!(backlog.has(Turn(2)));
+    }
+
+    #[test]
+    fn runs_of_either_origin_wait_for_their_own_places() {
+        let mut backlog = Backlog::default();
+        let (outside, by_event) = (Turn(2), Turn(3));
+        assert_eq!(outside.org(), by_event.org());
+        backlog.push(by_event, place(3));
+        backlog.push(outside, place(2));
+        let next = backlog.pop(Origin::Outside, |_| true);
+        assert_eq!(next, Some((outside, place(2))));
+        assert_eq!(backlog.pop(Origin::Outside, |_| true), None);
+        let next = backlog.pop(Origin::Event, |_| true);
+        assert_eq!(next, Some((by_event, place(3))));
     }
 
     #[test]
     fn one_that_comes_last_is_next_beside_ten_thousand_of_anothers() {
         let mut backlog = Backlog::default();
-        (0..10_000).for_each(|number| backlog.push(Turn(1), place(number)));
-        assert!(backlog.pop(|_| true).is_some());
-        backlog.push(Turn(3), place(10_000));
-        let among_the_next_two = [backlog.pop(|_| true), backlog.pop(|_| true)];
-        assert!(among_the_next_two.contains(&Some((Turn(3), place(10_000)))));
+        (0..10_000).for_each(|number| backlog.push(Turn(2), place(number)));
+        assert!(backlog.pop(Origin::Outside, |_| true).is_some());
+        backlog.push(Turn(4), place(10_000));
+        let mut next = || backlog.pop(Origin::Outside, |_| true);
+        assert!([next(), next()].contains(&Some((Turn(4), place(10_000)))));
     }
 
     #[test]
     fn a_run_waits_once() {
         let mut backlog = Backlog::default();
-        backlog.push(Turn(1), place(1));
-        backlog.push(Turn(1), place(1));
-        backlog.push(Turn(3), place(1));
+        backlog.push(Turn(2), place(1));
+        backlog.push(Turn(2), place(1));
+        backlog.push(Turn(4), place(1));
         assert_eq!(backlog.len(), 1);
-        assert!(backlog.pop(|_| true).is_some());
-        assert!(backlog.pop(|_| true).is_none());
+        assert!(backlog.pop(Origin::Outside, |_| true).is_some());
+        assert!(backlog.pop(Origin::Outside, |_| true).is_none());
     }
 }

@@ -52,7 +52,7 @@ impl Crew {
     /// One organization has at most as many jobs as there is room for more, so that there is
     /// always some for others.
     pub(super) fn has_room_for(&self, turn: Turn) -> bool {
-        let share = self.shares.get(&turn).copied().unwrap_or_default();
+        let share = self.shares.get(&turn.org()).copied().unwrap_or_default();
         share < self.room.saturating_sub(self.jobs.len())
     }
 
@@ -63,7 +63,7 @@ impl Crew {
     pub(super) fn start(&mut self, place: Place, job: Job, working: Option<Working>, reins: Reins) {
         let turn = job.turn;
         self.under_way.insert(place.1, reins);
-        *self.shares.entry(turn).or_default() += 1;
+        *self.shares.entry(turn.org()).or_default() += 1;
         let id = self.jobs.spawn(job.run(working)).id();
         self.tasks.insert(id, (turn, place));
     }
@@ -91,10 +91,10 @@ impl Crew {
         };
         let (turn, place) = self.tasks.remove(&id)?;
         self.under_way.remove(&place.1);
-        if let Some(share) = self.shares.get_mut(&turn) {
+        if let Some(share) = self.shares.get_mut(&turn.org()) {
             *share -= 1;
             if *share == 0 {
-                self.shares.remove(&turn);
+                self.shares.remove(&turn.org());
             }
         }
         Some(Ended {

@@ -42,7 +42,7 @@ pub(super) struct Open {
     pub(super) first: u64,
     /// The last of its events that is known here.
     pub(super) known: u64,
-    /// Its organization.
+    /// Its organization and origin.
     pub(super) turn: Turn,
     pub(super) phase: Phase,
 }
@@ -80,7 +80,7 @@ impl Partition {
                 let open = Open {
                     first: sequence,
                     known: sequence,
-                    turn: Turn::of(&recorded.stream.org),
+                    turn: Turn::of(recorded),
                     phase: Phase::Ready,
                 };
                 self.open.insert(key, open);

@@ -41,7 +41,7 @@ pub(super) struct Job {
     pub(super) shared: Arc<Shared>,
     pub(super) hold: Hold,
     pub(super) partition: u16,
-    /// Its organization.
+    /// Its organization and origin.
     pub(super) turn: Turn,
     pub(super) from: From,
     /// The run has ended by another's hand.

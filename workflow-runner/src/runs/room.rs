@@ -4,7 +4,8 @@
 //! the answers of its HTTP calls: those have places of their own, and many more of them, since all
 //! that they cost is a connection and some memory. However many calls hang that one organization
 //! or several have made, the runs of another begin and end. What runs hold in memory while they
-//! wait is bounded in bytes, by the same rule.
+//! wait is bounded in bytes, by the same rule. Runs that events began work in places apart, few
+//! enough that however many they are, the machine has time for what somebody waits for.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +15,7 @@ use service::{Share, Shares};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::backlog::Turn;
+use super::backlog::{Origin, Turn};
 use super::settings::RunSettings;
 
 const MIB: usize = 1024 * 1024;
@@ -26,6 +27,7 @@ pub(super) struct Room(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     work: Shares<Turn>,
+    work_by_events: Shares<Turn>,
     calls: Shares<Turn>,
     bounds: Bounds,
     calls_waiting: AtomicUsize,
@@ -36,6 +38,7 @@ struct Inner {
 #[derive(Debug)]
 struct Bounds {
     work: usize,
+    work_by_events: usize,
     calls: usize,
     bytes: usize,
 }
@@ -79,11 +82,13 @@ impl Room {
     pub(super) fn new(settings: &RunSettings) -> Self {
         let bounds = Bounds {
             work: settings.concurrency.max(1),
+            work_by_events: settings.event_concurrency.max(1),
             calls: settings.calls.max(1),
             bytes: settings.memory_mib.max(1).saturating_mul(MIB),
         };
         Self(Arc::new(Inner {
             work: Shares::new(bounds.work),
+            work_by_events: Shares::new(bounds.work_by_events),
             calls: Shares::new(bounds.calls),
             bounds,
             calls_waiting: AtomicUsize::new(0),
@@ -94,19 +99,27 @@ impl Room {
 
     /// Runs that may be held at once: each works, or waits for a call at least.
     pub(super) fn runs(&self) -> usize {
-        let Bounds { work, calls, .. } = self.0.bounds;
-        work.saturating_add(calls)
+        let bounds = &self.0.bounds;
+        let working = bounds.work.saturating_add(bounds.work_by_events);
+        working.saturating_add(bounds.calls)
+    }
+
+    fn work_places(&self, origin: Origin) -> &Shares<Turn> {
+        match origin {
+            Origin::Outside => &self.0.work,
+            Origin::Event => &self.0.work_by_events,
+        }
     }
 
     /// A working place, if the organization may have one more.
     pub(super) fn try_work(&self, turn: Turn) -> Option<Working> {
-        let share = self.0.work.try_enter(&turn)?;
+        let share = self.work_places(turn.origin()).try_enter(&turn)?;
         Some(self.working(share))
     }
 
     /// A working place as soon as the organization may have one more.
     pub(super) async fn work(&self, turn: Turn) -> Working {
-        let share = self.0.work.enter(turn).await;
+        let share = self.work_places(turn.origin()).enter(turn).await;
         self.working(share)
     }
 
@@ -117,9 +130,9 @@ impl Room {
         }
     }
 
-    /// Whether anybody can begin to work.
-    pub(super) fn has_work_place(&self) -> bool {
-        self.0.work.free() > 0
+    /// Whether anybody can begin to work on a run of that origin.
+    pub(super) fn has_work_place(&self, origin: Origin) -> bool {
+        self.work_places(origin).free() > 0
     }
 
     /// Waits until a working place was given back.
@@ -130,6 +143,7 @@ impl Room {
     /// A place for a call as soon as the organization may have one more; `None` where it comes to
     /// `stopping` before.
     pub(super) async fn call(&self, turn: Turn, stopping: &CancellationToken) -> Option<Calling> {
+        let turn = turn.org();
         if let Some(share) = self.0.calls.try_enter(&turn) {
             return Some(Calling(share));
         }
@@ -140,6 +154,7 @@ impl Room {
 
     /// Says how much a run holds while it waits.
     pub(super) fn hold(&self, turn: Turn, bytes: usize) -> Weight {
+        let turn = turn.org();
         let mut held = self.held();
         held.total += bytes;
         *held.by_turn.entry(turn).or_default() += bytes;
@@ -155,15 +170,16 @@ impl Room {
     /// how much a run holds is known only once it has begun.
     pub(super) fn has_memory_for(&self, turn: Turn) -> bool {
         let held = self.held();
-        let own = held.by_turn.get(&turn).copied().unwrap_or_default();
+        let own = held.by_turn.get(&turn.org()).copied().unwrap_or_default();
         own == 0 || own < self.0.bounds.bytes.saturating_sub(held.total)
     }
 
     pub(super) fn load(&self) -> Load {
-        let Bounds { work, calls, .. } = self.0.bounds;
+        let bounds = &self.0.bounds;
+        let working = bounds.work - self.0.work.free();
         Load {
-            working: work - self.0.work.free(),
-            calls: calls - self.0.calls.free(),
+            working: working + bounds.work_by_events - self.0.work_by_events.free(),
+            calls: bounds.calls - self.0.calls.free(),
             calls_waiting: self.0.calls_waiting.load(Ordering::Relaxed),
             bytes: self.held().total,
         }
@@ -229,21 +245,35 @@ mod tests {
     #[test]
     fn who_gives_a_working_place_back_says_so() {
         let room = room(1, 1);
-        let working = room.try_work(Turn(1));
-        assert!(working.is_some() && !room.has_work_place());
+        let working = room.try_work(Turn(2));
+        assert!(working.is_some() && !room.has_work_place(Origin::Outside));
         assert!(room.freed().now_or_never().is_none());
         drop(working);
-        assert!(room.freed().now_or_never().is_some() && room.has_work_place());
+        assert!(room.freed().now_or_never().is_some() && room.has_work_place(Origin::Outside));
+    }
+
+    #[test]
+    fn runs_of_events_have_few_places_and_take_none_of_the_others() {
+        let room = Room::new(&RunSettings {
+            concurrency: 4,
+            event_concurrency: 2,
+            ..RunSettings::default()
+        });
+        let by_events: Vec<_> = std::iter::from_fn(|| room.try_work(Turn(3))).collect();
+        assert_eq!(by_events.len(), 1);
+        let others: Vec<_> = std::iter::from_fn(|| room.try_work(Turn(2))).collect();
+        assert_eq!(others.len(), 2);
+        assert_eq!(room.load().working, 3);
     }
 
     #[test]
     fn a_call_waits_for_its_organizations_others_only() {
         let (room, stopping) = (room(1, 4), CancellationToken::new());
         let call = |turn| room.call(Turn(turn), &stopping).now_or_never().flatten();
-        let held: Vec<_> = std::iter::from_fn(|| call(1)).collect();
+        let held: Vec<_> = std::iter::from_fn(|| call(2)).collect();
         assert_eq!(held.len(), 2);
-        assert!(call(2).is_some());
-        let mut waiting = Box::pin(room.call(Turn(1), &stopping));
+        assert!(call(4).is_some());
+        let mut waiting = Box::pin(room.call(Turn(2), &stopping));
         assert!((&mut waiting).now_or_never().is_none());
         assert_eq!(room.load().calls_waiting, 1);
         stopping.cancel();
@@ -254,12 +284,12 @@ mod tests {
     #[test]
     fn one_that_fills_the_memory_leaves_room_for_others() {
         let room = room(1, 1);
-        let half = room.hold(Turn(1), MIB / 2);
-        assert!(!room.has_memory_for(Turn(1)) && room.has_memory_for(Turn(2)));
-        let much = room.hold(Turn(2), MIB);
-        assert!(!room.has_memory_for(Turn(2)) && room.has_memory_for(Turn(3)));
+        let half = room.hold(Turn(2), MIB / 2);
+        assert!(!room.has_memory_for(Turn(2)) && room.has_memory_for(Turn(4)));
+        let much = room.hold(Turn(4), MIB);
+        assert!(!room.has_memory_for(Turn(5)) && room.has_memory_for(Turn(6)));
         drop((half, much));
-        assert!(room.has_memory_for(Turn(1)));
+        assert!(room.has_memory_for(Turn(2)));
         assert_eq!(room.load().bytes, 0);
     }
 }

@@ -66,6 +66,16 @@ pub struct RunSettings {
         default_value_t = 512
     )]
     pub concurrency: usize,
+    /// Of runs that events began, one process works on so many at the same time, besides: what
+    /// workflows set off in each other must not slow what somebody waits for:
+    /// `WAYPOST_RUNS_EVENT_CONCURRENCY`, 16. Organizations share them.
+    #[arg(
+        id = "runs_event_concurrency",
+        long,
+        env = "WAYPOST_RUNS_EVENT_CONCURRENCY",
+        default_value_t = 16
+    )]
+    pub event_concurrency: usize,
     /// HTTP calls of steps that are under way in one process; further ones wait:
     /// `WAYPOST_RUNS_CALLS`, 4096. Organizations share them.
     #[arg(
@@ -112,6 +122,7 @@ impl Default for RunSettings {
     fn default() -> Self {
         Self {
             concurrency: 512,
+            event_concurrency: 16,
             calls: 4_096,
             memory_mib: 256,
             caused_runs: 1_000,

@@ -7,7 +7,7 @@ use schemas::{Event, Recorded};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::super::backlog::{Place, Turn};
+use super::super::backlog::{Origin, Place, Turn};
 use super::super::crew::{Ended, Reins};
 use super::super::index::{Change, Open, Phase};
 use super::super::job::{From, Job, Outcome};
@@ -22,7 +22,7 @@ impl Dispatcher {
     /// A run is to be carried on. One that is new is started with what is at hand, if there is
     /// room; all others are read again when it is their turn, so that what waits costs nothing.
     pub(super) fn ready(&mut self, place: Place, recorded: Recorded) {
-        let turn = Turn::of(&recorded.stream.org);
+        let turn = Turn::of(&recorded);
         let new = matches!(recorded.event, Event::WorkflowTriggered(_));
         if self.crew.works_on(place.1) {
             // It was retried before the job of its first end was done; the job's end takes it up.
@@ -49,10 +49,15 @@ impl Dispatcher {
     }
 
     pub(super) fn start_what_fits(&mut self) {
-        while self.backlog.len() > 0 && self.shared.room.has_work_place() {
+        self.start_what_fits_of(Origin::Outside);
+        self.start_what_fits_of(Origin::Event);
+    }
+
+    fn start_what_fits_of(&mut self, origin: Origin) {
+        while self.backlog.len() > 0 && self.shared.room.has_work_place(origin) {
             let mut backlog = std::mem::take(&mut self.backlog);
             let mut working = None;
-            let next = backlog.pop(|turn| {
+            let next = backlog.pop(origin, |turn| {
                 working = self.working_place(turn);
                 working.is_some()
             });

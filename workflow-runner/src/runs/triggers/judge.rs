@@ -9,6 +9,7 @@ use futures::{StreamExt as _, stream};
 use schemas::{Cause, Event, Log, OrgId, Recorded, StreamId, Visibility, WorkflowId};
 use serde_json::Value;
 use service::Clock;
+use tokio::task::consume_budget;
 use tokio::time::sleep;
 
 use super::super::measure;
@@ -21,6 +22,8 @@ use super::workflows::{Listener, Workflows};
 use crate::people::Roll;
 
 const EVENTS_AT_ONCE: usize = 256;
+/// Runs that one organization's events begin at the same time.
+const TRIGGERS_AT_ONCE: usize = 8;
 /// Waits that are asked at the same time whether an event is theirs.
 const WAITS_AT_ONCE: usize = 16;
 pub(super) const AGAIN: Duration = Duration::from_millis(100);
@@ -110,6 +113,8 @@ impl Judge {
         let counted = decided.tab.through;
         for recorded in events.iter().filter(|event| event.sequence > counted) {
             self.consider(recorded, &mut decided).await;
+            // Of many events none may take long enough to wait for anything.
+            consume_budget().await;
         }
         self.append(decided.triggers, measure::triggered).await;
         self.append(decided.told, || {}).await;
@@ -233,7 +238,13 @@ impl Judge {
 
     /// Appends commits, each by itself. One that is in the log already was appended before, by
     /// whomever: its run has the same id.
-    pub(super) async fn append(&self, mut triggers: Vec<Commit>, appended: impl Fn()) {
+    pub(super) async fn append(&self, triggers: Vec<Commit>, appended: impl Fn()) {
+        for part in triggers.chunks(TRIGGERS_AT_ONCE) {
+            self.append_part(part.to_vec(), &appended).await;
+        }
+    }
+
+    async fn append_part(&self, mut triggers: Vec<Commit>, appended: impl Fn()) {
         while !triggers.is_empty() {
             let outcomes = self.log.commit_each(triggers.clone()).await;
             let mut left = Vec::new();

@@ -1,0 +1,129 @@
+//! What is on its way, and whose it is.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::turns::Party;
+
+/// With this many commits on their way, batches are cheaper than single publishes.
+const BATCH_WORTH: usize = 20;
+/// Of those whose only commit it is, so many go beside the batches of others: whoever asks for
+/// little does not wait for those who ask for much.
+const BESIDE: usize = 8;
+/// How few.
+const FEW: usize = 4;
+/// How long after somebody's commit another's counts as beside it.
+const AT_THIS_TIME: Duration = Duration::from_secs(1);
+
+/// The commits on their way: what decides between single publishes and batches.
+#[derive(Clone, Default)]
+pub(super) struct Load(Arc<Mutex<Counts>>);
+
+#[derive(Default)]
+struct Counts {
+    all: usize,
+    /// Those that go by themselves.
+    alone: usize,
+    by_party: HashMap<Party, usize>,
+    /// When commits of more than one party were on their way.
+    shared: Option<Instant>,
+}
+
+/// One commit on its way.
+pub(super) struct OnItsWay {
+    load: Load,
+    party: Party,
+    /// It goes by itself.
+    pub(super) is_alone: bool,
+}
+
+impl Load {
+    /// Counts a commit until it is dropped, and says whether it goes by itself, which a single
+    /// message may.
+    pub(super) fn enter(&self, party: Party, single: bool) -> OnItsWay {
+        let mut counts = self.counts();
+        let own = counts.by_party.entry(party).or_default();
+        let is_one_of_few = *own < FEW;
+        *own += 1;
+        let few = counts.all < BATCH_WORTH || (is_one_of_few && counts.alone < BESIDE);
+        let is_alone = single && few;
+        counts.all += 1;
+        counts.alone += usize::from(is_alone);
+        if counts.by_party.len() > 1 {
+            counts.shared = Some(Instant::now());
+        }
+        drop(counts);
+        OnItsWay {
+            load: self.clone(),
+            party,
+            is_alone,
+        }
+    }
+
+    /// Whether several parties append at this time: they take turns in asking, so that each finds
+    /// the others gone for a moment.
+    pub(super) fn is_shared(&self) -> bool {
+        let shared = self.counts().shared;
+        shared.is_some_and(|shared| shared.elapsed() < AT_THIS_TIME)
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for OnItsWay {
+    fn drop(&mut self) {
+        let mut counts = self.load.counts();
+        counts.all -= 1;
+        counts.alone -= usize::from(self.is_alone);
+        if let Some(own) = counts.by_party.get_mut(&self.party) {
+            *own -= 1;
+            if *own == 0 {
+                counts.by_party.remove(&self.party);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn enter(load: &Load, party: u64) -> OnItsWay {
+        load.enter(Party(party), true)
+    }
+
+    #[tokio::test]
+    async fn few_go_alone_and_of_many_those_who_ask_for_little() {
+        let load = Load::default();
+        let much: Vec<_> = (0..100).map(|_| enter(&load, 1)).collect();
+        let alone = much.iter().take_while(|one| one.is_alone).count();
+        assert_eq!(alone, BATCH_WORTH);
+        drop(much);
+        let much: Vec<_> = (0..100).map(|_| load.enter(Party(1), false)).collect();
+        assert!(much.iter().all(|one| !one.is_alone));
+        let little: Vec<_> = (0..FEW + 1).map(|_| enter(&load, 2)).collect();
+        let alone: Vec<_> = little.iter().map(|one| one.is_alone).collect();
+        assert_eq!(alone, [true, true, true, true, false]);
+        let more: Vec<_> = (3..100).map(|party| enter(&load, party)).collect();
+        let alone = more.iter().filter(|one| one.is_alone).count();
+        assert_eq!(alone, BESIDE - FEW);
+        drop((much, little, more));
+        assert!(load.counts().by_party.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_log_is_shared_for_a_moment_after_others_appended() {
+        let load = Load::default();
+        let _one = enter(&load, 1);
+        assert!(!load.is_shared());
+        drop(enter(&load, 2));
+        assert!(load.is_shared());
+        tokio::time::advance(AT_THIS_TIME).await;
+        assert!(!load.is_shared());
+    }
+}

@@ -1,0 +1,225 @@
+//! Commits that wait, in turns of those they belong to.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use schemas::{SYSTEM_ORG, StreamId};
+
+/// Commits that may wait at the same time. One party may have as many as there is room for more,
+/// so that there is always some for others.
+const ROOM: usize = 32_768;
+
+/// Whose turn a commit takes: an organization's, or a single person's where the events belong to
+/// none. Two that share a hash share their turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Party(pub(super) u64);
+
+impl Party {
+    pub(super) fn of(stream: &StreamId) -> Self {
+        let mut hasher = DefaultHasher::new();
+        stream.org.hash(&mut hasher);
+        if stream.org.as_str() == SYSTEM_ORG {
+            stream.id.hash(&mut hasher);
+        }
+        Self(hasher.finish())
+    }
+}
+
+/// A queue for each party; whoever was served least is next.
+///
+/// What a party was served is counted in messages and from the time on that it began to wait, so
+/// that nobody is the later for what it was served before. (Start-time fair queueing.)
+#[derive(Debug)]
+pub(super) struct Turns<T> {
+    queues: HashMap<Party, Queue<T>>,
+    /// By what they were served, among equals by when they came.
+    order: BTreeMap<(u64, u64), Party>,
+    /// What the party was served that had the last turn: where newcomers begin.
+    served: u64,
+    arrivals: u64,
+    len: usize,
+}
+
+#[derive(Debug)]
+struct Queue<T> {
+    served: u64,
+    arrival: u64,
+    waiting: VecDeque<T>,
+}
+
+impl<T> Default for Turns<T> {
+    fn default() -> Self {
+        Self {
+            queues: HashMap::new(),
+            order: BTreeMap::new(),
+            served: 0,
+            arrivals: 0,
+            len: 0,
+        }
+    }
+}
+
+impl<T> Turns<T> {
+    /// Puts a commit behind its party's others; gives it back where the party has its share of
+    /// the room.
+    pub(super) fn push(&mut self, party: Party, commit: T) -> Result<(), T> {
+        let own = self
+            .queues
+            .get(&party)
+            .map_or(0, |queue| queue.waiting.len());
+        if own >= ROOM.saturating_sub(self.len) {
+            return Err(commit);
+        }
+        self.queue(party).waiting.push_back(commit);
+        self.len += 1;
+        Ok(())
+    }
+
+    /// Puts commits that were taken before their party's others again, in their order.
+    pub(super) fn put_back(&mut self, commits: Vec<(Party, T)>) {
+        for (party, commit) in commits.into_iter().rev() {
+            self.queue(party).waiting.push_front(commit);
+            self.len += 1;
+        }
+    }
+
+    /// Takes the next commit of the party whose turn it is.
+    pub(super) fn pop(&mut self) -> Option<(Party, T)> {
+        let (&(served, _), &party) = self.order.first_key_value()?;
+        self.served = self.served.max(served);
+        let queue = self.queues.get_mut(&party)?;
+        let commit = queue.waiting.pop_front()?;
+        self.len -= 1;
+        if queue.waiting.is_empty() {
+            self.order.pop_first();
+            self.queues.remove(&party);
+        }
+        Some((party, commit))
+    }
+
+    /// Counts messages that a party was served.
+    pub(super) fn count(&mut self, party: Party, messages: u64) {
+        if let Some(queue) = self.queues.get_mut(&party) {
+            self.order.remove(&(queue.served, queue.arrival));
+            queue.served += messages;
+            self.order.insert((queue.served, queue.arrival), party);
+        }
+    }
+
+    fn queue(&mut self, party: Party) -> &mut Queue<T> {
+        self.queues.entry(party).or_insert_with(|| {
+            self.arrivals += 1;
+            let queue = Queue {
+                served: self.served,
+                arrival: self.arrivals,
+                waiting: VecDeque::new(),
+            };
+            self.order.insert((queue.served, queue.arrival), party);
+            queue
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Who they belong to, and their number among the party's own.
+    type Turn = (u64, usize);
+
+    fn offer(turns: &mut Turns<usize>, party: u64, commits: std::ops::Range<usize>) {
+        for commit in commits {
+            assert!(turns.push(Party(party), commit).is_ok());
+        }
+    }
+
+    fn next(turns: &mut Turns<usize>, messages: u64) -> Option<Turn> {
+        let (party, commit) = turns.pop()?;
+        turns.count(party, messages);
+        Some((party.0, commit))
+    }
+
+    #[test]
+    fn whoever_comes_last_is_among_the_next_two_beside_ten_thousand_of_anothers() {
+        let mut turns = Turns::default();
+        offer(&mut turns, 1, 0..10_000);
+        for _ in 0..5_000 {
+            assert!(next(&mut turns, 3).is_some());
+        }
+        offer(&mut turns, 2, 0..1);
+        let two = [next(&mut turns, 3), next(&mut turns, 3)];
+        assert!(two.contains(&Some((2, 0))), "{two:?}");
+    }
+
+    #[test]
+    fn whoever_writes_much_at_a_time_has_the_fewer_turns() {
+        let mut turns = Turns::default();
+        offer(&mut turns, 1, 0..100);
+        offer(&mut turns, 2, 0..100);
+        let mut served: HashMap<u64, u64> = HashMap::new();
+        for _ in 0..60 {
+            let (party, _) = turns.pop().expect("a commit");
+            let messages = if party == Party(1) { 10 } else { 1 };
+            turns.count(party, messages);
+            *served.entry(party.0).or_default() += messages;
+        }
+        assert!(served[&1].abs_diff(served[&2]) <= 10, "{served:?}");
+    }
+
+    #[test]
+    fn nobody_is_the_later_for_what_it_was_served_before() {
+        let mut turns = Turns::default();
+        offer(&mut turns, 1, 0..1_000);
+        for _ in 0..999 {
+            assert!(next(&mut turns, 1).is_some());
+        }
+        offer(&mut turns, 2, 0..1_000);
+        let of_both: Vec<u64> = (0..2)
+            .filter_map(|_| next(&mut turns, 1))
+            .map(|(party, _)| party)
+            .collect();
+        assert!(of_both.contains(&1) && of_both.contains(&2), "{of_both:?}");
+    }
+
+    #[test]
+    fn one_party_leaves_room_for_others() {
+        let mut turns = Turns::default();
+        let taken = (0..ROOM).take_while(|n| turns.push(Party(1), *n).is_ok());
+        assert_eq!(taken.count(), ROOM / 2);
+        assert!(turns.push(Party(2), 0).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn each_partys_commits_keep_their_order(
+            deeds in prop::collection::vec((0_u64..4, 1_u64..5, any::<bool>()), 0..300),
+        ) {
+            let mut turns = Turns::default();
+            let (mut given, mut taken) = (HashMap::new(), HashMap::new());
+            for (party, messages, takes) in deeds {
+                if takes {
+                    // What stays goes back to where it was.
+                    let staying: Vec<_> = (0..messages).filter_map(|_| turns.pop()).collect();
+                    turns.put_back(staying);
+                    if let Some((party, commit)) = next(&mut turns, messages) {
+                        let before = taken.insert(party, commit + 1);
+                        prop_assert_eq!(commit, before.unwrap_or(0));
+                    }
+                } else {
+                    let number = given.entry(party).or_insert(0);
+                    prop_assert!(turns.push(Party(party), *number).is_ok());
+                    *number += 1;
+                }
+            }
+            while let Some((party, commit)) = next(&mut turns, 1) {
+                let before = taken.insert(party, commit + 1);
+                prop_assert_eq!(commit, before.unwrap_or(0));
+            }
+            prop_assert_eq!(given, taken);
+        }
+    }
+}
