@@ -106,7 +106,7 @@ mod tests {
         drop(much);
         let much: Vec<_> = (0..100).map(|_| load.enter(Party(1), false)).collect();
         assert!(much.iter().all(|one| !one.is_alone));
-        let little: Vec<_> = (0..FEW + 1).map(|_| enter(&load, 2)).collect();
+        let little: Vec<_> = (0..=FEW).map(|_| enter(&load, 2)).collect();
         let alone: Vec<_> = little.iter().map(|one| one.is_alone).collect();
         assert_eq!(alone, [true, true, true, true, false]);
         let more: Vec<_> = (3..100).map(|party| enter(&load, party)).collect();
