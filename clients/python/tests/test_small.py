@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import importlib
 import json
 import pickle
@@ -11,7 +12,6 @@ import ssl
 import subprocess
 import sys
 import threading
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from playing import FakeClock, cases
 from scripted import Scripted
 from scripted_socket import ScriptedSocket
 from waypost import (
+    AsyncWaypost,
     BadRequestError,
     ConnectionFailedError,
     GoneError,
@@ -275,7 +276,7 @@ def test_an_import_that_is_stopped_tells_what_was_done_before() -> None:
             next(outcomes)
 
 
-def test_a_feed_may_be_silent_for_longer_than_an_answer() -> None:
+def test_a_feed_may_be_silent_and_ends_with_its_client() -> None:
     step = {
         "request": {"method": "GET", "path": "/api/v1/events"},
         "answer": {"status": 200, "text": ":\n\n", "hold": True},
@@ -284,14 +285,34 @@ def test_a_feed_may_be_silent_for_longer_than_an_answer() -> None:
         settings = Settings(attempt_timeout=0.2)
         with Waypost(server.url, "wp_test", settings=settings) as waypost:
             feed = waypost.events.follow()
-
-            def read() -> None:
-                # The client is closed under it in the end.
-                with suppress(RuntimeError):
-                    next(feed, None)
-
-            reader = threading.Thread(target=read, daemon=True)
+            told: list[object] = []
+            reader = threading.Thread(target=lambda: told.extend(feed))
             reader.start()
             reader.join(1)
             assert reader.is_alive()
+        # Whoever waits for more of it gets none once the client is closed.
+        reader.join(10)
+        assert not reader.is_alive()
+        server.check()
+
+
+def test_an_async_feed_ends_with_its_client() -> None:
+    step = {
+        "request": {"method": "GET", "path": "/api/v1/events"},
+        "answer": {"status": 200, "text": ":\n\n", "hold": True},
+    }
+
+    async def work(url: str) -> None:
+        async with AsyncWaypost(url, "wp_test") as waypost:
+
+            async def listen() -> list[object]:
+                return [event async for event in waypost.events.follow()]
+
+            listening = asyncio.create_task(listen())
+            done, _ = await asyncio.wait([listening], timeout=0.3)
+            assert not done
+        assert await asyncio.wait_for(listening, 10) == []
+
+    with Scripted([step]) as server:
+        asyncio.run(work(server.url))
         server.check()

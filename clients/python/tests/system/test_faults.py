@@ -4,168 +4,201 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-import pytest
 from conftest import PATIENT, System, eventually
 
-from waypost import AsyncWaypost, LiveEvent, Waypost
+from waypost import AsyncSubscription, AsyncWaypost, Clock, LiveEvent, Settings, Waypost
 
-RUNS = 60
+
+class Waits(Clock):
+    """Real time that counts how often a call was tried again."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def sleep(self, seconds: float) -> None:
+        self.count += 1
+        super().sleep(seconds)
 
 
 class Crowd:
-    """Triggers a workflow again and again, each once, while a system is hurt."""
+    """Does something again and again, each time once, while a system is hurt."""
 
-    def __init__(self, waypost: Waypost) -> None:
-        self._waypost = waypost
+    def __init__(self, work: Callable[[int], str]) -> None:
+        self._work = work
+        self._is_over = False
         self.answered: list[str] = []
         self.errors: list[Exception] = []
-        self.thread = threading.Thread(target=self._work)
-        self.thread.start()
+        self._thread = threading.Thread(target=self._go_on)
+        self._thread.start()
 
-    def _work(self) -> None:
+    def _go_on(self) -> None:
         try:
-            for number in range(RUNS):
-                self.answered.append(
-                    self._waypost.workflows.trigger("greet", {"n": number})["runId"]
-                )
+            while not self._is_over:
+                self.answered.append(self._work(len(self.answered)))
+                # Not more than the listeners should have to hear.
+                time.sleep(0.01)
         except Exception as error:
             self.errors.append(error)
 
-    def until(self, count: int) -> None:
-        eventually(lambda: len(self.answered) >= count or self.errors, f"{count} answers")
+    def more(self, count: int = 10) -> None:
+        """Waits until so many more things are done."""
+        until = len(self.answered) + count
+        eventually(lambda: len(self.answered) >= until or self.errors, f"{count} answers")
+        assert not self.errors, self.errors
+
+    def end(self) -> None:
+        self._is_over = True
+        self._thread.join()
         assert not self.errors, self.errors
 
 
-def hurt(system: System, crowd: Crowd) -> None:
-    """Kills Waypost twice and NATS once while the crowd works."""
-    crowd.until(10)
-    system.restart()
-    crowd.until(25)
-    system.interrupt_nats(0.5)
-    system.post("/waypost/start")
-    crowd.until(40)
-    system.restart(0.5)
-    crowd.thread.join()
-    assert not crowd.errors, crowd.errors
+def patient() -> Settings:
+    return replace(PATIENT, attempt_timeout=2, clock=Waits())
 
 
-def triggered(events: list[tuple[str, str, dict[str, Any]]]) -> list[str]:
+def hurt(system: System, crowd: Crowd, waits: Waits) -> None:
+    """Kills Waypost and NATS and holds NATS still while the crowd works."""
+    harms: list[Callable[[], None]] = [
+        system.restart,
+        lambda: system.interrupt_nats(0.5),
+        lambda: hold_nats(system, 2.5),
+        lambda: system.restart(0.5),
+    ]
+    for harm in harms:
+        crowd.more()
+        before = waits.count
+        harm()
+        system.post("/waypost/start")
+        crowd.more()
+        assert waits.count > before, "nobody felt it"
+    crowd.end()
+
+
+def hold_nats(system: System, seconds: float) -> None:
+    """Connections stay open and nothing answers, for longer than a try is patient."""
+    system.post("/nats/hold")
+    time.sleep(seconds)
+    system.post("/nats/release")
+
+
+Told = tuple[str, str, dict[str, Any]]
+
+
+def triggered(events: list[Told]) -> list[str]:
     return [data["runId"] for _, kind, data in events if kind == "workflow.triggered"]
 
 
-def check(waypost: Waypost, crowd: Crowd, events: list[tuple[str, str, dict[str, Any]]]) -> None:
+def check(waypost: Waypost, crowd: Crowd, events: list[Told]) -> None:
     """Nothing was lost, doubled, or done twice."""
     assert triggered(events) == crowd.answered
     positions = [position for position, _, _ in events]
     assert len(positions) == len(set(positions))
     log = [(one["position"], one["type"]) for one in waypost.events.read()]
     begun = [one for one in log if one[1] == "workflow.triggered"]
-    assert len(begun) == RUNS
+    assert len(begun) == len(crowd.answered)
     told = {(position, kind) for position, kind, _ in events}
-    first = log.index(begun[0])
-    assert [one for one in log[first:] if one not in told] == []
+    assert [one for one in log[log.index(begun[0]) :] if one not in told] == []
     runs = [run["runId"] for run in waypost.workflows.runs("greet", limit=100)]
     assert sorted(runs) == sorted(crowd.answered)
 
 
-def listen(source: Any, shown: Callable[[Any], tuple[str, str, dict[str, Any]] | None]) -> Any:
-    """Collects what a source tells until every run has succeeded."""
-    events: list[tuple[str, str, dict[str, Any]]] = []
-    ended = 0
-    for item in source:
-        event = shown(item)
-        if event is not None:
-            events.append(event)
-            ended += event[1] == "run.succeeded"
-        if ended == RUNS:
-            break
-    return events
+class Listener:
+    """Collects what a source tells, until it has heard of the end of every run."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        self.events: list[Told] = []
+        self.ended = 0
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        for item in self._source:
+            self.take(item)
+
+    def take(self, item: Any) -> None:
+        if isinstance(item, LiveEvent):
+            self.events.append((item.position, item.type, item.data))
+        elif isinstance(item, dict):
+            self.events.append((item["position"], item["type"], item["data"]))
+        self.ended += bool(self.events) and self.events[-1][1] == "run.succeeded"
+
+    def until(self, crowd: Crowd) -> None:
+        count = len(crowd.answered)
+        eventually(lambda: self.ended >= count, f"the end of {count} runs")
 
 
-def of_socket(item: Any) -> tuple[str, str, dict[str, Any]] | None:
-    return (item.position, item.type, item.data) if isinstance(item, LiveEvent) else None
+def trigger(waypost: Waypost) -> Callable[[int], str]:
+    return lambda number: waypost.workflows.trigger("greet", {"n": number})["runId"]
 
 
-def of_feed(event: Any) -> tuple[str, str, dict[str, Any]] | None:
-    return event["position"], event["type"], event["data"]
-
-
-@pytest.mark.parametrize("kind", ["socket", "feed"])
-def test_nothing_is_lost_or_doubled_through_kills(system: System, greeting: Any, kind: str) -> None:
-    with system.client(PATIENT) as waypost:
+def test_a_socket_loses_and_doubles_nothing_through_faults(system: System, greeting: Any) -> None:
+    settings = patient()
+    with system.client(settings) as waypost:
         waypost.workflows.put("greet", greeting)
-        if kind == "socket":
-            source: Any = waypost.subscribe("events")
+        with waypost.subscribe("events") as subscription:
             # The snapshot says that it is subscribed from here on.
-            next(source)
-            shown: Any = of_socket
-        else:
-            source, shown = waypost.events.follow(after=waypost.position), of_feed
-        told: list[Any] = []
-        listener = threading.Thread(target=lambda: told.extend(listen(source, shown)))
-        listener.start()
-        crowd = Crowd(waypost)
-        hurt(system, crowd)
-        listener.join(60)
-        assert not listener.is_alive(), f"{len(told)} events"
-        source.close()
-        check(waypost, crowd, told)
+            next(subscription)
+            listener = Listener(subscription)
+            crowd = Crowd(trigger(waypost))
+            hurt(system, crowd, cast("Waits", settings.clock))
+            listener.until(crowd)
+        check(waypost, crowd, listener.events)
 
 
-def test_an_async_socket_goes_on_through_kills(system: System, greeting: Any) -> None:
-    organization = system.organization()
-    writer = Waypost(system.url, organization["key"], settings=PATIENT)
+def test_a_feed_loses_and_doubles_nothing_through_faults(system: System, greeting: Any) -> None:
+    settings = patient()
+    with system.client(settings) as waypost:
+        waypost.workflows.put("greet", greeting)
+        listener = Listener(waypost.events.follow(after=waypost.position))
+        crowd = Crowd(trigger(waypost))
+        hurt(system, crowd, cast("Waits", settings.clock))
+        listener.until(crowd)
+        check(waypost, crowd, listener.events)
+
+
+def test_an_async_socket_loses_and_doubles_nothing_through_faults(
+    system: System, greeting: Any
+) -> None:
+    key, settings = system.organization()["key"], patient()
+    writer = Waypost(system.url, key, settings=settings)
     writer.workflows.put("greet", greeting)
 
-    async def work() -> list[Any]:
-        async with AsyncWaypost(system.url, organization["key"], settings=PATIENT) as waypost:
-            events: list[Any] = []
-            ended = 0
+    async def listen(subscription: AsyncSubscription, listener: Listener) -> None:
+        async for item in subscription:
+            listener.take(item)
+
+    async def work() -> None:
+        async with AsyncWaypost(system.url, key) as waypost:
             async with waypost.subscribe("events") as subscription:
                 await subscription.__anext__()
-                crowd = Crowd(writer)
-                hurting = asyncio.create_task(asyncio.to_thread(hurt, system, crowd))
-                async for item in subscription:
-                    event = of_socket(item)
-                    if event is not None:
-                        events.append(event)
-                        ended += event[1] == "run.succeeded"
-                    if ended == RUNS:
-                        break
-                await hurting
-            await asyncio.to_thread(check, writer, crowd, events)
-            return events
+                listener = Listener([])
+                listening = asyncio.create_task(listen(subscription, listener))
+                crowd = Crowd(trigger(writer))
+                await asyncio.to_thread(hurt, system, crowd, cast("Waits", settings.clock))
+                await asyncio.to_thread(listener.until, crowd)
+            # Its end is the end of whoever listens.
+            await listening
+        await asyncio.to_thread(check, writer, crowd, listener.events)
 
-    assert len(asyncio.run(asyncio.wait_for(work(), 120))) >= RUNS
+    asyncio.run(asyncio.wait_for(work(), 120))
 
 
-def test_writes_are_done_once_through_kills(system: System) -> None:
-    with system.client(PATIENT) as waypost:
-        done = threading.Event()
-        errors: list[Exception] = []
-
-        def write() -> None:
-            try:
-                for number in range(40):
-                    # Without an id of its own: a second try under another key would make a second.
-                    waypost.leads.create({"name": f"Lead {number}"})
-            except Exception as error:
-                errors.append(error)
-            done.set()
-
-        threading.Thread(target=write).start()
-        system.restart()
-        system.interrupt_nats(0.5)
-        system.post("/waypost/start")
-        system.restart()
-        assert done.wait(90)
-        assert not errors, errors
-        names = sorted(lead["name"] for lead in waypost.leads.list(limit=100))
-        assert names == sorted(f"Lead {number}" for number in range(40))
+def test_writes_are_done_once_through_faults(system: System) -> None:
+    settings = patient()
+    with system.client(settings) as waypost:
+        # Without an id of its own: a second try under another key would make a second.
+        crowd = Crowd(lambda number: waypost.leads.create({"name": f"Lead {number:04}"})["id"])
+        hurt(system, crowd, cast("Waits", settings.clock))
+        leads = list(waypost.leads.list(limit=100))
+        assert sorted(one["id"] for one in leads) == sorted(crowd.answered)
+        names = [one["name"] for one in leads]
+        assert sorted(names) == [f"Lead {number:04}" for number in range(len(crowd.answered))]
 
 
 def test_fixes_of_a_queue_arrive_once_through_kills_and_a_restart(

@@ -8,11 +8,12 @@ import ssl
 from collections.abc import Awaitable
 from typing import TypeVar
 
+import httpx
 from websockets.asyncio.client import ClientConnection, connect
 
 T = TypeVar("T")
 Lock = asyncio.Lock
-__all__ = ["ClientConnection", "Lock", "called", "open_socket", "received"]
+__all__ = ["ClientConnection", "Lock", "called", "open_socket", "received", "wake"]
 
 
 async def called(answer: Awaitable[T] | T) -> T:
@@ -31,3 +32,7 @@ async def received(socket: ClientConnection, timeout: float | None) -> str | byt
         return await asyncio.wait_for(socket.recv(), timeout)
     except asyncio.TimeoutError:
         return None
+
+
+def wake(answer: httpx.Response) -> None:
+    """End an answer that somebody reads: closing its connection does."""

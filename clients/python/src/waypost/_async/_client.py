@@ -16,6 +16,7 @@ from .._errors import InvalidArgumentError
 from .._live import Channel
 from .._settings import Settings
 from ..models import Readiness
+from ._aio import wake
 from ._automation import (
     AsyncKeys,
     AsyncOrganizationCircles,
@@ -162,7 +163,11 @@ class AsyncWaypost:
         return cast("Readiness", await self._transport.request(call))
 
     async def aclose(self) -> None:
-        """Close its connections."""
+        """Close its connections; feeds and subscriptions that are under way end."""
+        session = self._transport.session
+        session.is_closed = True
+        for answer in list(session.streams):
+            wake(answer)
         if self._owned is not None:
             await self._owned.aclose()
 

@@ -60,11 +60,10 @@ class AsyncSubscription:
             await self._told.aclose()
 
     async def _tell(self) -> AsyncGenerator[Told, None]:
-        settings, attempts = self._transport.settings, 0
-        while not self._is_closed:
+        session, settings, attempts = self._transport.session, self._transport.settings, 0
+        while not self._is_closed and not session.is_closed:
             self._is_ready = False
             try:
-                session = self._transport.session
                 url = "ws" + session.base.removeprefix("http") + "/ws"
                 self._socket = await open_socket(url, settings.attempt_timeout, session.tls)
                 async for told in self._converse(self._socket):

@@ -39,6 +39,7 @@ from ._credential import Credential, CredentialSource
 from ._feeds import Feed
 from ._people import Auth, Circles, Location, Sos
 from ._queue import LocationQueue
+from ._sio import wake
 from ._sockets import Subscription
 from ._transport import Session, Transport
 
@@ -165,7 +166,11 @@ class Waypost:
         return cast("Readiness", self._transport.request(call))
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close its connections; feeds and subscriptions that are under way end."""
+        session = self._transport.session
+        session.is_closed = True
+        for answer in list(session.streams):
+            wake(answer)
         if self._owned is not None:
             self._owned.close()
 

@@ -87,7 +87,8 @@ class Feed:
         once = Transport(self._transport.session, replace(settings, max_retries=0))
         seen, last, given, breaks = Seen(), None, 0, 0
         types = None if types is None else list(types)
-        while limit is None or given < limit:
+        session = self._transport.session
+        while (limit is None or given < limit) and not session.is_closed:
             call = self._call("text/event-stream", after, types, limit, given)
             if last is not None:
                 call = replace(call, headers={"last-event-id": last})
@@ -107,7 +108,7 @@ class Feed:
                 wait = error.retry_after
             except ConnectionFailedError:
                 pass
-            if limit is None or given < limit:
+            if (limit is None or given < limit) and not session.is_closed:
                 again = settings.backoff(breaks, _LONGEST_WAIT_S) if wait is None else wait
                 breaks += 1
                 settings.clock.sleep(again)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import socket as sockets
 import ssl
 import threading
+from contextlib import suppress
 from typing import TypeVar
 
+import httpx
 from websockets.sync.client import ClientConnection, connect
 
 T = TypeVar("T")
 Lock = threading.Lock
-__all__ = ["ClientConnection", "Lock", "called", "open_socket", "received"]
+__all__ = ["ClientConnection", "Lock", "called", "open_socket", "received", "wake"]
 
 
 def called(answer: T) -> T:
@@ -32,3 +35,12 @@ def received(socket: ClientConnection, timeout: float | None) -> str | bytes | N
         return socket.recv(timeout=timeout)
     except TimeoutError:
         return None
+
+
+def wake(answer: httpx.Response) -> None:
+    """End an answer that another thread reads: closing its connection would not wake that one."""
+    stream = answer.extensions.get("network_stream")
+    connection = stream.get_extra_info("socket") if stream is not None else None
+    if connection is not None:
+        with suppress(OSError):
+            connection.shutdown(sockets.SHUT_RDWR)

@@ -63,11 +63,10 @@ class Subscription:
             self._told.close()
 
     def _tell(self) -> Generator[Told, None]:
-        settings, attempts = self._transport.settings, 0
-        while not self._is_closed:
+        session, settings, attempts = self._transport.session, self._transport.settings, 0
+        while not self._is_closed and not session.is_closed:
             self._is_ready = False
             try:
-                session = self._transport.session
                 url = "ws" + session.base.removeprefix("http") + "/ws"
                 self._socket = open_socket(url, settings.attempt_timeout, session.tls)
                 for told in self._converse(self._socket):

@@ -40,6 +40,10 @@ class Session:
     credential: Credential
     tls: ssl.SSLContext | None = None
     positions: Positions = field(default_factory=Positions)
+    is_closed: bool = False
+    """Feeds and subscriptions then do not come back."""
+    streams: list[httpx.Response] = field(default_factory=list)
+    """What is being read."""
 
 
 @dataclass
@@ -97,11 +101,13 @@ class Transport:
         answer = self._open(call, self._begin(call))
         if answer is None:
             raise ConnectionFailedError("there is nothing to read")
+        self.session.streams.append(answer)
         try:
             yield answer
         except httpx.RequestError as error:
             raise _lost(error) from error
         finally:
+            self.session.streams.remove(answer)
             answer.close()
 
     def _begin(self, call: Call) -> _Progress:
