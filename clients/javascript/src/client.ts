@@ -1,5 +1,5 @@
 import { Credential, type TokenSource } from "./credential.js";
-import { UnavailableError } from "./errors.js";
+import { InvalidArgumentError, UnavailableError } from "./errors.js";
 import { Feed } from "./feeds.js";
 import { Http, type RequestOptions } from "./http.js";
 import { operations } from "./operations.js";
@@ -55,7 +55,7 @@ export class Waypost {
 
   constructor(options: WaypostOptions) {
     if (options.key !== undefined && options.token !== undefined) {
-      throw new TypeError("give either a key or a token: a client is one caller");
+      throw new InvalidArgumentError("give either a key or a token: a client is one caller");
     }
     const settings = settle(options);
     const credential = new Credential(options.key ?? options.token, settings.clock);

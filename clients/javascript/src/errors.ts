@@ -5,6 +5,11 @@ export class WaypostError extends Error {
   override readonly name: string = "WaypostError";
 }
 
+/** What was given makes no sense; nothing was sent. */
+export class InvalidArgumentError extends WaypostError {
+  override readonly name: string = "InvalidArgumentError";
+}
+
 /** No answer came, or not all of it. What was asked may have been done nevertheless. */
 export class ConnectionFailedError extends WaypostError {
   override readonly name: string = "ConnectionFailedError";

@@ -5,6 +5,7 @@ import {
   BadAnswerError,
   BadRequestError,
   errorOf,
+  InvalidArgumentError,
   UnauthorizedError,
 } from "./errors.js";
 import type { Operation } from "./operations.js";
@@ -32,6 +33,11 @@ export interface RequestOptions {
   idempotencyKey?: string | undefined;
   /** Of a read: the position it waits for. `null`: for none. That of this client's last command unless given. */
   minPosition?: string | null | undefined;
+  /**
+   * The header `Waypost-Cause` of the webhook, or of the HTTP step's call, that this call follows
+   * from: so that workflows which set each other off end.
+   */
+  cause?: string | undefined;
 }
 
 /** What a query may hold. */
@@ -168,6 +174,9 @@ export class Http {
     if (state.token !== undefined) {
       headers["authorization"] = `Bearer ${state.token}`;
     }
+    if (options?.cause !== undefined) {
+      headers["waypost-cause"] = options.cause;
+    }
     if (state.key !== undefined) {
       headers["idempotency-key"] = state.key;
     }
@@ -248,10 +257,18 @@ function isStatus(error: unknown, status: number): boolean {
   return error instanceof ApiError && error.status === status;
 }
 
+/** A value as one segment of a path. Some would name something else than what was meant. */
+function segment(name: string, value: string | undefined): string {
+  if (!value || value === "." || value === "..") {
+    throw new InvalidArgumentError(`${name} cannot be ${JSON.stringify(value ?? "")}`);
+  }
+  return encodeURIComponent(value);
+}
+
 /** The address of a call, behind the server's. */
 function address({ operation, path = [], query = {} }: Call): string {
   let nth = 0;
-  const filled = operation.path.replace(/\{\w+\}/g, () => encodeURIComponent(path[nth++] ?? ""));
+  const filled = operation.path.replace(/\{(\w+)\}/g, (_, name) => segment(String(name), path[nth++]));
   const pairs = Object.entries(query)
     .filter(([, value]) => value !== undefined && value !== null)
     .map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`);

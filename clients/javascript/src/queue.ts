@@ -1,4 +1,4 @@
-import { ApiError, ConnectionFailedError, UnauthorizedError } from "./errors.js";
+import { ApiError, ConnectionFailedError, InvalidArgumentError, UnauthorizedError } from "./errors.js";
 import type { Http } from "./http.js";
 import { operations } from "./operations.js";
 import { type AbortSignalLike, abortReason, type HeadersLike, platform, unique } from "./platform.js";
@@ -90,7 +90,7 @@ export class LocationQueue {
   /** Keeps a fix; it is on disk when this resolves. One without `recorded_at` is of now. */
   async add(fix: Fix): Promise<void> {
     if (!Number.isFinite(fix.lat) || !Number.isFinite(fix.lng)) {
-      throw new RangeError("lat and lng must be finite numbers");
+      throw new InvalidArgumentError("lat and lng must be finite numbers");
     }
     const recorded_at = this.#ownInstant(fix.recorded_at);
     const seq = this.#next;

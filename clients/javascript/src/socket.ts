@@ -1,6 +1,11 @@
 import { Connection, type Ended } from "./connection.js";
 import type { Credential } from "./credential.js";
-import { SocketClosedError, SubscriptionRefusedError, UnsupportedError } from "./errors.js";
+import {
+  InvalidArgumentError,
+  SocketClosedError,
+  SubscriptionRefusedError,
+  UnsupportedError,
+} from "./errors.js";
 import { type AppStateLike, platform } from "./platform.js";
 import { watchPlatform } from "./presence.js";
 import { backoff, passes } from "./retry.js";
@@ -67,7 +72,7 @@ export class Socket {
   /** Subscribes to a channel. */
   subscribe(channel: Channel, options: SubscribeOptions = {}): Subscription {
     if (this.#status === "closed") {
-      throw new TypeError("the socket was closed: make another one");
+      throw new InvalidArgumentError("the socket was closed: make another one");
     }
     const line = {
       subscribe: (one: Subscription) => this.#send(one.frame()),

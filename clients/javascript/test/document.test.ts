@@ -4,17 +4,27 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import type { Waypost } from "../dist/index.js";
 import { exportOperation, type Operation, operations, recordOperations } from "../dist/operations.js";
 
 interface Described {
   operationId: string;
   security?: object[];
-  parameters?: { $ref?: string; name?: string; in?: string }[];
+  parameters?: Parameter[];
+}
+
+interface Parameter {
+  $ref?: string;
+  name?: string;
+  in?: string;
 }
 
 const document = JSON.parse(
   readFileSync(new URL("../../../docs/openapi.json", import.meta.url), "utf8"),
-) as { paths: Record<string, Record<string, Described>> };
+) as {
+  paths: Record<string, Record<string, Described>>;
+  components: { parameters: Record<string, Parameter> };
+};
 
 const described = Object.entries(document.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({
@@ -84,4 +94,57 @@ test("the types are those that the document describes", () => {
   const script = fileURLToPath(new URL("../scripts/generate.js", import.meta.url));
   const { status, stderr } = spawnSync(process.execPath, [script, "--check"], { encoding: "utf8" });
   assert.equal(status, 0, stderr);
+});
+
+/** The names that a method's query takes: those of its type, which the compiler holds to it. */
+type Asked<Method> = Method extends (query?: infer Query, ...rest: never[]) => unknown
+  ? (keyof NonNullable<Query>)[]
+  : Method extends (id: string, query?: infer Query, ...rest: never[]) => unknown
+    ? (keyof NonNullable<Query>)[]
+    : never;
+
+const page = ["limit", "page", "cursor"] as const;
+const workflows: Asked<Waypost["workflows"]["list"]> = [...page];
+const runs: Asked<Waypost["workflows"]["runs"]> = [...page, "state"];
+const orders: Asked<Waypost["orders"]["list"]> = [...page, "q", "sort", "status"];
+const leads: Asked<Waypost["leads"]["list"]> = [...page, "q", "sort"];
+const clients: Asked<Waypost["clients"]["list"]> = [...page, "q", "sort"];
+const keys: Asked<Waypost["keys"]["list"]> = [...page];
+const webhooks: Asked<Waypost["webhooks"]["list"]> = [...page];
+const deliveries: Asked<Waypost["webhooks"]["deliveries"]> = [...page];
+const circles: Asked<Waypost["circles"]["list"]> = [...page];
+const analytics: Asked<Waypost["analytics"]["get"]> = ["from", "to", "by", "timezone"];
+const companies: Asked<Waypost["companies"]["export"]> = ["format", "updatedSince"];
+const events: Asked<Waypost["events"]["read"]> = ["after", "types", "limit"];
+const history: Asked<Waypost["location"]["history"]> = ["userId", "from", "to", "limit"];
+
+const QUERY: Record<string, readonly string[]> = {
+  listWorkflows: workflows,
+  listRuns: runs,
+  listOrders: orders,
+  listLeads: leads,
+  listClients: clients,
+  listKeys: keys,
+  listWebhooks: webhooks,
+  listDeliveries: deliveries,
+  listCircles: circles,
+  getAnalytics: analytics,
+  exportCompanies: companies,
+  exportDeals: companies,
+  exportContacts: companies,
+  readEvents: events,
+  readLocations: events,
+  readHistory: history,
+  revokeKey: ["given"],
+};
+
+test("every query parameter of the document can be given", () => {
+  for (const { operationId, parameters = [] } of described) {
+    const named = parameters
+      .map(({ $ref, ...own }) => ($ref ? document.components.parameters[$ref.split("/").at(-1) ?? ""] : own))
+      .filter((one) => one?.in === "query")
+      .map((one) => one?.name?.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase()) ?? "");
+    const missing = named.filter((name) => !QUERY[operationId]?.includes(name));
+    assert.deepEqual(missing, [], operationId);
+  }
 });

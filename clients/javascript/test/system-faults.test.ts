@@ -29,7 +29,8 @@ const faults: Record<string, () => Promise<unknown>> = {
   "kill -9 of Waypost": () => system.killAndStart(),
   "a stop of NATS": async () => {
     await system.ask("/nats/stop");
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    // Longer than the server waits for NATS before it says that it cannot.
+    await new Promise((resolve) => setTimeout(resolve, 2_500));
     await system.ask("/nats/start");
     await system.ask("/waypost/start");
   },
@@ -48,19 +49,15 @@ for (const [name, hurt] of Object.entries(faults)) {
       });
       const fault = new Fault(hurt);
       const runs: string[] = [];
-      let slowestMs = 0;
       const trigger = async (): Promise<void> => {
         while (!fault.over) {
-          const begun = Date.now();
           runs.push((await waypost.workflows.trigger("w", { nth: runs.length })).runId);
-          slowestMs = Math.max(slowestMs, Date.now() - begun);
           fault.begin(runs.length > 40);
         }
       };
       await Promise.all([1, 2, 3, 4].map(trigger));
       await fault.done;
-      // The server itself may wait for NATS a little while before it says that it cannot.
-      assert.ok(retries.length > 0 || slowestMs > 300, `the fault was met: ${slowestMs} ms`);
+      assert.ok(retries.length > 0, "the fault was met");
       assert.equal(new Set(runs).size, runs.length);
       const begun: Event[] = [];
       for await (const event of waypost.events.read({ types: ["workflow.triggered"] })) {
