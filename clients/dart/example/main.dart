@@ -1,0 +1,17 @@
+// Triggers a workflow of the demo and follows its run.
+//
+//   dart run example/main.dart http://127.0.0.1:8080 wp_…
+import 'package:http/http.dart' as http;
+import 'package:waypost/waypost.dart';
+
+Future<void> main(List<String> arguments) async {
+  final client = http.Client();
+  final waypost = Waypost.withKey(arguments[1], Settings(url: arguments[0], client: client));
+  final told = waypost.subscribe('runs');
+  final done = told.firstWhere((told) => told is LiveEvent && told.type == 'run.succeeded');
+  final run = await waypost.workflows.trigger('say-hello', payload: {'name': 'Ada'});
+  print('started ${run['runId']}');
+  await done;
+  print((await waypost.runs.get(run['runId']! as String))['state']);
+  client.close();
+}

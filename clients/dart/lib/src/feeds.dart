@@ -1,0 +1,146 @@
+import 'dart:async';
+import 'dart:convert';
+
+import 'errors.dart';
+import 'operations.dart';
+import 'outlet.dart';
+import 'positions.dart';
+import 'settings.dart';
+import 'transport.dart';
+
+/// The longest wait between two connections of a feed.
+const _most = Duration(seconds: 20);
+
+/// Past this silence a followed feed is dead: the server says something every 15 s.
+const _silence = Duration(seconds: 45);
+
+/// Everything that happened in the organization, in order.
+class Feed {
+  final Transport _transport;
+  final Operation _operation;
+
+  Feed(this._transport, this._operation);
+
+  /// The events up to the present end of the log, from the first one or behind the position [after].
+  ///
+  /// [types] are names such as `lead.created` or patterns such as `run.*`.
+  Stream<Json> read({String? after, List<String>? types, int? limit, RequestOptions? options}) {
+    final place = _Place(after, types, limit);
+    final retries = options?.maxRetries ?? _transport.settings.maxRetries;
+    return Outlet<Json>((outlet) => _walk(outlet, place, live: false, maxRetries: retries)).stream;
+  }
+
+  /// The events from now on, or behind [after], as they happen. After a break it continues behind
+  /// the last one, for as long as it takes. It ends when nobody listens any more, or with an error
+  /// that no retry mends.
+  Stream<Json> follow({String? after, List<String>? types, int? limit}) {
+    final place = _Place(after, types, limit);
+    return Outlet<Json>((outlet) => _walk(outlet, place, live: true)).stream;
+  }
+
+  Future<void> _walk(
+    Outlet<Json> outlet,
+    _Place place, {
+    required bool live,
+    int? maxRetries,
+  }) async {
+    final settings = _transport.settings;
+    var failed = 0;
+    while (!outlet.stopped && !place.full) {
+      Duration? asked;
+      try {
+        await _readOnce(outlet, place, live, () => failed = 0);
+        if (!live) return;
+      } on WaypostException catch (error) {
+        if (!passes(error) || (maxRetries != null && failed >= maxRetries)) rethrow;
+        asked = error is ApiException ? error.retryAfter : null;
+      }
+      if (outlet.stopped || place.full) return;
+      final wait = asked ?? settings.backoff(failed, most: _most);
+      await outlet.sleep(settings.clock.sleep(wait));
+      failed += 1;
+    }
+  }
+
+  Future<void> _readOnce(
+    Outlet<Json> outlet,
+    _Place place,
+    bool live,
+    void Function() came,
+  ) async {
+    final answer = await _transport.open(_call(place, live));
+    final lines = StreamIterator(
+      answer.lines(live ? _silence : _transport.settings.attemptTimeout),
+    );
+    outlet.onStop = () => unawaited(lines.cancel());
+    final data = <String>[];
+    try {
+      while (!outlet.stopped && !place.full && await lines.moveNext()) {
+        final text = live ? _frame(lines.current, data) : lines.current;
+        if (text == null || text.isEmpty) continue;
+        final event = jsonDecode(text) as Json;
+        if (place.take(event['position'] as String)) {
+          came();
+          await outlet.add(event);
+        }
+      }
+    } finally {
+      outlet.onStop = null;
+      await lines.cancel();
+    }
+  }
+
+  Call _call(_Place place, bool live) {
+    final position = place.position;
+    return Call(
+      _operation,
+      accept: live ? 'text/event-stream' : 'application/x-ndjson',
+      query: {
+        'after': live ? place.after : position ?? place.after,
+        'types': place.types?.join(','),
+        'limit': place.left,
+      },
+      headers: {if (live && position != null) 'last-event-id': position},
+      // Retries are counted above, where it is known what came of each.
+      options: const RequestOptions(maxRetries: 0),
+    );
+  }
+
+  /// The data of a server-sent event that this line ends; null within one. What is no whole event
+  /// when the stream ends is none.
+  String? _frame(String line, List<String> data) {
+    if (line.startsWith('data:')) {
+      data.add(line.substring(line.startsWith('data: ') ? 6 : 5));
+    } else if (line.isEmpty && data.isNotEmpty) {
+      final text = data.join('\n');
+      data.clear();
+      return text;
+    }
+    return null;
+  }
+}
+
+/// How far a reader is.
+class _Place {
+  final String? after;
+  final List<String>? types;
+  final int? limit;
+  String? position;
+  int _told = 0;
+
+  _Place(this.after, List<String>? types, this.limit)
+      : types = types == null || types.isEmpty ? null : types;
+
+  bool get full => limit != null && _told >= limit!;
+
+  int? get left => limit == null ? null : limit! - _told;
+
+  /// Moves on to an event; false where it was told before.
+  bool take(String next) {
+    final known = position;
+    if (known != null && (next == known || isBehind(next, known) == false)) return false;
+    position = next;
+    _told += 1;
+    return true;
+  }
+}

@@ -1,0 +1,254 @@
+import 'dart:async';
+import 'dart:convert';
+
+import 'package:http/http.dart' as http;
+
+import 'credential.dart';
+import 'errors.dart';
+import 'operations.dart';
+import 'positions.dart';
+import 'settings.dart';
+
+/// A JSON object.
+typedef Json = Map<String, Object?>;
+
+/// The version that this client says it is.
+const version = '0.1.0';
+
+/// One call of an operation.
+class Call {
+  final Operation operation;
+
+  /// What stands for the path's `{names}`, in their order.
+  final List<String> path;
+
+  /// Values that are null are left out.
+  final Map<String, Object?> query;
+
+  /// Sent as JSON; null: no body.
+  final Object? body;
+
+  /// Sent as it is, in place of [body], as [textType].
+  final String? text;
+  final String? textType;
+
+  final String accept;
+  final Map<String, String> headers;
+  final RequestOptions options;
+
+  const Call(
+    this.operation, {
+    this.path = const [],
+    this.query = const {},
+    this.body,
+    this.text,
+    this.textType,
+    this.accept = 'application/json',
+    this.headers = const {},
+    RequestOptions? options,
+  }) : options = options ?? const RequestOptions();
+}
+
+/// A success whose body has not been read.
+class Answer {
+  final int status;
+
+  /// With lower-case names.
+  final Map<String, String> headers;
+
+  final Stream<List<int>> _body;
+
+  Answer(this.status, this.headers, this._body);
+
+  /// The body's parts. Throws [ConnectionFailedException] where it breaks off or is silent for too long.
+  Stream<List<int>> chunks(Duration patience) => _body.timeout(patience).handleError(
+        (Object error) => throw _asWire(error),
+        test: (error) => error is Exception && error is! WaypostException,
+      );
+
+  /// The whole body as text.
+  Future<String> text(Duration patience) =>
+      const Utf8Decoder(allowMalformed: true).bind(chunks(patience)).join();
+
+  /// The body's lines, without their ends.
+  Stream<String> lines(Duration patience) => const LineSplitter()
+      .bind(const Utf8Decoder(allowMalformed: true).bind(chunks(patience)));
+}
+
+/// Sends requests: with a credential, keys, positions and retries.
+class Transport {
+  final Settings settings;
+  final Credential credential;
+  final Positions positions = Positions();
+
+  Transport(this.settings, this.credential);
+
+  /// Calls, and gives back the JSON object of the answer.
+  Future<Json> json(Call call, {void Function(Map<String, String> headers)? look}) =>
+      send(call, (answer) async {
+        look?.call(answer.headers);
+        final body = await answer.text(settings.attemptTimeout);
+        try {
+          if (jsonDecode(body) case final Json object) return object;
+        } on FormatException {
+          // Told below.
+        }
+        throw BadAnswerException(answer.status, body, answer.headers);
+      });
+
+  /// Calls, where the answer has nothing to say.
+  Future<void> done(Call call) =>
+      send<void>(call, (answer) => answer.chunks(settings.attemptTimeout).drain<void>());
+
+  /// Calls, and leaves the answer's body to whoever reads it.
+  Future<Answer> open(Call call) => send(call, (answer) async => answer);
+
+  /// Calls, and reads the answer with [read], which is called again after a retry.
+  Future<T> send<T>(Call call, Future<T> Function(Answer answer) read) async {
+    final address = _address(call);
+    final maxRetries = call.options.maxRetries ?? settings.maxRetries;
+    final deadline = settings.clock.now().add(call.options.timeout ?? settings.timeout);
+    final state = _State(call.operation.once ? call.options.idempotencyKey ?? uniqueKey() : null);
+    var failed = 0;
+    while (true) {
+      try {
+        return await _attempt(call, address, state, deadline, read);
+      } on WaypostException catch (error) {
+        if (await _repaired(error, state)) continue;
+        if (error is NotFoundException && call.operation.method == 'DELETE' && state.mayHaveArrived) {
+          // The attempt before, whose answer was lost, has deleted it. Deletions have no result.
+          return null as T;
+        }
+        final asked = error is ApiException ? error.retryAfter : null;
+        final wait = asked ?? settings.backoff(failed);
+        final tooLong = (asked ?? Duration.zero) > settings.maxRetryAfter ||
+            settings.clock.now().add(wait).isAfter(deadline);
+        if (failed >= maxRetries || tooLong || !_isWorthARetry(error, call.operation)) rethrow;
+        if (error is! RateLimitedException) state.mayHaveArrived = true;
+        failed += 1;
+        await settings.clock.sleep(wait);
+      }
+    }
+  }
+
+  Future<T> _attempt<T>(
+    Call call,
+    Uri address,
+    _State state,
+    DateTime deadline,
+    Future<T> Function(Answer answer) read,
+  ) async {
+    // What a source of tokens throws is its caller's to see.
+    state.token = call.operation.open ? null : await credential.get();
+    state.position = _minPosition(call);
+    final left = deadline.difference(settings.clock.now());
+    final patience = left < settings.attemptTimeout ? left : settings.attemptTimeout;
+    try {
+      final response = await settings.client.send(_request(call, address, state)).timeout(patience);
+      final headers = response.headers;
+      final answer = Answer(response.statusCode, headers, response.stream);
+      if (answer.status >= 200 && answer.status < 300) {
+        final value = await read(answer);
+        _note(call.operation, headers);
+        return value;
+      }
+      final body = await answer.text(patience);
+      _note(call.operation, headers);
+      throw ApiException.of(answer.status, body, headers, settings.clock.now());
+    } on WaypostException {
+      rethrow;
+    } on Exception catch (error) {
+      throw _asWire(error);
+    }
+  }
+
+  http.Request _request(Call call, Uri address, _State state) {
+    final request = http.Request(call.operation.method, address)..followRedirects = false;
+    request.headers['accept'] = call.accept;
+    request.headers['user-agent'] = 'waypost-dart/$version';
+    request.headers.addAll(call.headers);
+    final text = call.text ?? (call.body == null ? null : jsonEncode(call.body));
+    if (text != null) {
+      request.headers['content-type'] = call.textType ?? 'application/json';
+      request.bodyBytes = utf8.encode(text);
+    }
+    final key = state.key;
+    if (key != null) request.headers['idempotency-key'] = key;
+    final token = state.token;
+    if (token != null) request.headers['authorization'] = 'Bearer $token';
+    final position = state.position;
+    if (position != null) request.headers['waypost-min-position'] = position;
+    return request;
+  }
+
+  String? _minPosition(Call call) {
+    final log = call.operation.waits;
+    if (log == null || !call.options.waits) return null;
+    return call.options.minPosition ?? (settings.readYourWrites ? positions.wanted(log) : null);
+  }
+
+  void _note(Operation operation, Map<String, String> headers) {
+    final position = headers['waypost-position'];
+    if (position != null && operation.method != 'GET') positions.note(operation.writes, position);
+  }
+
+  /// Whether the cause of an error is gone, so that the same may be tried again at once.
+  Future<bool> _repaired(WaypostException error, _State state) async {
+    final token = state.token;
+    if (error is UnauthorizedException && token != null && credential.renewable && !state.renewed) {
+      state.renewed = true;
+      return await credential.renew(token) != token;
+    }
+    final position = state.position;
+    if (error is BadRequestException &&
+        position != null &&
+        error.message.startsWith('Waypost-Min-Position')) {
+      // After a restore the server has another log, and earlier positions mean nothing.
+      return positions.forget(position);
+    }
+    return false;
+  }
+
+  Uri _address(Call call) {
+    var nth = 0;
+    final path = call.operation.path.replaceAllMapped(RegExp(r'\{\w+\}'), (name) {
+      final value = call.path[nth++];
+      // These would name something else.
+      if (value.isEmpty || value == '.' || value == '..') {
+        throw InvalidArgumentException('${name[0]} must not be ${value.isEmpty ? 'empty' : value}');
+      }
+      return Uri.encodeComponent(value);
+    });
+    final pairs = [
+      for (final MapEntry(:key, :value) in call.query.entries)
+        if (value != null) '$key=${Uri.encodeComponent('$value')}',
+    ];
+    return Uri.parse(settings.url + path + (pairs.isEmpty ? '' : '?${pairs.join('&')}'));
+  }
+}
+
+class _State {
+  final String? key;
+  String? token;
+  String? position;
+  bool renewed = false;
+  bool mayHaveArrived = false;
+
+  _State(this.key);
+}
+
+const _again = {408, 429, 502, 503, 504};
+
+bool _isWorthARetry(WaypostException error, Operation operation) =>
+    error is ConnectionFailedException ||
+    (error is ApiException &&
+        (_again.contains(error.status) || (error.status == 500 && operation.again)));
+
+/// Whether a stream may come back after this: as above, and after any failure inside.
+bool passes(Object error) =>
+    error is ConnectionFailedException ||
+    (error is ApiException && (_again.contains(error.status) || error.status == 500));
+
+WaypostException _asWire(Object error) => error is TimeoutException
+    ? const TimedOutException('no answer came in time')
+    : ConnectionFailedException('no whole answer came: $error');
