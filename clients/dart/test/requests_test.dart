@@ -1,5 +1,5 @@
 // What goes along with a request, over a transport that plays answers. Never run so far, see
-// README.md; which request each method makes is held by tool/check.
+// README.md; which request each method makes is held by check.
 import 'package:http/http.dart' as http;
 import 'package:http/testing.dart';
 import 'package:test/test.dart';

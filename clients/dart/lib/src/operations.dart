@@ -1,6 +1,6 @@
 import 'positions.dart';
 
-/// An operation of the API. `tool/check` holds these against the API's document and the cases.
+/// An operation of the API. `./check` holds these against the API's document and the cases.
 class Operation {
   final String method;
 

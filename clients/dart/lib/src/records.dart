@@ -63,6 +63,7 @@ class Records {
       textType: _ndjson,
       options: RequestOptions(
         idempotencyKey: key == null || before == 0 ? key : '$key-$before',
+        cause: options?.cause,
         maxRetries: options?.maxRetries,
         timeout: options?.timeout,
       ),

@@ -90,6 +90,10 @@ class RequestOptions {
   /// Of a read: whether it waits for a position at all.
   final bool waits;
 
+  /// The `Waypost-Cause` of the webhook, or of the HTTP step's call, that this call follows from:
+  /// workflows that trigger each other this way come to an end.
+  final String? cause;
+
   /// In place of the client's own.
   final int? maxRetries;
 
@@ -100,6 +104,7 @@ class RequestOptions {
     this.idempotencyKey,
     this.minPosition,
     this.waits = true,
+    this.cause,
     this.maxRetries,
     this.timeout,
   });

@@ -174,6 +174,8 @@ class Transport {
     }
     final key = state.key;
     if (key != null) request.headers['idempotency-key'] = key;
+    final cause = call.options.cause;
+    if (cause != null) request.headers['waypost-cause'] = cause;
     final token = state.token;
     if (token != null) request.headers['authorization'] = 'Bearer $token';
     final position = state.position;
