@@ -3,7 +3,11 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { Waypost } from "@waypost/client";
 
-const { WAYPOST_URL: url = "http://127.0.0.1:8080", EMAIL: email, PASSWORD: password } = process.env;
+const {
+  WAYPOST_URL: url = "http://127.0.0.1:8080",
+  EMAIL: email,
+  PASSWORD: password,
+} = process.env;
 const [path = "fixes.json"] = process.argv.slice(2);
 
 /** A storage in one file; a phone has AsyncStorage, a page localStorage. */

@@ -13,7 +13,11 @@ const server = createServer(async (request, response) => {
     parts.push(part);
   }
   try {
-    const event = await verifyWebhook({ secret, headers: request.headers, body: Buffer.concat(parts) });
+    const event = await verifyWebhook({
+      secret,
+      headers: request.headers,
+      body: Buffer.concat(parts),
+    });
     if (!done.has(event.id)) {
       done.add(event.id);
       console.log(event.type, JSON.stringify(event.data));
@@ -24,4 +28,6 @@ const server = createServer(async (request, response) => {
     response.writeHead(400).end();
   }
 });
-server.listen(Number(port), "127.0.0.1", () => console.log(`listening at ${server.address().port}`));
+server.listen(Number(port), "127.0.0.1", () =>
+  console.log(`listening at ${server.address().port}`),
+);

@@ -15,12 +15,18 @@ const HEADER = `// Types of requests and answers, made from docs/openapi.json by
 `;
 
 /** What clients send. A value that is not known there is a mistake; in an answer it is a newer server. */
-const SENT = /(Request|Change|Definition|Step|Record|Registration|SignIn|Verification|Call|Fix|Pause)$/;
+const SENT =
+  /(Request|Change|Definition|Step|Record|Registration|SignIn|Verification|Call|Fix|Pause)$/;
 
 /** An enumeration in an answer stays open, so that a value added later does not break its reader. */
 function openEnum(schema, { path }) {
   const name = /#\/components\/schemas\/([^/]+)/.exec(path ?? "")?.[1];
-  if (!schema.enum || schema.type !== "string" || !name || (SENT.test(name) && name !== "RunStep")) {
+  if (
+    !schema.enum ||
+    schema.type !== "string" ||
+    !name ||
+    (SENT.test(name) && name !== "RunStep")
+  ) {
     return undefined;
   }
   const known = schema.enum.map((value) =>

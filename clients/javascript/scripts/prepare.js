@@ -15,7 +15,9 @@ function newest(name) {
 function run(command, args) {
   // npm's own settings of the outer installation would lead the inner one astray.
   const env = Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => !/^npm_(config_(global|prefix|local_prefix)|package_|lifecycle_)/.test(name)),
+    Object.entries(process.env).filter(
+      ([name]) => !/^npm_(config_(global|prefix|local_prefix)|package_|lifecycle_)/.test(name),
+    ),
   );
   const { status } = spawnSync(command, args, { cwd: folder, stdio: ["ignore", 2, 2], env });
   if (status !== 0) {

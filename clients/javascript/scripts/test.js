@@ -26,4 +26,10 @@ const files = readdirSync(`${folder}/.build`)
   .filter((name) => wanted.length === 0 || wanted.some((word) => name.startsWith(word)));
 // Node has had WebSocket by itself since version 22.
 const more = Number(process.versions.node.split(".")[0]) < 22 ? ["--experimental-websocket"] : [];
-run([...more, "--test", "--test-concurrency=1", ...options, ...files.map((name) => `.build/${name}`)]);
+run([
+  ...more,
+  "--test",
+  "--test-concurrency=1",
+  ...options,
+  ...files.map((name) => `.build/${name}`),
+]);

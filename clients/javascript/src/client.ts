@@ -27,7 +27,11 @@ import type * as types from "./types.js";
 export class Waypost {
   readonly workflows: Workflows;
   readonly runs: Runs;
-  readonly companies: ExportedRecords<types.CompanyRecord, types.StoredCompany, types.ExportFormat | "crm">;
+  readonly companies: ExportedRecords<
+    types.CompanyRecord,
+    types.StoredCompany,
+    types.ExportFormat | "crm"
+  >;
   readonly deals: ExportedRecords<types.DealRecord, types.StoredDeal, types.ExportFormat>;
   readonly contacts: ExportedRecords<types.ContactRecord, types.StoredContact, types.ExportFormat>;
   readonly orders: ListedRecords<
@@ -87,8 +91,8 @@ export class Waypost {
     return this.#http.positions.wanted("log");
   }
 
-  /** Another client with the same settings, for whoever holds this token. */
-  as(token: TokenSource): Waypost {
+  /** Another client with the same settings, for whoever holds this token; for nobody without one. */
+  as(token?: TokenSource): Waypost {
     return new Waypost({ ...this.#options, key: undefined, token });
   }
 

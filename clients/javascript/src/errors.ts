@@ -172,7 +172,9 @@ function messageOf({ status, body }: Answer): string {
   } catch {
     // Not from Waypost itself: the body says it as it came.
   }
-  return status ? `the server answered with status ${status}` : "the server answered with a redirect";
+  return status
+    ? `the server answered with status ${status}`
+    : "the server answered with a redirect";
 }
 
 /** Milliseconds to wait from `now`, of seconds or a date. */

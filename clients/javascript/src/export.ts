@@ -12,8 +12,10 @@ export interface Progress {
 }
 
 /** What an export takes. */
-export interface ExportOptions<Format extends string>
-  extends Pick<RequestOptions, "signal" | "maxRetries" | "timeoutMs" | "minPosition"> {
+export interface ExportOptions<Format extends string> extends Pick<
+  RequestOptions,
+  "signal" | "maxRetries" | "timeoutMs" | "minPosition"
+> {
   /** `csv` unless given. */
   format?: Format | undefined;
   /** Only what was written or deleted since then (RFC 3339), with a last column `deletedAt`. */
@@ -90,7 +92,8 @@ export class Export implements AsyncIterable<Uint8Array> {
         }
         const decoder = new platform.TextDecoder();
         let text = "";
-        for await (const chunk of this.#file(response, chunksOf(response, attempt), NOTHING).chunks) {
+        for await (const chunk of this.#file(response, chunksOf(response, attempt), NOTHING)
+          .chunks) {
           text += decoder.decode(chunk, { stream: true });
         }
         return text + decoder.decode();

@@ -81,7 +81,7 @@ export class Feed {
   async *#walk(
     place: Place,
     call: () => Call,
-    read: (response: ResponseLike, attempt: Attempt) => AsyncGenerator<Event, void, undefined>,
+    read: Reader,
     { signal, maxRetries = 0, live }: FeedOptions & { live: boolean },
   ): AsyncGenerator<Event, void, undefined> {
     const { clock } = this.#http.settings;
@@ -92,7 +92,7 @@ export class Feed {
         for await (const event of this.#open(call(), read)) {
           if (place.take(event)) {
             failed = 0;
-            yield event;
+            yield event as Event;
           }
           if (place.full) {
             return;
@@ -114,10 +114,7 @@ export class Feed {
     }
   }
 
-  async *#open(
-    call: Call,
-    read: (response: ResponseLike, attempt: Attempt) => AsyncGenerator<Event, void, undefined>,
-  ): AsyncGenerator<Event, void, undefined> {
+  async *#open(call: Call, read: Reader): ReturnType<Reader> {
     const opened = await this.#http.open(call);
     opened.attempt.patienceMs = SILENCE_MS;
     try {
@@ -127,6 +124,16 @@ export class Feed {
     }
   }
 }
+
+/** A place in the feed, told without an event. */
+interface Mark {
+  position: string;
+}
+
+type Reader = (
+  response: ResponseLike,
+  attempt: Attempt,
+) => AsyncGenerator<Event | Mark, void, undefined>;
 
 /** How far a reader is. */
 class Place {
@@ -150,7 +157,12 @@ class Place {
   }
 
   /** Moves on to an event; false where it was told before. */
-  take({ position }: Event): boolean {
+  take(told: Event | Mark): boolean {
+    const { position } = told;
+    if (!("type" in told)) {
+      this.position ??= position;
+      return false;
+    }
     if (this.position !== undefined) {
       if (position === this.position || isBehind(position, this.position) === false) {
         return false;
@@ -171,16 +183,26 @@ async function* readLines(response: ResponseLike, attempt: Attempt): AsyncGenera
 }
 
 /** Server-sent events. What is no whole event when the stream ends is none. */
-async function* readFrames(response: ResponseLike, attempt: Attempt): AsyncGenerator<Event> {
+async function* readFrames(
+  response: ResponseLike,
+  attempt: Attempt,
+): AsyncGenerator<Event | Mark> {
   let data: string[] = [];
+  let id: string | undefined;
   for await (const line of linesOf(response, attempt)) {
-    if (line === "") {
+    const [, field, value = ""] = /^([^:]*):? ?(.*)$/.exec(line) ?? [];
+    if (field === "data") {
+      data.push(value);
+    } else if (field === "id") {
+      id = value;
+    } else if (line === "") {
       if (data.length > 0) {
         yield JSON.parse(data.join("\n")) as Event;
+      } else if (id) {
+        yield { position: id };
       }
       data = [];
-    } else if (line.startsWith("data:")) {
-      data.push(line.slice(line.startsWith("data: ") ? 6 : 5));
+      id = undefined;
     }
   }
 }

@@ -41,7 +41,10 @@ export interface RequestOptions {
 }
 
 /** What a query may hold. */
-export type Query = Record<string, string | number | boolean | readonly string[] | null | undefined>;
+export type Query = Record<
+  string,
+  string | number | boolean | readonly string[] | null | undefined
+>;
 
 /** One call of an operation. */
 export interface Call {
@@ -107,7 +110,7 @@ export class Http {
       renewed: false,
       mayHaveArrived: false,
     };
-    for (let tries = 0; ; ) {
+    for (let tries = 0; ;) {
       const leftMs = deadline - clock.now();
       const failure = await this.#try(call, state, leftMs, read);
       if (!("error" in failure)) {
@@ -268,7 +271,9 @@ function segment(name: string, value: string | undefined): string {
 /** The address of a call, behind the server's. */
 function address({ operation, path = [], query = {} }: Call): string {
   let nth = 0;
-  const filled = operation.path.replace(/\{(\w+)\}/g, (_, name) => segment(String(name), path[nth++]));
+  const filled = operation.path.replace(/\{(\w+)\}/g, (_, name) =>
+    segment(String(name), path[nth++]),
+  );
   const pairs = Object.entries(query)
     .filter(([, value]) => value !== undefined && value !== null)
     .map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`);

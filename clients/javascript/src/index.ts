@@ -1,7 +1,13 @@
 export { Waypost } from "./client.js";
 export type { Token, TokenSource } from "./credential.js";
 export * from "./errors.js";
-export { Export, type ExportOptions, NotModifiedError, type OpenFile, type Progress } from "./export.js";
+export {
+  Export,
+  type ExportOptions,
+  NotModifiedError,
+  type OpenFile,
+  type Progress,
+} from "./export.js";
 export type { Feed, FeedOptions, FeedQuery } from "./feeds.js";
 export type { RequestOptions } from "./http.js";
 export type { List, Page, PageQuery } from "./list.js";

@@ -3,7 +3,10 @@ import type { Export } from "./export.js";
 
 /** What is used of `node:fs/promises`, stated by shape so that no types of Node are needed. */
 interface Files {
-  open(path: string, flags: "w"): Promise<{
+  open(
+    path: string,
+    flags: "w",
+  ): Promise<{
     writeFile(data: Uint8Array): Promise<void>;
     sync(): Promise<void>;
     close(): Promise<void>;

@@ -33,7 +33,9 @@ const put = (path: string): Operation => ({ method: "PUT", path });
 const remove = (path: string): Operation => ({ method: "DELETE", path });
 
 /** The operations on records of a kind. */
-export function recordOperations(kind: string): Record<"create" | "get" | "put" | "delete", Operation> {
+export function recordOperations(
+  kind: string,
+): Record<"create" | "get" | "put" | "delete", Operation> {
   const all = `/api/v1/records/${kind}`;
   const one = `${all}/{id}`;
   return { create: post(all), get: get(one), put: put(one), delete: remove(one) };

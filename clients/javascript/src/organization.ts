@@ -149,7 +149,11 @@ export class Webhooks extends Resource {
   }
 
   /** Changes what is given: `null` clears, what is absent stays. */
-  async update(id: string, change: WebhookChange, options?: RequestOptions): Promise<ChangedWebhook> {
+  async update(
+    id: string,
+    change: WebhookChange,
+    options?: RequestOptions,
+  ): Promise<ChangedWebhook> {
     const operation = operations.changeWebhook;
     return this.http.json({ operation, path: [id], body: change, options });
   }
@@ -195,4 +199,3 @@ export class OrganizationCircles extends Resource {
     return this.http.json({ operation, path: [id], options });
   }
 }
-

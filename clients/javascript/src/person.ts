@@ -35,12 +35,18 @@ export class Auth extends Resource {
   }
 
   /** Sends a code to a phone, whether or not it is known; `expires_in` is in seconds. */
-  async sendCode(phone: { phone: string }, options?: RequestOptions): Promise<{ expires_in: number }> {
+  async sendCode(
+    phone: { phone: string },
+    options?: RequestOptions,
+  ): Promise<{ expires_in: number }> {
     return this.http.json({ operation: operations.sendCode, body: phone, options });
   }
 
   /** Signs in by a code; with a token, the phone becomes this account's. */
-  async verifyCode(code: { phone: string; code: string }, options?: RequestOptions): Promise<Session> {
+  async verifyCode(
+    code: { phone: string; code: string },
+    options?: RequestOptions,
+  ): Promise<Session> {
     return this.http.json({ operation: operations.verifyCode, body: code, options });
   }
 
@@ -100,7 +106,11 @@ export class Location extends Resource {
   /** Where somebody was, newest first. */
   async history(query: HistoryQuery = {}, options?: RequestOptions): Promise<Position[]> {
     const { userId, ...rest } = query;
-    const call = { operation: operations.readHistory, query: { user_id: userId, ...rest }, options };
+    const call = {
+      operation: operations.readHistory,
+      query: { user_id: userId, ...rest },
+      options,
+    };
     return (await this.http.json<{ data: Position[] }>(call)).data;
   }
 }
@@ -118,7 +128,10 @@ export class Circles extends Resource {
   }
 
   /** A code by which somebody joins it. */
-  async invite(id: string, options?: RequestOptions): Promise<{ code: string; expires_at: string }> {
+  async invite(
+    id: string,
+    options?: RequestOptions,
+  ): Promise<{ code: string; expires_at: string }> {
     return this.http.json({ operation: operations.inviteToCircle, path: [id], options });
   }
 

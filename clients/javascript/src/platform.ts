@@ -43,7 +43,6 @@ export interface RequestInitLike {
 
 /** A `fetch`, the platform's or another. */
 // The second argument is of any type: platforms describe theirs each in another way.
-// eslint-disable-next-line @typescript-eslint/no-explicit-any
 export type Fetch = (url: string, init?: any) => Promise<ResponseLike>;
 
 /** A connection as `WebSocket` makes it. */
@@ -63,9 +62,7 @@ export type WebSocketClass = new (url: string) => WebSocketLike;
 /** Web Crypto, as far as it is used. */
 export interface CryptoLike {
   randomUUID?(): string;
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any
   getRandomValues?(array: any): any;
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any
   subtle?: any;
 }
 

@@ -1,7 +1,18 @@
-import { ApiError, ConnectionFailedError, InvalidArgumentError, UnauthorizedError } from "./errors.js";
+import {
+  ApiError,
+  ConnectionFailedError,
+  InvalidArgumentError,
+  UnauthorizedError,
+} from "./errors.js";
 import type { Http } from "./http.js";
 import { operations } from "./operations.js";
-import { type AbortSignalLike, abortReason, type HeadersLike, platform, unique } from "./platform.js";
+import {
+  type AbortSignalLike,
+  abortReason,
+  type HeadersLike,
+  platform,
+  unique,
+} from "./platform.js";
 import { backoff, passes } from "./retry.js";
 import { type Item, type Parked, type QueueStorage, type State, Store } from "./store.js";
 import type { Fix } from "./types.js";
@@ -211,7 +222,11 @@ export class LocationQueue {
     }
   }
 
-  async #refused(error: unknown, items: Item[], signal: AbortSignalLike | undefined): Promise<void> {
+  async #refused(
+    error: unknown,
+    items: Item[],
+    signal: AbortSignalLike | undefined,
+  ): Promise<void> {
     if (signal?.aborted) {
       throw abortReason(signal);
     }

@@ -98,7 +98,10 @@ export class Records<In extends object, Stored> {
 }
 
 /** Records that can be had as a file. */
-export class ExportedRecords<In extends object, Stored, Format extends string> extends Records<In, Stored> {
+export class ExportedRecords<In extends object, Stored, Format extends string> extends Records<
+  In,
+  Stored
+> {
   readonly #export: Operation;
 
   /** @internal */

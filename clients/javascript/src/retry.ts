@@ -7,7 +7,12 @@ const MOST_MS = 8_000;
 const AGAIN = new Set([408, 429, 502, 503, 504]);
 
 /** How long to wait before the next try, after so many that failed: full jitter under a growing bound. */
-export function backoff(failed: number, clock: Clock, mostMs = MOST_MS, firstMs = FIRST_MS): number {
+export function backoff(
+  failed: number,
+  clock: Clock,
+  mostMs = MOST_MS,
+  firstMs = FIRST_MS,
+): number {
   return clock.random() * Math.min(mostMs, firstMs * 2 ** failed);
 }
 

@@ -75,7 +75,9 @@ export const VERSION = "0.1.0";
 export function settle(options: WaypostOptions): Settings {
   const url = options.url.replace(/\/+$/, "");
   if (!/^https?:\/\/[^/]/i.test(url)) {
-    throw new InvalidArgumentError(`url must begin with http:// or https://, which ${options.url} does not`);
+    throw new InvalidArgumentError(
+      `url must begin with http:// or https://, which ${options.url} does not`,
+    );
   }
   const own = platform.fetch;
   const fetch = options.fetch ?? (own && ((address, init) => own.call(platform, address, init)));

@@ -42,14 +42,22 @@ interface Signed {
  * @throws InvalidWebhookError where it must not be believed; its `reason` says why.
  */
 export async function verifyWebhook(received: ReceivedWebhook): Promise<WebhookEvent> {
-  const secrets = [received.secret].flat().map(bytesOfSecret).filter((bytes) => bytes.length > 0);
+  const secrets = [received.secret]
+    .flat()
+    .map(bytesOfSecret)
+    .filter((bytes) => bytes.length > 0);
   if (secrets.length === 0) {
-    throw new InvalidWebhookError("secret", "there is no secret that can be used: whsec_ and base64");
+    throw new InvalidWebhookError(
+      "secret",
+      "there is no secret that can be used: whsec_ and base64",
+    );
   }
   const signed = signedHeaders(received.headers);
   checkTime(signed.timestamp, received);
   const body =
-    typeof received.body === "string" ? new platform.TextEncoder().encode(received.body) : received.body;
+    typeof received.body === "string"
+      ? new platform.TextEncoder().encode(received.body)
+      : received.body;
   if (!(await isSigned(signed, body, secrets, received.crypto ?? platform.crypto))) {
     throw new InvalidWebhookError("signature", "no signature fits the body and the secret");
   }
@@ -77,7 +85,10 @@ function headerOf(headers: ReceivedWebhook["headers"], name: string): string | u
   return typeof value === "string" ? value : value?.join(" ");
 }
 
-function checkTime(timestamp: string, { now = Date.now(), toleranceSeconds = 300 }: ReceivedWebhook): void {
+function checkTime(
+  timestamp: string,
+  { now = Date.now(), toleranceSeconds = 300 }: ReceivedWebhook,
+): void {
   const apart = Math.abs(Math.floor(now / 1000) - Number(timestamp));
   if (!/^\d+$/.test(timestamp) || apart > toleranceSeconds) {
     throw new InvalidWebhookError("time", "the time of sending is too far from now");

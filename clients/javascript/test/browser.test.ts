@@ -43,14 +43,19 @@ beforeEach(async () => {
   await chromium.open(`${organization.url}/healthz`);
   await chromium.run(`${client}; globalThis.client = client; undefined`);
   const { url, key } = organization;
-  await chromium.run(`globalThis.waypost = new client.Waypost(${JSON.stringify({ url, key })}); undefined`);
+  await chromium.run(
+    `globalThis.waypost = new client.Waypost(${JSON.stringify({ url, key })}); undefined`,
+  );
 });
 
 /** Runs the body of an async function in the page. */
 const inPage = (body: string): Promise<unknown> => chromium.run(`(async () => { ${body} })()`);
 
-test("requests, lists, exports, errors and reads of one's own writes", { skip, timeout }, async () => {
-  const seen = (await inPage(`
+test(
+  "requests, lists, exports, errors and reads of one's own writes",
+  { skip, timeout },
+  async () => {
+    const seen = (await inPage(`
     const records = Array.from({ length: 250 }, (_, nth) => ({ id: "c-" + nth, firstName: "Zoë " + nth }));
     let outcomes = 0;
     for await (const outcome of waypost.contacts.import(records)) outcomes += "error" in outcome ? 0 : 1;
@@ -64,9 +69,17 @@ test("requests, lists, exports, errors and reads of one's own writes", { skip, t
       progress: progress.length > 0, missing: [missing.name, missing.status, missing.traceId?.length],
     };
   `)) as object;
-  const missing = ["NotFoundError", 404, 32];
-  assert.deepEqual(seen, { outcomes: 250, total: 1, lines: 251, zoe: true, progress: true, missing });
-});
+    const missing = ["NotFoundError", 404, 32];
+    assert.deepEqual(seen, {
+      outcomes: 250,
+      total: 1,
+      lines: 251,
+      zoe: true,
+      progress: true,
+      missing,
+    });
+  },
+);
 
 test("a feed is followed over fetch, over a kill of the server", { skip, timeout }, async () => {
   await inPage(`
@@ -81,44 +94,61 @@ test("a feed is followed over fetch, over a kill of the server", { skip, timeout
   await inPage(`await waypost.leads.create({ id: "l-0", name: "Ada" })`);
   await until("the first event", () => chromium.run("told.length === 1"));
   await system.killAndStart();
-  await inPage(`for (let nth = 1; nth < 5; nth += 1) await waypost.leads.create({ id: "l-" + nth, name: "Ada" })`);
+  await inPage(
+    `for (let nth = 1; nth < 5; nth += 1) await waypost.leads.create({ id: "l-" + nth, name: "Ada" })`,
+  );
   await until("all events", () => chromium.run("told.length >= 5"));
   assert.deepEqual(await chromium.run("told"), ["l-0", "l-1", "l-2", "l-3", "l-4"]);
 });
 
-test("a socket comes back after a kill and after the network was away", { skip, timeout }, async () => {
-  await inPage(`
+test(
+  "a socket comes back after a kill and after the network was away",
+  { skip, timeout },
+  async () => {
+    await inPage(`
     globalThis.told = []; globalThis.statuses = []; globalThis.threw = 0;
     globalThis.socket = waypost.socket({ onStatus: (one) => statuses.push(one), onError: () => (threw += 1) });
     socket.subscribe("events", { onTold: (one) => { told.push(one); throw new Error("a user's mistake"); } });
   `);
-  const write = (from: number): Promise<unknown> =>
-    inPage(`for (let nth = ${from}; nth < ${from + 3}; nth += 1) await waypost.leads.create({ id: "l-" + nth, name: "A" })`);
-  await until("the subscription", () => chromium.run("told.length > 0"));
-  await write(0);
-  await system.killAndStart();
-  await write(3);
-  await chromium.offline(true);
-  await inPage(`socket.check(100)`);
-  await until("the break to be noticed", () => chromium.run(`statuses.at(-1) !== "open"`));
-  await chromium.offline(false);
-  await write(6);
-  const events = `told.filter(({ kind }) => kind === "event").map(({ data }) => data.id)`;
-  await until("all events", () => chromium.run(`${events}.length >= 9`));
-  assert.deepEqual(await chromium.run(events), Array.from({ length: 9 }, (_, nth) => `l-${nth}`));
-  assert.equal(await chromium.run("threw === told.length"), true);
-  await chromium.run("socket.close()");
-});
+    const write = (from: number): Promise<unknown> =>
+      inPage(
+        `for (let nth = ${from}; nth < ${from + 3}; nth += 1) await waypost.leads.create({ id: "l-" + nth, name: "A" })`,
+      );
+    await until("the subscription", () => chromium.run("told.length > 0"));
+    await write(0);
+    await system.killAndStart();
+    await write(3);
+    await chromium.offline(true);
+    await inPage(`socket.check(100)`);
+    await until("the break to be noticed", () => chromium.run(`statuses.at(-1) !== "open"`));
+    await chromium.offline(false);
+    await write(6);
+    const events = `told.filter(({ kind }) => kind === "event").map(({ data }) => data.id)`;
+    await until("all events", () => chromium.run(`${events}.length >= 9`));
+    assert.deepEqual(
+      await chromium.run(events),
+      Array.from({ length: 9 }, (_, nth) => `l-${nth}`),
+    );
+    assert.equal(await chromium.run("threw === told.length"), true);
+    await chromium.run("socket.close()");
+  },
+);
 
 test("a queue in localStorage survives the page", { skip, timeout }, async () => {
   const person = await system.ask<{ url: string; access_token: string }>("/account");
   const { url, access_token: token } = person;
   const begin = `globalThis.me = new client.Waypost(${JSON.stringify({ url, token })});
     globalThis.queue = await me.locationQueue({ storage: localStorage });`;
-  await inPage(`${begin} await queue.add({ lat: 1, lng: 2 }); await queue.add({ lat: 3, lng: 4 });`);
+  await inPage(
+    `${begin} await queue.add({ lat: 1, lng: 2 }); await queue.add({ lat: 3, lng: 4 });`,
+  );
   await chromium.open(`${url}/readyz`);
   await chromium.run(`${client}; globalThis.client = client; undefined`);
-  assert.deepEqual(await inPage(`${begin} return queue.flush();`), { sent: 2, waiting: 0, parked: 0 });
+  assert.deepEqual(await inPage(`${begin} return queue.flush();`), {
+    sent: 2,
+    waiting: 0,
+    parked: 0,
+  });
   assert.equal(await inPage("return (await me.location.history()).length"), 2);
 });
 

@@ -17,7 +17,16 @@ import { Memory } from "./support/memory.js";
 import { Playback } from "./support/playback.js";
 
 interface Step {
-  do: "add" | "addMany" | "flush" | "clock" | "restart" | "parked" | "retryParked" | "dropParked" | "dropped";
+  do:
+    | "add"
+    | "addMany"
+    | "flush"
+    | "clock"
+    | "restart"
+    | "parked"
+    | "retryParked"
+    | "dropParked"
+    | "dropped";
   fix?: Fix;
   count?: number;
   from?: number;
@@ -83,7 +92,10 @@ async function flush(queue: LocationQueue, step: Step): Promise<void> {
   const { retryAfterMs, ...counts } = done as Flushed;
   const { retryAfterSeconds, ...expected } = wanted;
   assert.deepEqual(counts, expected, String(done));
-  assert.equal(retryAfterMs, retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1000);
+  assert.equal(
+    retryAfterMs,
+    retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1000,
+  );
 }
 
 async function simple(queue: LocationQueue, step: Step): Promise<void> {

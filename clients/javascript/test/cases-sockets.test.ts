@@ -98,7 +98,8 @@ class Script {
       wake();
     });
     let name = "";
-    const named = (value: object): string => JSON.stringify(value).replaceAll('"$s"', JSON.stringify(name));
+    const named = (value: object): string =>
+      JSON.stringify(value).replaceAll('"$s"', JSON.stringify(name));
     for (const step of steps) {
       if (step.handshake) {
         assert.equal(request.url, step.handshake.path);

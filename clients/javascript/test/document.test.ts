@@ -5,7 +5,12 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import type { Waypost } from "../dist/index.js";
-import { exportOperation, type Operation, operations, recordOperations } from "../dist/operations.js";
+import {
+  exportOperation,
+  type Operation,
+  operations,
+  recordOperations,
+} from "../dist/operations.js";
 
 interface Described {
   operationId: string;
@@ -70,7 +75,10 @@ test("every operation of the document is an operation of the client", () => {
   const missing = described.filter(
     ({ operationId }) => !client.has(operationId) && !LEFT_OUT.includes(operationId),
   );
-  assert.deepEqual(missing.map(({ operationId }) => operationId), []);
+  assert.deepEqual(
+    missing.map(({ operationId }) => operationId),
+    [],
+  );
 });
 
 test("every operation of the client is in the document as the client sends it", () => {
@@ -84,7 +92,9 @@ test("every operation of the client is in the document as the client sends it", 
     assert.equal(operation.once ?? false, has(found, "IdempotencyKey"), `${name}: Idempotency-Key`);
     assert.equal(operation.waits !== undefined, has(found, "MinPosition"), `${name}: position`);
     if (operation.open) {
-      const anonymous = found.security?.length === 0 || found.security?.some((one) => Object.keys(one).length === 0);
+      const anonymous =
+        found.security?.length === 0 ||
+        found.security?.some((one) => Object.keys(one).length === 0);
       assert.ok(anonymous, `${name} may go without a credential`);
     }
   }
@@ -141,9 +151,13 @@ const QUERY: Record<string, readonly string[]> = {
 test("every query parameter of the document can be given", () => {
   for (const { operationId, parameters = [] } of described) {
     const named = parameters
-      .map(({ $ref, ...own }) => ($ref ? document.components.parameters[$ref.split("/").at(-1) ?? ""] : own))
+      .map(({ $ref, ...own }) =>
+        $ref ? document.components.parameters[$ref.split("/").at(-1) ?? ""] : own,
+      )
       .filter((one) => one?.in === "query")
-      .map((one) => one?.name?.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase()) ?? "");
+      .map(
+        (one) => one?.name?.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase()) ?? "",
+      );
     const missing = named.filter((name) => !QUERY[operationId]?.includes(name));
     assert.deepEqual(missing, [], operationId);
   }

@@ -67,7 +67,11 @@ test("import.js and export.js", { timeout }, async () => {
 });
 
 test("tracker.js brings a minute's fixes", { timeout }, async () => {
-  const { url: WAYPOST_URL, email: EMAIL, password: PASSWORD } = await system.ask<Account>("/account");
+  const {
+    url: WAYPOST_URL,
+    email: EMAIL,
+    password: PASSWORD,
+  } = await system.ask<Account>("/account");
   const path = join(folder, "fixes.json");
   const said = await run("tracker", [path], { WAYPOST_URL, EMAIL, PASSWORD });
   assert.deepEqual(JSON.parse(said.split("\n")[0] ?? ""), { sent: 60, waiting: 0, parked: 0 });
@@ -75,7 +79,10 @@ test("tracker.js brings a minute's fixes", { timeout }, async () => {
 
 test("webhooks.js believes what is signed", { timeout }, async () => {
   const { waypost } = await system.organization();
-  const made = await waypost.webhooks.create({ url: "http://127.0.0.1:9/", events: ["lead.created"] });
+  const made = await waypost.webhooks.create({
+    url: "http://127.0.0.1:9/",
+    events: ["lead.created"],
+  });
   const env = { ...process.env, WAYPOST_SECRET: made.secret, PORT: "0" };
   const child = spawn(process.execPath, [`${root}/examples/webhooks.js`], { env });
   try {
@@ -102,11 +109,14 @@ test("the README's programs are right by their types", () => {
     const given = known.map((name) => `declare const ${name}: import("@waypost/client").Waypost;`);
     const name = join(root, `.build/readme-${nth}.ts`);
     const run = block.includes("const { runId }") ? "" : "declare const runId: string;";
-    const imported = /import .*\bWaypost\b/.test(block) ? "" : 'import { Waypost } from "@waypost/client";';
+    const imported = /import .*\bWaypost\b/.test(block)
+      ? ""
+      : 'import { Waypost } from "@waypost/client";';
     writeFileSync(name, `export {};${imported}\n${given.join("\n")}${run}\n${block}`);
     return name;
   });
-  const options = "--noEmit --strict --target ES2022 --module NodeNext --lib ES2022,DOM --types node --skipLibCheck";
+  const options =
+    "--noEmit --strict --target ES2022 --module NodeNext --lib ES2022,DOM --types node --skipLibCheck";
   const tsc = [`${root}/node_modules/typescript/bin/tsc`, ...options.split(" "), ...files];
   const { status, stdout } = spawnSync(process.execPath, tsc, { cwd: root, encoding: "utf8" });
   assert.equal(status, 0, stdout);

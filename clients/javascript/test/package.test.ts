@@ -40,7 +40,9 @@ before(() => {
     encoding: "utf8",
     stdio: ["ignore", "pipe", "ignore"],
   });
-  const [made] = JSON.parse(said.slice(said.indexOf("["))) as [{ filename: string; files: { path: string }[] }];
+  const [made] = JSON.parse(said.slice(said.indexOf("["))) as [
+    { filename: string; files: { path: string }[] },
+  ];
   tarball = join(folder, made.filename.replace("@", "").replace("/", "-"));
   packed = made.files.map(({ path }) => path);
   const installed = join(folder, "node_modules/@waypost/client");
@@ -50,7 +52,9 @@ before(() => {
 after(() => rmSync(folder, { recursive: true, force: true }));
 
 test("the tarball has what runs, its types and its sources, and nothing else", () => {
-  const others = packed.filter((path) => !/^(dist\/[\w-]+\.(js|d\.ts)(\.map)?|src\/[\w-]+\.ts)$/.test(path));
+  const others = packed.filter(
+    (path) => !/^(dist\/[\w-]+\.(js|d\.ts)(\.map)?|src\/[\w-]+\.ts)$/.test(path),
+  );
   assert.deepEqual(others.sort(), ["LICENSE", "README.md", "package.json"]);
   assert.ok(packed.includes("dist/index.js") && packed.includes("dist/node.d.ts"));
 });
@@ -72,7 +76,9 @@ test("it is imported from the tarball in Node", () => {
      const waypost = new Waypost({ url: "http://127.0.0.1:9", key: "wp_x" });
      console.log(typeof waypost.runs.get, typeof saveExport, VERSION === metadata.version);`,
   );
-  const said = execFileSync(process.execPath, ["--no-warnings", join(folder, "run.mjs")], { encoding: "utf8" });
+  const said = execFileSync(process.execPath, ["--no-warnings", join(folder, "run.mjs")], {
+    encoding: "utf8",
+  });
   assert.equal(said.trim(), "function function true");
 });
 
@@ -118,14 +124,20 @@ import { WebSocket } from "ws";
 export const inNode = new Waypost({ url: "https://waypost.example", fetch, WebSocket });
 `;
 
-const PLATFORMS: Record<string, { lib: string[]; types: string[]; module?: string; moduleResolution?: string }> = {
+const PLATFORMS: Record<
+  string,
+  { lib: string[]; types: string[]; module?: string; moduleResolution?: string }
+> = {
   "a page": { lib: ["ES2022", "DOM"], types: [] },
   Node: { lib: ["ES2022"], types: ["node"] },
   "a bundler": { lib: ["ES2022", "DOM"], types: [], module: "ESNext", moduleResolution: "Bundler" },
 };
 for (const [kind, options] of Object.entries(PLATFORMS)) {
   test(`its types are right for ${kind}, with every check of TypeScript on`, () => {
-    writeFileSync(join(folder, "use.ts"), CONSUMER + (options.types.length > 0 ? OF_NODE : OF_PAGES));
+    writeFileSync(
+      join(folder, "use.ts"),
+      CONSUMER + (options.types.length > 0 ? OF_NODE : OF_PAGES),
+    );
     writeFileSync(join(folder, "package.json"), '{"type":"module"}');
     const compilerOptions = {
       target: "ES2022",
@@ -139,7 +151,10 @@ for (const [kind, options] of Object.entries(PLATFORMS)) {
       paths: { ws: [join(root, "node_modules/@types/ws/index.d.ts")] },
       ...options,
     };
-    writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["use.ts"] }));
+    writeFileSync(
+      join(folder, "tsconfig.json"),
+      JSON.stringify({ compilerOptions, files: ["use.ts"] }),
+    );
     passes(() => bin("typescript/bin/tsc", "-p", folder));
   });
 }

@@ -15,7 +15,15 @@ let system: System;
 before(async () => {
   if (!existsSync(`${folder}/node_modules/react-native`)) {
     // Large, and of use for nothing else: fetched by this test alone.
-    const args = ["install", "--ignore-scripts", "--legacy-peer-deps", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"];
+    const args = [
+      "install",
+      "--ignore-scripts",
+      "--legacy-peer-deps",
+      "--no-audit",
+      "--no-fund",
+      "--no-package-lock",
+      "--loglevel=error",
+    ];
     const { status } = spawnSync("npm", args, { cwd: folder, stdio: "inherit" });
     assert.equal(status, 0, "React Native could not be installed");
   }

@@ -85,7 +85,9 @@ class Server {
     for (let nth = (places?.get(id) ?? this.head) + 1; nth <= this.head; nth += 1) {
       places?.set(id, nth);
       const event = { type: "x", time: "2026-11-22T12:00:00Z", data: { nth } };
-      socket.send(JSON.stringify({ type: "event", id, channel: "events", position: `e1-${nth}`, event }));
+      socket.send(
+        JSON.stringify({ type: "event", id, channel: "events", position: `e1-${nth}`, event }),
+      );
     }
   }
 }
@@ -154,7 +156,9 @@ test("whoever walks slowly is asked for no more than can be held, and misses not
   const walk = socket.subscribe("events", { after: "e1-0" })[Symbol.asyncIterator]();
   server.happen(2_500);
   assert.deepEqual(numbers([(await walk.next()).value as Told]), [1]);
-  await until("the socket to say it is too much", () => server.heard.some(({ type }) => type === "unsubscribe"));
+  await until("the socket to say it is too much", () =>
+    server.heard.some(({ type }) => type === "unsubscribe"),
+  );
   const told: Told[] = [];
   while (told.length < 2_499) {
     told.push((await walk.next()).value as Told);
@@ -194,7 +198,16 @@ test("an app in the background has no connection, and is back where it was", asy
   server.happen(1);
   await until("the fourth", () => numbers(told).length === 4);
   assert.deepEqual(numbers(told), upTo(4));
-  assert.deepEqual(statuses, ["connecting", "open", "paused", "connecting", "open", "waiting", "connecting", "open"]);
+  assert.deepEqual(statuses, [
+    "connecting",
+    "open",
+    "paused",
+    "connecting",
+    "open",
+    "waiting",
+    "connecting",
+    "open",
+  ]);
   subscription.unsubscribe();
   assert.deepEqual([socket.status, removed], ["idle", 1]);
 });

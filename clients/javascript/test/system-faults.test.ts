@@ -111,7 +111,10 @@ for (const [name, hurt] of Object.entries(faults)) {
       });
       const written = await writeLeads(waypost, hurt);
       await until("all events", () => told.filter((one) => one !== id).length >= written.length);
-      assert.deepEqual(told.filter((one) => one !== id), written);
+      assert.deepEqual(
+        told.filter((one) => one !== id),
+        written,
+      );
       controller.abort();
       await assert.rejects(following, { name: "AbortError" });
     });
@@ -148,7 +151,10 @@ for (const [name, hurt] of Object.entries(faults)) {
       }
       await fault.done;
       await until("the queue to be empty", async () => (await queue.flush()).waiting === 0);
-      const history = await person.waypost.location.history({ userId: person.user.id, limit: 1000 });
+      const history = await person.waypost.location.history({
+        userId: person.user.id,
+        limit: 1000,
+      });
       const kept = history.map(({ recorded_at }) => Date.parse(recorded_at)).reverse();
       assert.deepEqual(kept, times);
       assert.deepEqual([queue.parked.length, queue.dropped, errors], [0, 0, []]);

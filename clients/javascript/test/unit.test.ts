@@ -54,14 +54,20 @@ describe("exports", () => {
       const path = join(folder, "companies.csv");
       const progress: Progress[] = [];
       const onProgress = (one: Progress): void => void progress.push(one);
-      const bytes = await saveExport(clientOf(server.url, {}, clock).companies.export({ onProgress }), path);
+      const bytes = await saveExport(
+        clientOf(server.url, {}, clock).companies.export({ onProgress }),
+        path,
+      );
       server.finish();
       assert.equal(bytes, 7);
       assert.equal(await readFile(path, "utf8"), "id\nc-1\n");
       assert.deepEqual(progress.at(-1), { received: 7, total: 7 });
       assert.deepEqual(clock.waits, [0.25, 0.5]);
       server.play([BROKEN, BROKEN, BROKEN]);
-      await assert.rejects(saveExport(clientOf(server.url).companies.export(), join(folder, "no.csv")), ConnectionFailedError);
+      await assert.rejects(
+        saveExport(clientOf(server.url).companies.export(), join(folder, "no.csv")),
+        ConnectionFailedError,
+      );
       assert.deepEqual(await readdir(folder), ["companies.csv"]);
     } finally {
       await rm(folder, { recursive: true });
@@ -98,7 +104,9 @@ describe("exports", () => {
   test("what a reader of one's own throws is thrown, and nothing is tried again", async () => {
     server.play([WHOLE]);
     const full = new Error("no space left on device");
-    const reading = clientOf(server.url).companies.export().read(() => Promise.reject(full));
+    const reading = clientOf(server.url)
+      .companies.export()
+      .read(() => Promise.reject(full));
     await assert.rejects(reading, full);
     server.finish();
   });
@@ -108,16 +116,24 @@ describe("imports", () => {
   test("each part has a key of its own, which stays over its retries, and lines count on", async () => {
     const path = "/api/v1/records/leads";
     const answer = (count: number): string =>
-      Array.from({ length: count }, (_, nth) => `{"line":${nth + 1},"id":"x","status":"created"}\n`).join("");
+      Array.from(
+        { length: count },
+        (_, nth) => `{"line":${nth + 1},"id":"x","status":"created"}\n`,
+      ).join("");
     const part = (key: string, count: number): Exchange => ({
       request: { method: "POST", path, headers: { "idempotency-key": key } },
       answer: { status: 200, text: answer(count) },
     });
-    const cut = { ...part("mine-2000", 0), answer: { status: 200, headers: { "content-length": "9000" }, text: answer(1), cut: true } };
+    const cut = {
+      ...part("mine-2000", 0),
+      answer: { status: 200, headers: { "content-length": "9000" }, text: answer(1), cut: true },
+    };
     server.play([part("mine", 2_000), cut, part("mine-2000", 1)]);
     const outcomes: Outcome[] = [];
     const records = Array.from({ length: 2_001 }, (_, nth) => ({ name: `Lead ${nth}` }));
-    for await (const one of clientOf(server.url).leads.import(records, { idempotencyKey: "mine" })) {
+    for await (const one of clientOf(server.url).leads.import(records, {
+      idempotencyKey: "mine",
+    })) {
       outcomes.push(one);
     }
     server.finish();
@@ -126,13 +142,25 @@ describe("imports", () => {
 });
 
 describe("feeds", () => {
-  const line = (nth: number): string => `${JSON.stringify({ position: `e1-${nth}`, id: `i${nth}`, type: "x", data: {} })}\n`;
+  const line = (nth: number): string =>
+    `${JSON.stringify({ position: `e1-${nth}`, id: `i${nth}`, type: "x", data: {} })}\n`;
   const events = { method: "GET", path: "/api/v1/events" };
 
   test("lines that break off are resumed behind the last one", async () => {
     server.play([
-      { request: { ...events, query: { limit: "3" } }, answer: { status: 200, headers: { "content-length": "900" }, text: line(1) + line(2) + '{"pos', cut: true } },
-      { request: { ...events, query: { after: "e1-2", limit: "1" } }, answer: { status: 200, text: line(3) } },
+      {
+        request: { ...events, query: { limit: "3" } },
+        answer: {
+          status: 200,
+          headers: { "content-length": "900" },
+          text: line(1) + line(2) + '{"pos',
+          cut: true,
+        },
+      },
+      {
+        request: { ...events, query: { after: "e1-2", limit: "1" } },
+        answer: { status: 200, text: line(3) },
+      },
     ]);
     const read: string[] = [];
     for await (const { position } of clientOf(server.url).events.read({ limit: 3 })) {
@@ -140,6 +168,20 @@ describe("feeds", () => {
     }
     server.finish();
     assert.deepEqual(read, ["e1-1", "e1-2", "e1-3"]);
+  });
+
+  test("a place that is told without an event is where a feed resumes before its first one", async () => {
+    const head = { "content-type": "text/event-stream" };
+    const resumed = { ...events, headers: { "last-event-id": "e1-4" } };
+    server.play([
+      { request: events, answer: { status: 200, headers: head, text: "id: e1-4\n\n", cut: true } },
+      { request: resumed, answer: { status: 200, headers: head, text: `id: e1-5\ndata: ${line(5)}\n`, hold: true } },
+    ]);
+    for await (const { position } of clientOf(server.url).events.follow()) {
+      assert.equal(position, "e1-5");
+      break;
+    }
+    server.finish();
   });
 
   test("a reader who takes long loses nothing by it", async () => {
@@ -163,7 +205,12 @@ describe("calls", () => {
   const run = { method: "GET", path: "/api/v1/runs/r" };
 
   test("a signal ends the wait between two tries", async () => {
-    server.play([{ request: run, answer: { status: 503, headers: { "retry-after": "60" }, body: { error: "no" } } }]);
+    server.play([
+      {
+        request: run,
+        answer: { status: 503, headers: { "retry-after": "60" }, body: { error: "no" } },
+      },
+    ]);
     const controller = new AbortController();
     const retries: Retry[] = [];
     const onRetry = (retry: Retry): void => {
@@ -171,9 +218,14 @@ describe("calls", () => {
       controller.abort();
     };
     const client = new Waypost({ url: server.url, key: "wp_test", onRetry });
-    await assert.rejects(client.runs.get("r", { signal: controller.signal }), { name: "AbortError" });
+    await assert.rejects(client.runs.get("r", { signal: controller.signal }), {
+      name: "AbortError",
+    });
     server.finish();
-    assert.deepEqual([retries[0]?.operation, retries[0]?.tries, retries[0]?.waitMs], ["/api/v1/runs/{runId}", 1, 60_000]);
+    assert.deepEqual(
+      [retries[0]?.operation, retries[0]?.tries, retries[0]?.waitMs],
+      ["/api/v1/runs/{runId}", 1, 60_000],
+    );
   });
 
   test("a signal that has ended lets nothing out", async () => {
@@ -198,7 +250,11 @@ describe("calls", () => {
     const tokens = [token(-1), token(3_600)];
     const answer = { status: 200, body: {} };
     const headers = { authorization: `Bearer ${tokens[1]}` };
-    server.play([{ request: { ...run, headers: { authorization: `Bearer ${tokens[0]}` } }, answer }, { request: { ...run, headers }, answer }, { request: { ...run, headers }, answer }]);
+    server.play([
+      { request: { ...run, headers: { authorization: `Bearer ${tokens[0]}` } }, answer },
+      { request: { ...run, headers }, answer },
+      { request: { ...run, headers }, answer },
+    ]);
     let asked = 0;
     const client = new Waypost({ url: server.url, token: () => tokens[asked++] ?? "" });
     await client.runs.get("r");
@@ -216,7 +272,10 @@ describe("calls", () => {
     const trigger = { method: "POST", path: "/api/v1/workflows/w/trigger" };
     const absent = { headers: { "waypost-min-position": { absent: true } } };
     server.play([
-      { request: trigger, answer: { status: 202, headers: { "waypost-position": "e1-7" }, body: { runId: "r" } } },
+      {
+        request: trigger,
+        answer: { status: 202, headers: { "waypost-position": "e1-7" }, body: { runId: "r" } },
+      },
       { request: { ...run, ...absent }, answer: { status: 200, body: {} } },
     ]);
     const client = clientOf(server.url);
@@ -228,10 +287,19 @@ describe("calls", () => {
 });
 
 describe("a queue that was started", () => {
-  const clock = { ...new TestClock(), now: () => Date.now(), random: () => 0.02, sleep: async () => undefined };
+  const clock = {
+    ...new TestClock(),
+    now: () => Date.now(),
+    random: () => 0.02,
+    sleep: async () => undefined,
+  };
 
   test("sends what is added together, and tries again by itself", async () => {
-    const fix = (nth: number): Fix => ({ lat: nth, lng: 0, recorded_at: `2026-11-22T12:00:0${nth}Z` });
+    const fix = (nth: number): Fix => ({
+      lat: nth,
+      lng: 0,
+      recorded_at: `2026-11-22T12:00:0${nth}Z`,
+    });
     const sent = (fixes: Fix[]): Exchange["request"] => ({ ...UPDATE, body: fixes as never });
     server.play([
       { request: sent([fix(1), fix(2)]), answer: { status: 503, body: { error: "no" } } },
@@ -239,7 +307,10 @@ describe("a queue that was started", () => {
     ]);
     const flushed: Flushed[] = [];
     const client = clientOf(server.url, {}, clock as never, "account");
-    const queue = await client.locationQueue({ storage: new Memory(), onFlush: (one) => flushed.push(one) });
+    const queue = await client.locationQueue({
+      storage: new Memory(),
+      onFlush: (one) => flushed.push(one),
+    });
     queue.start();
     await Promise.all([queue.add(fix(1)), queue.add(fix(2))]);
     await until("both to arrive", () => flushed.some(({ sent: count }) => count === 2));
@@ -250,7 +321,8 @@ describe("a queue that was started", () => {
 
   test("keeps hundreds of fixes in parts, and finds them again at whatever moment it ended", async () => {
     const storage = new Memory();
-    const open = (): ReturnType<Waypost["locationQueue"]> => clientOf(server.url, {}, new TestClock(1)).locationQueue({ storage });
+    const open = (): ReturnType<Waypost["locationQueue"]> =>
+      clientOf(server.url, {}, new TestClock(1)).locationQueue({ storage });
     const queue = await open();
     const snapshots: Map<string, string>[] = [];
     for (let nth = 0; nth < 230; nth += 1) {

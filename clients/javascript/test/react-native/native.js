@@ -21,7 +21,9 @@ export function nativeModules(emit) {
       const id = last;
       callback(id);
       const request = http.request(url, { method, headers }, (response) => {
-        const received = Object.fromEntries(Object.entries(response.headers).map(([name, value]) => [name, String(value)]));
+        const received = Object.fromEntries(
+          Object.entries(response.headers).map(([name, value]) => [name, String(value)]),
+        );
         later("didReceiveNetworkResponse", [id, response.statusCode, received, url]);
         const parts = [];
         response.on("data", (part) => parts.push(part));
@@ -30,16 +32,24 @@ export function nativeModules(emit) {
           if (responseType === "blob") {
             const blobId = randomUUID();
             blobs.set(blobId, body);
-            later("didReceiveNetworkData", [id, { blobId, offset: 0, size: body.length, name: "", type: "" }]);
+            later("didReceiveNetworkData", [
+              id,
+              { blobId, offset: 0, size: body.length, name: "", type: "" },
+            ]);
           } else {
-            const encoded = responseType === "base64" ? body.toString("base64") : body.toString("utf8");
+            const encoded =
+              responseType === "base64" ? body.toString("base64") : body.toString("utf8");
             later("didReceiveNetworkData", [id, encoded]);
           }
           later("didCompleteNetworkResponse", [id, "", false]);
         });
-        response.on("error", (error) => later("didCompleteNetworkResponse", [id, error.message, false]));
+        response.on("error", (error) =>
+          later("didCompleteNetworkResponse", [id, error.message, false]),
+        );
       });
-      request.on("error", (error) => later("didCompleteNetworkResponse", [id, error.message, false]));
+      request.on("error", (error) =>
+        later("didCompleteNetworkResponse", [id, error.message, false]),
+      );
       requests.set(id, request);
       request.end(data.string);
     },
@@ -55,7 +65,9 @@ export function nativeModules(emit) {
       sockets.set(id, socket);
       let failed = false;
       socket.on("open", () => later("websocketOpen", { id, protocol: socket.protocol }));
-      socket.on("message", (bytes) => later("websocketMessage", { id, type: "text", data: bytes.toString("utf8") }));
+      socket.on("message", (bytes) =>
+        later("websocketMessage", { id, type: "text", data: bytes.toString("utf8") }),
+      );
       socket.on("error", ({ message }) => {
         failed = true;
         later("websocketFailed", { id, message });
@@ -94,13 +106,28 @@ export function nativeModules(emit) {
       addWebSocketHandler() {},
       removeWebSocketHandler() {},
       sendOverSocket() {},
-      createFromParts: (parts, id) => blobs.set(id, Buffer.concat(parts.map((part) => (part.type === "string" ? Buffer.from(part.data) : bytesOf(part.data))))),
+      createFromParts: (parts, id) =>
+        blobs.set(
+          id,
+          Buffer.concat(
+            parts.map((part) =>
+              part.type === "string" ? Buffer.from(part.data) : bytesOf(part.data),
+            ),
+          ),
+        ),
       release: (id) => blobs.delete(id),
     },
     FileReaderModule: {
       readAsText: async (blob) => bytesOf(blob).toString("utf8"),
-      readAsDataURL: async (blob) => `data:application/octet-stream;base64,${bytesOf(blob).toString("base64")}`,
+      readAsDataURL: async (blob) =>
+        `data:application/octet-stream;base64,${bytesOf(blob).toString("base64")}`,
     },
-    PlatformConstants: { getConstants: () => ({ osVersion: "18.0", reactNativeVersion: { major: 0, minor: 88, patch: 1 }, isTesting: true }) },
+    PlatformConstants: {
+      getConstants: () => ({
+        osVersion: "18.0",
+        reactNativeVersion: { major: 0, minor: 88, patch: 1 },
+        isTesting: true,
+      }),
+    },
   };
 }

@@ -26,6 +26,9 @@ scope.__turboModuleProxy = (name) => modules[name];
 scope.nativeModuleProxy = modules;
 vm.runInContext(await bundle(), scope, { filename: "app.js" });
 scope.given = JSON.parse(given);
-const result = await vm.runInContext(`(async () => { ${body} })().then((value) => JSON.stringify(value ?? null))`, scope);
+const result = await vm.runInContext(
+  `(async () => { ${body} })().then((value) => JSON.stringify(value ?? null))`,
+  scope,
+);
 process.stdout.write(result);
 process.exit(0);

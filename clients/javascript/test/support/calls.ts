@@ -84,7 +84,11 @@ function invoke(
   const full = RECORDS.includes(resource) && OF_RECORDS[verb] !== undefined;
   const takesRest = !full && name !== "workflows.trigger" && WITH_REST.test(name);
   const empty = name === "sos.trigger" && rest.length === 0;
-  return method(...ordered, ...(takesRest ? [empty ? undefined : Object.fromEntries(rest)] : []), options);
+  return method(
+    ...ordered,
+    ...(takesRest ? [empty ? undefined : Object.fromEntries(rest)] : []),
+    options,
+  );
 }
 
 async function collect(items: AsyncIterable<unknown>, take: number): Promise<unknown[]> {

@@ -143,7 +143,11 @@ export function assertHas(actual: unknown, wanted: Json, at = "result"): void {
   } else if (wanted === null) {
     // JavaScript's own way to say that there is no answer.
     assert.ok(actual === null || actual === undefined, `${at} is ${String(actual)}`);
-  } else if (typeof wanted === "string" && typeof actual === "string" && sameInstant(actual, wanted)) {
+  } else if (
+    typeof wanted === "string" &&
+    typeof actual === "string" &&
+    sameInstant(actual, wanted)
+  ) {
     return;
   } else {
     assert.deepEqual(actual, wanted, at);

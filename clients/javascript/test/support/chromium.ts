@@ -9,14 +9,21 @@ import { createInterface } from "node:readline";
 import { WebSocket } from "ws";
 
 /** Where Chromium is, if it is installed. */
-export const CHROMIUM = [process.env["CHROMIUM"], "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(
-  (path) => path !== undefined && existsSync(path),
-);
+export const CHROMIUM = [
+  process.env["CHROMIUM"],
+  "/usr/bin/chromium",
+  "/usr/bin/chromium-browser",
+  "/usr/bin/google-chrome",
+].find((path) => path !== undefined && existsSync(path));
 
 interface Answer {
   id?: number;
   method?: string;
-  params?: { type?: string; args?: { value?: unknown; description?: string }[]; exceptionDetails?: object };
+  params?: {
+    type?: string;
+    args?: { value?: unknown; description?: string }[];
+    exceptionDetails?: object;
+  };
   result?: Record<string, unknown>;
   error?: { message: string };
 }
@@ -42,9 +49,13 @@ export class Chromium {
   static async start(): Promise<Chromium> {
     const folder = await mkdtemp(join(tmpdir(), "waypost-chromium-"));
     const args = ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0"];
-    const child = spawn(CHROMIUM ?? "chromium", [...args, `--user-data-dir=${folder}`, "about:blank"], {
-      stdio: ["ignore", "ignore", "pipe"],
-    });
+    const child = spawn(
+      CHROMIUM ?? "chromium",
+      [...args, `--user-data-dir=${folder}`, "about:blank"],
+      {
+        stdio: ["ignore", "ignore", "pipe"],
+      },
+    );
     let address = "";
     for await (const line of createInterface({ input: child.stderr })) {
       address = /DevTools listening on (ws:\S+)/.exec(line)?.[1] ?? "";
@@ -79,7 +90,8 @@ export class Chromium {
       awaitPromise: true,
       returnByValue: true,
     });
-    const thrown = done["exceptionDetails"] as { exception?: { description?: string }; text?: string } | undefined;
+    const thrown = done["exceptionDetails"] as
+      { exception?: { description?: string }; text?: string } | undefined;
     if (thrown) {
       throw new Error(thrown.exception?.description ?? thrown.text);
     }

@@ -84,7 +84,11 @@ export class Playback {
       assert.deepEqual(sizes(JSON.parse(body)), sizes(wanted.body), "nothing more in the body");
     } else if (wanted.lines) {
       const lines = body.trimEnd().split("\n");
-      assert.deepEqual(lines.map((line) => JSON.parse(line)), wanted.lines, "lines");
+      assert.deepEqual(
+        lines.map((line) => JSON.parse(line)),
+        wanted.lines,
+        "lines",
+      );
     } else if (this.#exact) {
       assert.equal(body, "", "no body");
     }

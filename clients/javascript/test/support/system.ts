@@ -64,7 +64,10 @@ export class System {
 
   /** Asks it for something. */
   async ask<T>(path: string, body: object = {}): Promise<T> {
-    const answer = await fetch(this.#control + path, { method: "POST", body: JSON.stringify(body) });
+    const answer = await fetch(this.#control + path, {
+      method: "POST",
+      body: JSON.stringify(body),
+    });
     const value = (await answer.json()) as T & { error?: string };
     if (!answer.ok) {
       throw new Error(`${path}: ${value.error}`);
