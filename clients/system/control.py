@@ -83,7 +83,16 @@ class Control:
             limits = [str(asked.get(name, NO_LIMIT)) for name in ("requests", "locations")]
             self.waypost.run(["account", "tier", email, asked.get("tier", "enterprise"),
                               "--requests", limits[0], "--locations", limits[1]])
+            until(lambda: self._requests(session["access_token"]) == limits[0],
+                  "the tier to be known")
         return {"url": self.waypost.url, "email": email, "password": PASSWORD, **session}
+
+    def _requests(self, token: str) -> str:
+        request = urllib.request.Request(
+            f"{self.waypost.url}/circles", headers={"Authorization": f"Bearer {token}"})
+        with urllib.request.urlopen(request) as answer:
+            # "requests";q=1000000;w=3600
+            return str(answer.headers["RateLimit-Policy"]).split("q=")[1].split(";")[0]
 
     def codes(self, phone: str) -> list[Any]:
         """The one-time codes that were sent to a phone, oldest first."""

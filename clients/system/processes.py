@@ -149,11 +149,13 @@ class Nats:
 
     def hold(self) -> None:
         """Holds it still (SIGSTOP): connections stay open and nothing answers."""
-        os.kill(self._pid, signal.SIGSTOP)
+        if self._running:
+            os.kill(self._pid, signal.SIGSTOP)
 
     def release(self) -> None:
         """Lets it go on (SIGCONT)."""
-        os.kill(self._pid, signal.SIGCONT)
+        if self._running:
+            os.kill(self._pid, signal.SIGCONT)
 
     def close(self) -> None:
         """Ends the one that was started here; the first is local-servers' to end."""

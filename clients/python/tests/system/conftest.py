@@ -84,6 +84,15 @@ def system() -> Iterator[System]:
         process.wait(timeout=60)
 
 
+@pytest.fixture(autouse=True)
+def whole_again(system: System) -> Iterator[None]:
+    """Leaves the next test a running system, whatever became of this one."""
+    yield
+    system.post("/nats/release")
+    system.post("/nats/start")
+    system.post("/waypost/start")
+
+
 def eventually(look: Callable[[], Any], what: str) -> Any:
     """Waits until a look gives something, and gives it."""
     end = time.monotonic() + PATIENCE_S

@@ -59,29 +59,32 @@ class Crowd:
 
 
 def patient() -> Settings:
+    """Less patient with one try than NATS is away."""
     return replace(PATIENT, attempt_timeout=2, clock=Waits())
 
 
 def hurt(system: System, crowd: Crowd, waits: Waits) -> None:
     """Kills Waypost and NATS and holds NATS still while the crowd works."""
     harms: list[Callable[[], None]] = [
-        system.restart,
-        lambda: system.interrupt_nats(0.5),
-        lambda: hold_nats(system, 2.5),
+        lambda: system.restart(0.5),
+        lambda: system.interrupt_nats(3),
+        lambda: hold_nats(system, 3),
         lambda: system.restart(0.5),
     ]
-    for harm in harms:
-        crowd.more()
-        before = waits.count
-        harm()
-        system.post("/waypost/start")
-        crowd.more()
-        assert waits.count > before, "nobody felt it"
-    crowd.end()
+    try:
+        for harm in harms:
+            crowd.more()
+            before = waits.count
+            harm()
+            system.post("/waypost/start")
+            crowd.more()
+            assert waits.count > before, "nobody felt it"
+    finally:
+        crowd.end()
 
 
 def hold_nats(system: System, seconds: float) -> None:
-    """Connections stay open and nothing answers, for longer than a try is patient."""
+    """Connections stay open and nothing answers."""
     system.post("/nats/hold")
     time.sleep(seconds)
     system.post("/nats/release")
