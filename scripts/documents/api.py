@@ -16,7 +16,7 @@ Written from `/openapi.json` by `scripts/check-reference --write`; a running Way
 - **Access tokens** (people) go into the same header.
 - **Lists** answer `{data, total, page, limit}`, with `Link: rel="next"` for those who walk the whole list.
 - **Errors** are `{"error": "<message>"}`, see [errors](errors.md). **Limits**: `RateLimit` and `RateLimit-Policy` on every answer, `Retry-After` on a 429.
-- **Retries**: every POST takes an `Idempotency-Key` (24 hours). The same key and body gets the first answer again.
+- **Retries**: POST commands take an `Idempotency-Key` (24 hours). The same key with the same body gets the first answer again.
 - **Read your own writes**: send the `Waypost-Position` of an answer as `Waypost-Min-Position` with a read. The read waits until it includes that write.
 """
 
@@ -63,7 +63,7 @@ def bounds(schema: Any) -> str:
              "default": "default `{}`"}
     told = [text.format(json.dumps(schema[name]) if name == "default" else schema[name])
             for name, text in names.items() if schema.get(name) is not None]
-    return f" ({', '.join(told)})" if told else ""
+    return f" ({', '.join(told).replace('at least 1 characters', 'not empty')})" if told else ""
 
 
 def fields(root: Any, schema: Any) -> Iterator[str]:
@@ -80,9 +80,16 @@ def content(root: Any, one: Any) -> str:
     told = []
     for media, what in one.get("content", {}).items():
         schema = what.get("schema", {})
-        shape = kind(root, schema) if schema.get("$ref") or "oneOf" in schema else ""
+        shape = kind(root, schema) if schema.get("$ref") or "oneOf" in schema else inline(root, schema)
         told.append(f"`{media}`" + (f" {shape}" if shape else ""))
     return ", ".join(told)
+
+
+def inline(root: Any, schema: Any) -> str:
+    """An object that has no name, by its fields."""
+    fields = [f"{name}: {kind(root, field)}" if "](#" in kind(root, field) else name
+              for name, field in schema.get("properties", {}).items()]
+    return "{" + ", ".join(fields) + "}" if fields else ""
 
 
 def operation(root: Any, method: str, path: str, one: Any) -> Iterator[str]:
