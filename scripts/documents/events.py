@@ -58,15 +58,31 @@ def sample(checkout: Path, title: str, shown: set[str]) -> str | None:
     return json.dumps(first, ensure_ascii=False)
 
 
-def described(root: Any, schema: Any) -> list[str]:
+def shape_of(root: Any, field: Any) -> str:
+    """The type of a field; objects within are told by the examples."""
+    plain = resolve(root, field)
+    choices = plain.get("oneOf") or plain.get("anyOf") or []
+    words = [one["const"] for one in choices if "const" in one]
+    if words:
+        return " \\| ".join(f"`{word}`" for word in words)
+    told = dict.fromkeys(shape_of(root, one) for one in choices)
+    if told:
+        return " or ".join(told)
+    if plain.get("type") == "array":
+        return f"array of {shape_of(root, plain.get('items', {}))}"
+    return kind(root, plain)
+
+
+def described(checkout: Path, root: Any, schema: Any) -> list[str]:
+    # The published schema has its own definitions; in the document those of all types share names.
+    own = checkout / "schemas/json" / f"{schema.get('title')}.json"
+    published = json.loads(own.read_text()) if own.exists() else root
     lines = ["| Field | Type | |", "|---|---|---|"]
     required = schema.get("required", [])
     for name, field in schema.get("properties", {}).items():
         text = field.get("description") or resolve(root, field).get("description", "")
-        shape = kind(root, field)
-        if "](#" in shape:
-            shape = kind(root, {key: value for key, value in resolve(root, field).items()
-                                if key not in ("oneOf", "anyOf")}) if "$ref" in field else "object"
+        own_field = published.get("properties", {}).get(name)
+        shape = shape_of(published, own_field) if own_field else shape_of(root, field)
         may = "" if name in required else " May be absent."
         lines.append(f"| `{name}` | {shape} | {cell(text)}{may} |")
     return lines
@@ -83,7 +99,7 @@ def written(checkout: Path) -> str:
         schema = schemas[name]
         lines += [f"## {name}\n", cell(schema.get("description", "")) + "\n"]
         if schema.get("properties"):
-            lines += [*described(root, schema), ""]
+            lines += [*described(checkout, root, schema), ""]
         example = sample(checkout, schema.get("title", ""), set(schema.get("properties", {})))
         if example:
             lines += [f"```json\n{example}\n```\n"]
