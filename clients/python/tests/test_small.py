@@ -264,7 +264,7 @@ def test_what_is_no_json_is_not_sent(payload: dict[str, object]) -> None:
 
 
 def test_an_import_that_is_stopped_tells_what_was_done_before() -> None:
-    told = '{"line":1,"id":"a","status":"created"}\n{"line":2,"error":"the limit is used up"}\n'
+    told = '{"line":1,"id":"a","status":"created"}\n{"line":2,"error":"rate limit exceeded"}\n'
     step = {
         "request": {"method": "POST", "path": "/api/v1/records/leads"},
         "answer": {"status": 200, "text": told},
@@ -315,4 +315,23 @@ def test_an_async_feed_ends_with_its_client() -> None:
 
     with Scripted([step]) as server:
         asyncio.run(work(server.url))
+        server.check()
+
+
+def test_the_cause_goes_along_with_commands_alone() -> None:
+    def step(method: str, path: str, cause: object, body: object) -> dict[str, object]:
+        request = {"method": method, "path": path, "headers": {"waypost-cause": cause}}
+        return {"request": request, "answer": {"status": 200, "body": body}}
+
+    absent = {"absent": True}
+    exchange = [
+        step("POST", "/api/v1/workflows/w/trigger", "c-1", {"runId": "r-1"}),
+        step("GET", "/api/v1/runs/r-1", absent, {}),
+        step("POST", "/api/v1/workflows/w/trigger", absent, {"runId": "r-2"}),
+    ]
+    with Scripted(exchange) as server, Waypost(server.url, "wp_test") as waypost:
+        because = waypost.because_of("c-1")
+        because.workflows.trigger("w")
+        because.runs.get("r-1")
+        waypost.workflows.trigger("w")
         server.check()

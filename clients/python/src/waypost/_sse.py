@@ -29,20 +29,25 @@ class Lines:
 
 
 class Events:
-    """Reads the ids and data of server-sent events; comments and other fields are passed over."""
+    """Reads the ids and data of server-sent events; comments and other fields are passed over.
+
+    A place that is told without an event has no data.
+    """
 
     def __init__(self) -> None:
         self._lines = Lines()
         self._id = ""
+        self._told = ""
         self._data: list[str] = []
 
-    def feed(self, piece: bytes) -> Iterator[tuple[str, str]]:
+    def feed(self, piece: bytes) -> Iterator[tuple[str, str | None]]:
         """Give id and data of the events that end in this piece."""
         for line in self._lines.feed(piece):
             name, _, value = line.decode(errors="replace").partition(":")
             value = value.removeprefix(" ")
-            if not line and self._data:
-                yield self._id, "\n".join(self._data)
+            if not line and (self._data or self._id != self._told):
+                yield self._id, "\n".join(self._data) if self._data else None
+                self._told = self._id
                 self._data.clear()
             elif name == "data":
                 self._data.append(value)

@@ -57,6 +57,8 @@ class Delivery:
     data: Any
     position: str | None
     """Its place in the log."""
+    cause: str | None
+    """Pass it on with :meth:`Waypost.because_of` where you call Waypost because of this."""
     body: Mapping[str, Any]
     """All of it."""
 
@@ -95,7 +97,7 @@ def verify(
     fitting = [hmac.compare_digest(one, two) for one in _given(signatures) for two in expected]
     if not any(fitting):
         raise WebhookError("signature", "no signature fits a secret that is known here")
-    return _read(message_id, raw)
+    return _read(message_id, raw, given.get("waypost-cause"))
 
 
 def _keys(secrets: Iterable[str]) -> list[bytes]:
@@ -139,7 +141,7 @@ def _given(signatures: str) -> list[bytes]:
     return found
 
 
-def _read(message_id: str, raw: bytes) -> Delivery:
+def _read(message_id: str, raw: bytes, cause: str | None) -> Delivery:
     try:
         told = json.loads(raw)
     except ValueError:
@@ -152,5 +154,6 @@ def _read(message_id: str, raw: bytes) -> Delivery:
         timestamp=str(told.get("timestamp", "")),
         data=told.get("data"),
         position=told.get("position"),
+        cause=cause,
         body=told,
     )

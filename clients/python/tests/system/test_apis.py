@@ -224,6 +224,11 @@ def test_deliveries_are_verified_also_while_the_secret_changes(
         body, headers = receiver.next()
         delivery: Delivery = verify(body, headers, hook["secret"])
         assert (delivery.type, delivery.data["name"]) == ("lead.created", "Zoë")
+        assert delivery.cause
+        waypost.because_of(delivery.cause).leads.create({"id": "l-2", "name": "Ada"})
+        events = list(waypost.events.read(types=["lead.created"]))
+        assert events[1]["correlationId"] == (events[0]["correlationId"] or events[0]["id"])
+        receiver.next()
         with pytest.raises(WebhookError, match="signature"):
             verify(body.replace(b"l-1", b"l-2"), headers, hook["secret"])
         changed = waypost.webhooks.rotate_secret(hook["id"])["secret"]
@@ -231,7 +236,7 @@ def test_deliveries_are_verified_also_while_the_secret_changes(
         body, headers = receiver.next()
         assert verify(body, headers, changed).type == "webhook.test"
         assert verify(body, headers, hook["secret"]).type == "webhook.test"
-        eventually(lambda: delivered(waypost, hook["id"]) == ["SUCCEEDED"] * 2, "the deliveries")
+        eventually(lambda: delivered(waypost, hook["id"]) == ["SUCCEEDED"] * 3, "the deliveries")
         assert waypost.webhooks.replay(hook["id"], delivery_id=delivery.id) == {"replayed": 1}
         body, headers = receiver.next()
         assert verify(body, headers, changed).id == delivery.id

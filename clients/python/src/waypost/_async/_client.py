@@ -120,9 +120,23 @@ class AsyncWaypost:
         }
         changed = {name: value for name, value in given.items() if value is not None}
         settings = replace(self._transport.settings, **changed)  # type: ignore[arg-type]
+        return self._like(AsyncTransport(self._transport.session, settings, self._transport.cause))
+
+    def because_of(self, cause: str | None) -> AsyncWaypost:
+        """Give a client whose commands pass on what they are called because of.
+
+        Args:
+            cause: The `Waypost-Cause` of the webhook or HTTP step that you answer to. Workflows
+                that set each other off that way then come to an end.
+
+        """
+        transport = self._transport
+        return self._like(AsyncTransport(transport.session, transport.settings, cause))
+
+    def _like(self, transport: AsyncTransport) -> AsyncWaypost:
         other = object.__new__(type(self))
         other._owned = None
-        other._begin(AsyncTransport(self._transport.session, settings))
+        other._begin(transport)
         return other
 
     def subscribe(self, channel: Channel, *, after: str | None = None) -> AsyncSubscription:

@@ -99,7 +99,7 @@ class Feed:
                     for piece in answer.iter_bytes():
                         for position, data in events.feed(piece):
                             last, breaks = position, 0
-                            if seen.is_new(position):
+                            if data is not None and seen.is_new(position):
                                 given += 1
                                 yield json.loads(data)
             except ApiError as error:

@@ -62,9 +62,10 @@ class _Progress:
 class Transport:
     """Carries out calls under one way of retrying."""
 
-    def __init__(self, session: Session, settings: Settings) -> None:
+    def __init__(self, session: Session, settings: Settings, cause: str | None = None) -> None:
         self.session = session
         self.settings = settings
+        self.cause = cause
 
     def request(self, call: Call) -> Any:
         """Carry a call out and read its JSON; None where the answer has no body."""
@@ -153,6 +154,8 @@ class Transport:
             headers["authorization"] = f"Bearer {progress.token}"
         if progress.key:
             headers["idempotency-key"] = progress.key
+        if self.cause and call.method != "GET":
+            headers["waypost-cause"] = self.cause
         if progress.position:
             headers["waypost-min-position"] = progress.position
         content, content_type = call.content()
