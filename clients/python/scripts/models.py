@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import keyword
 import sys
@@ -218,10 +219,23 @@ def _success(operation: dict[str, Any]) -> dict[str, Any]:
     raise KeyError(operation["operationId"])
 
 
+def shape(text: str) -> str:
+    """Give what a module says to Python: a description that is worded anew parts nobody's ways."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef):
+            node.body = [one for one in node.body if not _is_text(one)]
+    return ast.dump(tree)
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
 def main() -> int:
     text = formatted(render(), OUTPUT.parent)
     if "--check" in sys.argv:
-        return 0 if OUTPUT.read_text() == text else 1
+        return 0 if shape(OUTPUT.read_text()) == shape(text) else 1
     OUTPUT.write_text(text)
     return 0
 
