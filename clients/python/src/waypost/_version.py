@@ -1,6 +1,8 @@
-"""The version, and how this client names itself."""
+"""The version, how this client names itself, and where it says what it does."""
 
+import logging
 import platform
 
 __version__ = "0.1.0"
 USER_AGENT = f"waypost-python/{__version__} python/{platform.python_version()}"
+log = logging.getLogger("waypost")

@@ -21,14 +21,14 @@ class _TriggerStepOnSchedule(TypedDict):
     """What every trigger step on schedule has."""
 
     schedule: str
-    """Minute, hour, day of month, month, day of week, as cron reads them."""
+    """Cron expression: minute, hour, day of month, month, day of week."""
 
 
 class TriggerStepOnSchedule(_TriggerStepOnSchedule, total=False):
     """A trigger step on schedule, as it is sent."""
 
     timezone: str | None
-    """The name of a time zone, such as `Europe/Berlin`; `UTC` unless said."""
+    """IANA time zone such as `Europe/Berlin`. Default: `UTC`."""
 
 
 class _TriggerStep(TypedDict):
@@ -42,10 +42,9 @@ class TriggerStep(_TriggerStep, total=False):
     """A trigger step, as it is sent."""
 
     next: list[str] | None
-    """The steps that come after it."""
+    """The steps that follow."""
     join: Literal["any", "all"] | None
-    """Whether it begins after the first of the steps before it, or after all that are not
-    skipped."""
+    """Start after the first predecessor (`any`) or after all that are not skipped (`all`)."""
     on: TriggerStepOnEvent | TriggerStepOnSchedule | None
 
 
@@ -69,19 +68,18 @@ class HttpStep(_HttpStep, total=False):
     """A http step, as it is sent."""
 
     next: list[str] | None
-    """The steps that come after it."""
+    """The steps that follow."""
     join: Literal["any", "all"] | None
-    """Whether it begins after the first of the steps before it, or after all that are not
-    skipped."""
+    """Start after the first predecessor (`any`) or after all that are not skipped (`all`)."""
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] | None
-    """`GET` unless there is a body; then it must be said."""
+    """Default `GET`; required if there is a body."""
     headers: dict[str, str] | None
     body: Any
     """JSON; strings in it may be templates."""
     timeoutSeconds: int | None
     retry: HttpStepRetry | None
     acceptStatus: list[int] | None
-    """Statuses that mean success; without them, 2xx."""
+    """Statuses that count as success. Default: 2xx."""
 
 
 class _NotifyStep(TypedDict):
@@ -97,10 +95,9 @@ class NotifyStep(_NotifyStep, total=False):
     """A notify step, as it is sent."""
 
     next: list[str] | None
-    """The steps that come after it."""
+    """The steps that follow."""
     join: Literal["any", "all"] | None
-    """Whether it begins after the first of the steps before it, or after all that are not
-    skipped."""
+    """Start after the first predecessor (`any`) or after all that are not skipped (`all`)."""
     data: dict[str, Any] | None
     """The event's data; strings in it may be templates."""
 
@@ -115,10 +112,9 @@ class ConditionStep(_ConditionStep, _ConditionStepWords, total=False):
     """A condition step, as it is sent."""
 
     join: Literal["any", "all"] | None
-    """Whether it begins after the first of the steps before it, or after all that are not
-    skipped."""
+    """Start after the first predecessor (`any`) or after all that are not skipped (`all`)."""
     then: list[str] | None
-    """The steps that come after it."""
+    """The steps that follow."""
 
 
 class _DelayStep(TypedDict):
@@ -133,10 +129,9 @@ class DelayStep(_DelayStep, total=False):
     """A delay step, as it is sent."""
 
     next: list[str] | None
-    """The steps that come after it."""
+    """The steps that follow."""
     join: Literal["any", "all"] | None
-    """Whether it begins after the first of the steps before it, or after all that are not
-    skipped."""
+    """Start after the first predecessor (`any`) or after all that are not skipped (`all`)."""
 
 
 class _WaitForEventStep(TypedDict):
@@ -151,15 +146,14 @@ class WaitForEventStep(_WaitForEventStep, total=False):
     """A wait for event step, as it is sent."""
 
     next: list[str] | None
-    """The steps that come after it."""
+    """The steps that follow."""
     join: Literal["any", "all"] | None
-    """Whether it begins after the first of the steps before it, or after all that are not
-    skipped."""
+    """Start after the first predecessor (`any`) or after all that are not skipped (`all`)."""
     match: str | None
     timeoutSeconds: float | None
-    """How long it waits; as long as the run may take unless said."""
+    """How long to wait. Default: until the run's own timeout."""
     onTimeout: list[str] | None
-    """The steps that come after it."""
+    """The steps that follow."""
 
 
 class _RecordStep(TypedDict):
@@ -176,12 +170,11 @@ class RecordStep(_RecordStep, total=False):
     """A record step, as it is sent."""
 
     next: list[str] | None
-    """The steps that come after it."""
+    """The steps that follow."""
     join: Literal["any", "all"] | None
-    """Whether it begins after the first of the steps before it, or after all that are not
-    skipped."""
+    """Start after the first predecessor (`any`) or after all that are not skipped (`all`)."""
     recordId: str | None
-    """May be a template; without it the data's own `id`, or a new one."""
+    """May be a template. Default: the data's own `id`, or a new one."""
 
 
 class _WorkflowDefinition(TypedDict):
@@ -204,9 +197,9 @@ class WorkflowDefinition(_WorkflowDefinition, total=False):
     """A workflow definition, as it is sent."""
 
     workflowId: str | None
-    """If given, that of the path."""
+    """If given, must equal the id in the path."""
     timeoutSeconds: int | None
-    """A run that takes longer has failed; a day unless said."""
+    """A run that takes longer is FAILED. Default: one day."""
 
 
 class SavedWorkflow(TypedDict):
@@ -260,9 +253,9 @@ class RunStep(TypedDict):
     )
     attempts: list[RunStepAttempt]
     input: Any
-    """What the step went about with."""
+    """The step's input."""
     output: Any
-    """Of an HTTP step `{status, headers, body}`."""
+    """For an HTTP step: `{status, headers, body}`."""
 
 
 class Run(TypedDict):
@@ -346,13 +339,13 @@ class Analytics(TypedDict):
     """An analytics, as it is answered."""
 
     totalRevenue: int
-    """Of orders that are ACTIVE or COMPLETED, in minor units."""
+    """Revenue of ACTIVE and COMPLETED orders, in minor units (cents)."""
     totalOrders: int
     totalLeads: int
     conversionRate: float
-    """100 × totalOrders ÷ totalLeads with two decimals; 0 without leads."""
+    """100 × totalOrders ÷ totalLeads, rounded to two decimals; 0 without leads."""
     monthlyRevenue: list[AnalyticsMonthlyRevenue]
-    """The 12 months up to now (UTC), oldest first."""
+    """The last 12 months including this one (UTC), oldest first."""
 
 
 class RecordId(TypedDict):
@@ -404,7 +397,7 @@ class CompanyRecord(_CompanyRecord, total=False):
     annualRevenue: int | None
     """In minor units."""
     createdAt: str | None
-    """Kept if given, else now."""
+    """Now if absent."""
 
 
 class StoredDeal(TypedDict):
@@ -452,7 +445,7 @@ class DealRecord(_DealRecord, total=False):
     """In percent."""
     expectedCloseDate: str | None
     createdAt: str | None
-    """Kept if given, else now."""
+    """Now if absent."""
 
 
 class StoredContact(TypedDict):
@@ -489,7 +482,7 @@ class ContactRecord(TypedDict, total=False):
     country: str | None
     owner: str | None
     createdAt: str | None
-    """Kept if given, else now."""
+    """Now if absent."""
 
 
 class StoredOrderClient(TypedDict, total=False):
@@ -551,7 +544,7 @@ class OrderRecord(_OrderRecord, total=False):
     client: OrderRecordClient | None
     product: OrderRecordProduct | None
     createdAt: str | None
-    """Kept if given, else now."""
+    """Now if absent."""
 
 
 class StoredLead(TypedDict):
@@ -588,7 +581,7 @@ class LeadRecord(_LeadRecord, total=False):
     score: int | None
     """0 if absent."""
     createdAt: str | None
-    """Kept if given, else now."""
+    """Now if absent."""
 
 
 class StoredClient(TypedDict):
@@ -623,7 +616,7 @@ class ClientRecord(_ClientRecord, total=False):
     isActive: bool | None
     """true if absent."""
     createdAt: str | None
-    """Kept if given, else now."""
+    """Now if absent."""
 
 
 class NewKey(TypedDict):
@@ -644,7 +637,7 @@ class Key(TypedDict):
     createdAt: str
     lastUsedAt: str | None
     createdBy: str
-    """Who gave it: a key's id, `owner` (a person, by hand) or `operator`."""
+    """Who created it: a key's id, `owner` (a person, in the dashboard) or `operator`."""
 
 
 class _NewWebhook(TypedDict):
@@ -690,7 +683,7 @@ class Webhook(TypedDict):
     createdAt: str
     description: str | None
     disabledReason: str | None
-    """Why Waypost switched it off."""
+    """Why Waypost disabled it."""
     updatedAt: str
 
 
@@ -702,7 +695,7 @@ class DeliveryAttempt(TypedDict):
     durationMs: int
     error: str | None
     response: str | None
-    """How the answer's body begins."""
+    """Beginning of the answer's body."""
 
 
 class Delivery(TypedDict):
@@ -729,7 +722,7 @@ class Event(TypedDict):
     correlationId: str | None
     causationId: str | None
     data: dict[str, Any]
-    """By type: see `/asyncapi.json`."""
+    """Depends on the type, see `/asyncapi.json`."""
 
 
 class SessionUser(TypedDict):
@@ -768,7 +761,7 @@ class Fix(_Fix, total=False):
     place_name: str | None
     battery: float | None
     recorded_at: str | None
-    """At most 5 minutes ahead; now if absent."""
+    """At most 5 minutes in the future; now if absent."""
 
 
 class Position(TypedDict):
@@ -813,7 +806,7 @@ class Circle(TypedDict):
     id: str
     name: str | None
     organization: str | None
-    """Who sees where its members are, if one does."""
+    """The organization that sees its members' positions, if there is one."""
     members: list[CircleMember]
     created_at: str
 
@@ -853,7 +846,7 @@ class Readiness(_Readiness, total=False):
     """A readiness, as it is answered."""
 
     error: str
-    """What is not ready, where something is not."""
+    """What is not ready, if anything."""
 
 
 class StartedRun(TypedDict):

@@ -9,6 +9,7 @@ from dataclasses import replace
 from .._calls import Call, may_retry
 from .._errors import ApiError, ConnectionFailedError
 from .._sse import Events, Lines, Seen
+from .._version import log
 from ..models import Event
 from ._transport import AsyncTransport
 
@@ -108,6 +109,7 @@ class AsyncFeed:
             if (limit is None or given < limit) and not session.is_closed:
                 again = settings.backoff(breaks, _LONGEST_WAIT_S) if wait is None else wait
                 breaks += 1
+                log.info("The feed %s broke off and is resumed in %.1f s", self._path, again)
                 await settings.clock.asleep(again)
 
     def _call(

@@ -10,6 +10,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 
 from .._errors import ApiError, ConnectionFailedError, SocketClosedError, error_of
 from .._live import Channel, Place, Told, auth, read
+from .._version import log
 from ._aio import ClientConnection, open_socket, received
 from ._transport import AsyncTransport
 
@@ -87,7 +88,9 @@ class AsyncSubscription:
                 await self._hang_up()
             if not self._is_closed:
                 attempts = 0 if self._is_ready else attempts
-                await settings.clock.asleep(settings.backoff(attempts, _LONGEST_WAIT_S))
+                wait = settings.backoff(attempts, _LONGEST_WAIT_S)
+                log.info("The socket broke off and is opened again in %.1f s", wait)
+                await settings.clock.asleep(wait)
                 attempts += 1
 
     async def _converse(self, socket: ClientConnection) -> AsyncGenerator[Told, None]:

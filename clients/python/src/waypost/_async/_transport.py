@@ -22,7 +22,7 @@ from .._errors import (
 )
 from .._positions import Positions
 from .._settings import Settings, Unset
-from .._version import USER_AGENT
+from .._version import USER_AGENT, log
 from ._credential import AsyncCredential
 
 T = TypeVar("T")
@@ -213,6 +213,7 @@ class AsyncTransport:
         if not (isinstance(error, ApiError) and error.status == 429):
             progress.may_have_arrived = True
         progress.retries += 1
+        log.info("%s %s is tried again in %.1f s: %s", call.method, call.path, wait, error)
         await settings.clock.asleep(wait)
 
 

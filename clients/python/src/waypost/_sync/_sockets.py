@@ -13,6 +13,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 
 from .._errors import ApiError, ConnectionFailedError, SocketClosedError, error_of
 from .._live import Channel, Place, Told, auth, read
+from .._version import log
 from ._sio import ClientConnection, open_socket, received
 from ._transport import Transport
 
@@ -90,7 +91,9 @@ class Subscription:
                 self._hang_up()
             if not self._is_closed:
                 attempts = 0 if self._is_ready else attempts
-                settings.clock.sleep(settings.backoff(attempts, _LONGEST_WAIT_S))
+                wait = settings.backoff(attempts, _LONGEST_WAIT_S)
+                log.info("The socket broke off and is opened again in %.1f s", wait)
+                settings.clock.sleep(wait)
                 attempts += 1
 
     def _converse(self, socket: ClientConnection) -> Generator[Told, None]:

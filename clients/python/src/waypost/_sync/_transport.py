@@ -25,7 +25,7 @@ from .._errors import (
 )
 from .._positions import Positions
 from .._settings import Settings, Unset
-from .._version import USER_AGENT
+from .._version import USER_AGENT, log
 from ._credential import Credential
 
 T = TypeVar("T")
@@ -216,6 +216,7 @@ class Transport:
         if not (isinstance(error, ApiError) and error.status == 429):
             progress.may_have_arrived = True
         progress.retries += 1
+        log.info("%s %s is tried again in %.1f s: %s", call.method, call.path, wait, error)
         settings.clock.sleep(wait)
 
 
