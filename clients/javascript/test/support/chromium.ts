@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { WebSocket } from "ws";
+import { until } from "./system.js";
 
 /** Where Chromium is, if it is installed. */
 export const CHROMIUM = [
@@ -78,9 +79,9 @@ export class Chromium {
   /** Goes to an address and waits for its page. */
   async open(url: string): Promise<void> {
     await this.#send("Page.navigate", { url });
-    while ((await this.run("document.readyState + location.href")) !== `complete${url}`) {
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
+    await until(`the page ${url}`, async () => {
+      return (await this.run("document.readyState + location.href")) === `complete${url}`;
+    });
   }
 
   /** Runs a program in the page; what it gives back must be JSON. */
@@ -96,13 +97,6 @@ export class Chromium {
       throw new Error(thrown.exception?.description ?? thrown.text);
     }
     return (done["result"] as { value?: unknown }).value;
-  }
-
-  /** Takes the page's network away, or gives it back. */
-  async offline(offline: boolean): Promise<void> {
-    await this.#send("Network.enable");
-    const unlimited = { latency: 0, downloadThroughput: -1, uploadThroughput: -1 };
-    await this.#send("Network.emulateNetworkConditions", { offline, ...unlimited });
   }
 
   async close(): Promise<void> {
