@@ -45,21 +45,21 @@ pub enum Refusal {
     #[error(transparent)]
     Invalid(#[from] Invalid),
     /// Whoever asks lacks a scope that the key is to have.
-    #[error("a key can only give scopes that it has; this one lacks {0}")]
+    #[error("scopes: a key can only grant scopes that it has itself; this one lacks {0}")]
     Lacking(String),
     /// Whoever asks has a lower limit itself.
-    #[error("rateLimit: a key can give at most its own limit, which is {0} requests an hour")]
+    #[error("rateLimit: must not exceed the creating key's own limit of {0} requests an hour")]
     AboveOwnLimit(u32),
     /// Whoever asks ends before the key would.
-    #[error("expiresAt: a key can give a life up to its own end at most, which is {}", .0.to_rfc3339())]
+    #[error("expiresAt: must not be later than the creating key's own expiry, {}", .0.to_rfc3339())]
     BeyondOwnEnd(DateTime<Utc>),
     /// Whoever asks was withdrawn while the key was being made.
     #[error("the API key is not valid")]
     Withdrawn,
     /// The organization has as many keys as it may.
     #[error(
-        "the organization has {0} keys already, the most there may be; revoke one that is not \
-         used, or let keys expire"
+        "the organization already has {0} keys, which is the maximum; revoke keys that are not \
+         used any more"
     )]
     TooMany(usize),
 }
@@ -168,7 +168,7 @@ fn check_scopes(scopes: &[String], means: &Means<'_>) -> Vec<FieldError> {
     let unknown = unknown.filter(|(_, scope)| !(means.exists)(scope));
     unknown
         .map(|(nth, scope)| {
-            let reason = format!("there is no scope {}", text::shown(scope));
+            let reason = format!("unknown scope {}", text::shown(scope));
             FieldError::new(format!("scopes[{nth}]"), reason)
         })
         .collect()

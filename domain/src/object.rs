@@ -35,7 +35,7 @@ impl Errors {
     /// The value read, if nothing was wrong; a value that is missing has left an error behind.
     pub(crate) fn settle<T>(self, read: Option<T>) -> Result<T, Invalid> {
         Invalid::unless_empty(self.0.into_inner())?;
-        read.ok_or_else(|| FieldError::new("body", "could not be read").into())
+        read.ok_or_else(|| FieldError::new("body", "is malformed").into())
     }
 }
 

@@ -26,7 +26,7 @@ pub fn check_value(value: &str) -> Result<(), FieldError> {
         return Err(FieldError::new("value", "must not be empty"));
     }
     if value.contains('\0') {
-        return Err(FieldError::new("value", "must not have NUL characters"));
+        return Err(FieldError::new("value", "must not contain NUL characters"));
     }
     text::bounded("value", value, MAX_VALUE)
 }
@@ -45,7 +45,8 @@ fn check_host(given: &str) -> Result<String, FieldError> {
     let wrong = || {
         let given = text::shown(given);
         let reason = format!(
-            "{given} is no host: name it as in crm.example or *.crm.example, without scheme, port or path"
+            "{given} is not a host: write crm.example or *.crm.example, without scheme, port or \
+             path"
         );
         FieldError::new("hosts", reason)
     };

@@ -11,7 +11,10 @@ pub(crate) fn name(field: &str, given: &str, max: usize) -> Result<String, Field
         return Err(FieldError::new(field, "must not be empty"));
     }
     if name.chars().any(char::is_control) {
-        return Err(FieldError::new(field, "must not have control characters"));
+        return Err(FieldError::new(
+            field,
+            "must not contain control characters",
+        ));
     }
     bounded(field, name, max)?;
     Ok(name.to_owned())
@@ -24,7 +27,10 @@ pub(crate) fn id(field: &str, given: &str) -> Result<(), FieldError> {
         return Err(FieldError::new(field, "must not be empty"));
     }
     if given.chars().any(char::is_control) {
-        return Err(FieldError::new(field, "must not have control characters"));
+        return Err(FieldError::new(
+            field,
+            "must not contain control characters",
+        ));
     }
     bounded(field, given, 128)
 }

@@ -43,7 +43,7 @@ impl Socket {
             match socket.receive().await {
                 Message::Text(text) => {
                     let frame: Value = serde_json::from_str(&text).expect("JSON");
-                    if frame["error"] == "the token is not known" {
+                    if frame["error"] == "invalid token" {
                         return None;
                     }
                     assert_eq!(frame, json!({"type": "ready"}));

@@ -198,10 +198,10 @@ async fn the_own_database_and_log_are_not_called_even_where_this_machine_is_open
 #[tokio::test]
 async fn what_names_no_range_ends_the_program_with_what_to_write() {
     for (named, why) in [
-        ("maybe", "name ranges as"),
-        ("10.0.0.0", "name ranges as"),
-        ("10.0.0.1/8", "behind the prefix"),
-        ("169.254.169.254/32", "never called"),
+        ("maybe", "write ranges such as"),
+        ("10.0.0.0", "write ranges such as"),
+        ("10.0.0.1/8", "after the prefix"),
+        ("169.254.169.254/32", "always refused"),
     ] {
         for program in ["waypost", "command-api", "workflow-runner"] {
             let mut command = tokio::process::Command::new(harness::programs().join(program));

@@ -84,8 +84,8 @@ async fn an_expression_that_is_too_much_work_is_refused_and_holds_up_nobody() {
         }
         let error = run["error"].as_str().expect("an error");
         assert_eq!(run["state"], "FAILED");
-        assert!(error.contains("is too much work"), "{error}");
-        assert!(error.contains("give it shorter lists"), "{error}");
+        assert!(error.contains("is too expensive"), "{error}");
+        assert!(error.contains("use shorter lists"), "{error}");
     }
     assert!(receiver.received().is_empty());
     let mut counted = false;
@@ -131,7 +131,7 @@ async fn a_value_cannot_lead_a_call_to_another_place() {
         .await;
     let run = org.ended(&run).await;
     let error = run["error"].as_str().expect("an error");
-    assert!(error.contains("stands for the host"), "{error}");
+    assert!(error.contains("is the host"), "{error}");
     let run = org.trigger(&workflow, &json!({"host": "127.0.0.1"})).await;
     assert_eq!(org.ended(&run).await["state"], "SUCCEEDED");
     assert_eq!(receiver.received().len(), 2);
@@ -183,8 +183,7 @@ async fn a_secret_goes_only_to_the_hosts_that_it_names() {
             assert!(!run.to_string().contains(secret), "{run}");
             if !goes {
                 let error = run["error"].as_str().expect("an error");
-                let expected =
-                    "secrets.THERE may only go to crm.example, *.example.org, not to 127.0.0.1";
+                let expected = "may be sent only to crm.example, *.example.org, not to 127.0.0.1";
                 assert!(error.contains(expected), "{error}");
             }
         }
@@ -201,7 +200,7 @@ async fn a_secret_goes_only_to_the_hosts_that_it_names() {
     let refused = org.system.waypost_output(&wrong, secret.as_bytes()).await;
     let said = String::from_utf8(refused.stderr).unwrap();
     assert!(
-        !refused.status.success() && said.contains("is no host"),
+        !refused.status.success() && said.contains("is not a host"),
         "{said}"
     );
 }

@@ -64,7 +64,7 @@ pub enum Error {
     #[error(transparent)]
     People(#[from] people::StartError),
     /// The HTTP client could not be made.
-    #[error("the HTTP client cannot be made: {0}")]
+    #[error("the HTTP client could not be created: {0}")]
     Client(#[from] reqwest::Error),
 }
 
@@ -215,7 +215,7 @@ async fn keep_up<D: Clone, F, E>(
     loop {
         match Box::pin(run(dependencies.clone(), shutdown.clone())).await {
             Ok(()) => return,
-            Err(error) => tracing::error!(part = name, %error, "A part failed and begins again"),
+            Err(error) => tracing::error!(part = name, %error, "A component failed; restarting it"),
         }
         tokio::select! {
             () = shutdown.cancelled() => return,

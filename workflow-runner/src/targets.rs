@@ -31,8 +31,11 @@ const IDLE_PER_HOST: usize = 64;
 /// What may be called.
 #[derive(Clone, Debug, Default, Args)]
 pub struct TargetSettings {
-    /// Private ranges that HTTP steps and webhooks may reach, such as `10.1.0.0/16,fd12::/48`, or
-    /// `1` for this machine and the private ranges: `WAYPOST_ALLOW_PRIVATE_TARGETS`, none.
+    /// Private address ranges that HTTP steps and webhooks may reach, comma-separated:
+    /// `10.1.0.0/16,fd12:3456::/48`. `1` means this machine and the private ranges (127/8, 10/8,
+    /// 172.16/12, 192.168/16, `::1`, fc00::/7), `0` none. Link-local addresses, cloud metadata
+    /// services and tunnels are always refused, and so are the ports of Waypost's own NATS and
+    /// Postgres on private addresses.
     #[arg(
         long = "allow-private-targets",
         env = "WAYPOST_ALLOW_PRIVATE_TARGETS",
@@ -199,9 +202,9 @@ pub fn reason(error: &reqwest::Error) -> String {
     } else if error.is_connect() || error.is_dns() {
         format!("cannot connect: {innermost}")
     } else if error.is_builder() {
-        format!("the request cannot be made: {innermost}")
+        format!("the request could not be sent: {innermost}")
     } else if error.is_body() || error.is_decode() {
-        format!("the answer broke off: {innermost}")
+        format!("the response was cut off: {innermost}")
     } else {
         format!("the call failed: {innermost}")
     }

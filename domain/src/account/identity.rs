@@ -20,7 +20,8 @@ pub struct Email(String);
 impl Email {
     /// Takes an address that mail could reach.
     pub fn parse(given: &str) -> Result<Self, FieldError> {
-        let wrong = || FieldError::new("email", "is not an e-mail address");
+        let wrong =
+            || FieldError::new("email", "must be an e-mail address such as ada@example.com");
         let email = given.trim().to_lowercase();
         let (local, domain) = email.rsplit_once('@').ok_or_else(wrong)?;
         let fits = email.len() <= MAX_EMAIL && is_local_part(local) && is_domain(domain);

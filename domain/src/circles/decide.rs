@@ -10,17 +10,17 @@ use super::Circle;
 
 /// Whoever asks is no member, and need not learn that there is such a circle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no such circle")]
+#[error("circle not found")]
 pub struct NotMember;
 
 /// Why nobody joins with a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CannotJoin {
     /// No circle has an invite with it.
-    #[error("there is no invite with this code")]
+    #[error("code: unknown invitation code")]
     UnknownCode,
     /// It was good once.
-    #[error("this invite has expired")]
+    #[error("code: this invitation has expired; ask for a new one")]
     Expired,
 }
 

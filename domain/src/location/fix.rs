@@ -67,7 +67,7 @@ fn place_name(object: &mut Object<'_>) -> Option<String> {
         object.errors().take_in(error);
     }
     if name.contains('\0') {
-        object.error("place_name", "must not have NUL characters");
+        object.error("place_name", "must not contain NUL characters");
     }
     Some(name)
 }
@@ -75,7 +75,10 @@ fn place_name(object: &mut Object<'_>) -> Option<String> {
 fn recorded_at(object: &mut Object<'_>, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let at = object.time("recorded_at")?;
     if at > now + FURTHEST_AHEAD {
-        object.error("recorded_at", "must be at most 5 minutes ahead");
+        object.error(
+            "recorded_at",
+            "must not be more than 5 minutes in the future",
+        );
     }
     Some(at)
 }

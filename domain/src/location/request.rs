@@ -38,7 +38,10 @@ impl Request {
     fn check_length(length: usize) -> Result<(), FieldError> {
         match length {
             1..=MAX_FIXES => Ok(()),
-            0 => Err(FieldError::new("body", "must have at least one position")),
+            0 => Err(FieldError::new(
+                "body",
+                "must contain at least one position",
+            )),
             _ => {
                 let reason = format!("must have at most {MAX_FIXES} positions");
                 Err(FieldError::new("body", reason))

@@ -12,20 +12,21 @@ use super::{Member, Organization};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// Whoever asks belongs to the staff no more.
-    #[error("you do not belong to this organization's people any more")]
+    #[error("you are no longer an owner of this organization")]
     NotStaff,
     /// There is nobody to be invited.
-    #[error("whoever has this address belongs to the organization's people already")]
+    #[error("this person is already an owner of the organization")]
     Member,
     /// There is nobody to be removed.
-    #[error("nobody with this address belongs to the organization's people or is invited")]
+    #[error("nobody with this address is an owner of the organization or invited")]
     Nobody,
     /// Nobody could add anybody afterwards.
     #[error("the last owner of an organization cannot be removed; invite another one first")]
     LastOwner,
     /// There are as many as there may be.
     #[error(
-        "the organization has {0} people and open invites, the most there may be; remove some first"
+        "the organization already has {0} people and open invitations, which is the maximum; \
+         remove some first"
     )]
     Full(usize),
 }
@@ -35,16 +36,16 @@ pub enum Refusal {
 pub enum CannotJoin {
     /// It never worked, was used, was taken back, or another one followed it. Which of these it
     /// was, a guess need not tell.
-    #[error("this link does not work, or not any more; ask whoever invited you for another one")]
+    #[error("this link is not valid any more; ask for a new invitation")]
     Unknown,
     /// It was good once.
-    #[error("this link has expired; ask whoever invited you for another one")]
+    #[error("this link has expired; ask for a new invitation")]
     Expired,
     /// It was meant for somebody else.
-    #[error("this invite is for another e-mail address than the one that you are signed in with")]
+    #[error("this invitation is for another e-mail address; sign in with the invited one")]
     OtherAddress,
     /// An account may not be taken over by a link that others have had in hand.
-    #[error("there is an account with this e-mail address: sign in to it to accept")]
+    #[error("an account with this e-mail address already exists: sign in to accept the invitation")]
     AccountExists,
 }
 

@@ -18,7 +18,7 @@ pub enum Change {
 
 /// A record of that id stands already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a record with this id exists")]
+#[error("id: a record with this id already exists")]
 pub struct Exists;
 
 /// Makes a record that must not be there yet.

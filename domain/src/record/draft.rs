@@ -36,7 +36,7 @@ impl Draft {
     /// The draft of the record that is addressed as `id`; an id within must be the same.
     pub fn addressed(mut self, id: RecordId) -> Result<Self, FieldError> {
         match &self.id {
-            Some(own) if *own != id => Err(FieldError::new("id", "is not the id of the path")),
+            Some(own) if *own != id => Err(FieldError::new("id", "must equal the id in the path")),
             _ => {
                 self.id = Some(id);
                 Ok(self)

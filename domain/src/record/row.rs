@@ -23,7 +23,7 @@ impl Columns {
             // Spreadsheets begin their files with a byte-order mark.
             let name = header.trim_start_matches('\u{feff}').trim();
             if names.iter().any(|known| known == name) {
-                return Err(FieldError::new(name, "stands twice in the header row"));
+                return Err(FieldError::new(name, "appears twice in the header row"));
             }
             names.push(known(kind, name.to_owned())?);
         }

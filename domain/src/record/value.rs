@@ -43,7 +43,7 @@ pub(super) fn text(field: &str, given: Given<'_>) -> Result<Option<String>, Fiel
         Given::Cell(cell) => cell.to_owned(),
     };
     if text.contains('\0') {
-        return Err(FieldError::new(field, "must not have NUL characters"));
+        return Err(FieldError::new(field, "must not contain NUL characters"));
     }
     bounded(field, &text, MAX_TEXT)?;
     Ok(Some(text).filter(|text| !text.is_empty()))

@@ -8,10 +8,10 @@ use super::{Run, State};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotCancellable {
     /// It ended well.
-    #[error("the run has succeeded")]
+    #[error("the run has already succeeded and cannot be cancelled")]
     Succeeded,
     /// It ended in failure.
-    #[error("the run has failed")]
+    #[error("the run has already failed and cannot be cancelled")]
     Failed,
 }
 

@@ -28,8 +28,8 @@ impl Request {
             let lat = object.number("lat", LATITUDES);
             let lng = object.number("lng", LONGITUDES);
             match (lat, lng) {
-                (Some(_), None) if errors.count() == 0 => object.error("lng", "must come with lat"),
-                (None, Some(_)) if errors.count() == 0 => object.error("lat", "must come with lng"),
+                (Some(_), None) if errors.count() == 0 => object.error("lng", "requires lat"),
+                (None, Some(_)) if errors.count() == 0 => object.error("lat", "requires lng"),
                 _ => {}
             }
             Self {
@@ -54,7 +54,7 @@ fn message(object: &mut Object<'_>) -> Option<String> {
         object.errors().take_in(error);
     }
     if message.contains('\0') {
-        object.error("message", "must not have NUL characters");
+        object.error("message", "must not contain NUL characters");
     }
     Some(message)
 }

@@ -48,7 +48,7 @@ pub enum Answer {
 
 /// Whoever answers was not alerted, and need not learn that there is such a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no such call for help")]
+#[error("SOS not found")]
 pub struct NotConcerned;
 
 /// Calls for help. A call is never too old to alert somebody: it is only said that it is late. One

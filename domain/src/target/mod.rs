@@ -20,12 +20,12 @@ pub use ranges::{Ranges, RangesError};
 pub enum Refused {
     /// It is not the public internet's, and no range that the operator named holds it.
     #[error(
-        "the address is {0}, not on the public internet; only the operator can open its range, \
-         with WAYPOST_ALLOW_PRIVATE_TARGETS"
+        "the address is {0}, not on the public internet; the operator can allow its range with \
+         WAYPOST_ALLOW_PRIVATE_TARGETS"
     )]
     NotPublic(&'static str),
     /// It is one that is called for nobody.
-    #[error("the address is {0}, not on the public internet: such addresses are never called")]
+    #[error("the address is {0}, not on the public internet; such addresses are always refused")]
     Shut(&'static str),
 }
 

@@ -15,18 +15,18 @@ pub struct Ranges(Vec<Network>);
 pub enum RangesError {
     /// It is no range.
     #[error(
-        "{0:?} is no range: name ranges as 10.1.0.0/16 or fd12:3456::/48, comma-separated, or 1 \
-         for this machine and the private ranges, 0 for none"
+        "{0:?} is not a range: write ranges such as 10.1.0.0/16,fd12:3456::/48, or 1 for this \
+         machine and the private ranges, or 0 for none"
     )]
     Malformed(String),
     /// More bits are set than its prefix has.
-    #[error("{0:?} names one address within its range: set the bits behind the prefix to 0")]
+    #[error("{0:?} has bits set after the prefix: set them to 0")]
     BitsBehind(String),
     /// Nobody can open it.
-    #[error("{0:?} cannot be opened: {1} addresses are never called")]
+    #[error("{0:?} cannot be allowed: {1} addresses are always refused")]
     Shut(String, &'static str),
     /// It is written in a form that no address is judged in.
-    #[error("{0:?} holds IPv4 addresses in a form of IPv6: name them as IPv4, as in 10.1.0.0/16")]
+    #[error("{0:?} is IPv4 written as IPv6: write it as IPv4, such as 10.1.0.0/16")]
     Embedded(String),
 }
 

@@ -154,16 +154,16 @@ fn a_list_that_is_none_is_refused_with_what_to_write() {
         "1;2",
     ] {
         let error = wrong.parse::<Ranges>().unwrap_err().to_string();
-        assert!(error.contains("name ranges as"), "{wrong}: {error}");
+        assert!(error.contains("write ranges such as"), "{wrong}: {error}");
     }
     for (wrong, why) in [
-        ("10.0.0.1/8", "behind the prefix"),
-        ("169.254.0.0/16", "never called"),
-        ("169.254.169.254/32", "never called"),
-        ("100.100.100.200/32", "never called"),
-        ("fe80::/10", "never called"),
-        ("fd00:ec2::/64", "never called"),
-        ("2002::/16", "never called"),
+        ("10.0.0.1/8", "after the prefix"),
+        ("169.254.0.0/16", "always refused"),
+        ("169.254.169.254/32", "always refused"),
+        ("100.100.100.200/32", "always refused"),
+        ("fe80::/10", "always refused"),
+        ("fd00:ec2::/64", "always refused"),
+        ("2002::/16", "always refused"),
         ("::ffff:10.0.0.0/104", "as IPv4"),
         ("64:ff9b::/96", "as IPv4"),
     ] {

@@ -170,7 +170,7 @@ pub(super) fn authority(text: &str) -> Result<String, String> {
     if text.bytes().all(plain) {
         return Ok(text.to_owned());
     }
-    Err("stands for the host and may only have letters, digits, - _ . and a port".to_owned())
+    Err("is the host and may only contain letters, digits, - _ . and a port".to_owned())
 }
 
 /// A scheme; or the mask.
@@ -179,5 +179,5 @@ pub(super) fn scheme(text: &str) -> Result<String, String> {
     if text.bytes().all(plain) {
         return Ok(text.to_owned());
     }
-    Err("stands before :// and may only have letters".to_owned())
+    Err("is the scheme and may only contain letters".to_owned())
 }

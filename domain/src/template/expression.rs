@@ -97,7 +97,7 @@ impl Expression {
 
 fn reason(error: &JinjaError) -> String {
     match (error.kind(), error.detail()) {
-        (ErrorKind::UndefinedError, _) => "this names something that is not there".to_owned(),
+        (ErrorKind::UndefinedError, _) => "undefined; use default() if it may be absent".to_owned(),
         (ErrorKind::OutOfFuel, None) => "takes too many steps".to_owned(),
         (ErrorKind::InvalidOperation | ErrorKind::OutOfFuel, Some(detail)) => detail.to_owned(),
         (kind, Some(detail)) => format!("{kind}: {detail}"),

@@ -73,22 +73,22 @@ impl Means {
     /// refused by this before its first step.
     pub(super) fn affords(&self, units: usize) -> Result<u64, Error> {
         if self.stopped.load(Ordering::Relaxed) {
-            return Err(self.refusal("takes too long"));
+            return Err(self.refusal("took too long"));
         }
         let left = self.left.load(Ordering::Relaxed);
         let units = u64::try_from(units).unwrap_or(u64::MAX);
         left.checked_sub(units).ok_or_else(|| {
             self.exhausted.store(true, Ordering::Relaxed);
             self.left.store(0, Ordering::Relaxed);
-            self.refusal("is too much work")
+            self.refusal("is too expensive")
         })
     }
 
     fn refusal(&self, what: &str) -> Error {
         let work = self.work;
         let reason = format!(
-            "{what} (the limit is {work} units, about a byte each): give it shorter lists or \
-             texts, or share it out among several steps"
+            "{what} (the limit is {work} units of about one byte): use shorter lists or texts, or \
+             split the work into several steps"
         );
         Error::new(ErrorKind::OutOfFuel, reason)
     }

@@ -33,7 +33,7 @@ impl Test {
     /// Reads an expression; it stands alone, without braces.
     pub fn parse(source: &str, within: Within) -> Result<Self, Error> {
         if is_template(source) {
-            return Err(Error::whole("an expression stands here without {{ }}"));
+            return Err(Error::whole("is an expression: write it without {{ }}"));
         }
         scan::within_limits(source)?;
         Expression::parse(source, within.names(), Place::Used).map(Self)

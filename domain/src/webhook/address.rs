@@ -12,15 +12,15 @@ pub fn check_url(given: &str) -> Result<Url, String> {
     if given.chars().count() > MAX_URL {
         return Err(format!("must have at most {MAX_URL} characters"));
     }
-    let url = Url::parse(given).map_err(|error| format!("is not an absolute address: {error}"))?;
+    let url = Url::parse(given).map_err(|error| format!("is not an absolute URL: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err("must begin with http:// or https://".to_owned());
     }
     if url.host().is_none() {
-        return Err("must name a host".to_owned());
+        return Err("must contain a host".to_owned());
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("must not hold a user name or password".to_owned());
+        return Err("must not contain a user name or password".to_owned());
     }
     Ok(url)
 }
@@ -29,7 +29,7 @@ pub fn check_url(given: &str) -> Result<Url, String> {
 pub(super) fn check_target(given: &str, open: &Ranges) -> Result<(), String> {
     if given.chars().any(char::is_control) {
         // Parsers pass over some of them, and the read models cannot hold U+0000.
-        return Err("must not have control characters".to_owned());
+        return Err("must not contain control characters".to_owned());
     }
     let url = check_url(given)?;
     match url.host() {

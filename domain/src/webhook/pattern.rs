@@ -60,7 +60,7 @@ pub fn check_pattern(pattern: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(
-        "must be *, a type such as run.succeeded, or all of a kind such as run.* or custom.*"
+        "must be *, a type such as run.succeeded, or a pattern such as run.* or custom.*"
             .to_owned(),
     )
 }

@@ -36,7 +36,10 @@ impl ReplayRequest {
                 [] => object.error(ONE_OF, "is required"),
                 [_] => {}
                 [_, second, ..] => {
-                    object.error(second, format!("must stand alone: give one of {ONE_OF}"));
+                    object.error(
+                        second,
+                        format!("cannot be combined: give exactly one of {ONE_OF}"),
+                    );
                 }
             }
             let delivery = object.string("deliveryId");

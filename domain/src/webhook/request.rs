@@ -104,7 +104,7 @@ fn events(object: &mut Object<'_>) -> Option<Vec<String>> {
     if patterns.is_empty() {
         object.error(
             "events",
-            "must name at least one; without the field it gets all",
+            "must not be empty; leave the field out to receive all events",
         );
     }
     for (nth, pattern) in patterns.iter().enumerate() {
@@ -121,7 +121,7 @@ fn description(object: &mut Object<'_>) -> Option<String> {
     if let Err(error) = judged {
         object.errors().take_in(error);
     } else if description.contains('\0') {
-        object.error("description", "must not have NUL characters");
+        object.error("description", "must not contain NUL characters");
     }
     Some(description).filter(|description| !description.is_empty())
 }

@@ -41,7 +41,7 @@ fn read(id: &WorkflowId, value: Value, errors: &Errors) -> Option<Definition> {
         .string("workflowId")
         .is_some_and(|own| own != id.as_str())
     {
-        object.error("workflowId", "is not the id of the path");
+        object.error("workflowId", "must equal the id in the path");
     }
     let name = object.required_name("name", MAX_NAME);
     let status = object.required_word("status", STATUSES);

@@ -21,10 +21,7 @@ pub(super) fn check(steps: &[Step], errors: &Errors) {
             .map(|(_, way)| way.name());
         let way = way.take(1).collect::<String>();
         let place = format!("steps[{}].{way}", circle[0]);
-        errors.add(
-            place,
-            format!("goes round in a circle: {}", ids.join(" -> ")),
-        );
+        errors.add(place, format!("forms a loop: {}", ids.join(" -> ")));
         return;
     }
     graph.check_reachable(errors);
@@ -51,7 +48,7 @@ impl<'s> Graph<'s> {
         let mut places: HashMap<&str, usize> = HashMap::with_capacity(steps.len());
         for (nth, step) in steps.iter().enumerate() {
             if let Some(first) = places.insert(step.id.as_str(), nth) {
-                let reason = format!("is the id of steps[{first}] already");
+                let reason = format!("is already the id of steps[{first}]");
                 errors.add(format!("steps[{nth}].id"), reason);
             }
         }
@@ -63,7 +60,7 @@ impl<'s> Graph<'s> {
         for (nth, _) in triggers {
             errors.add(
                 format!("steps[{nth}].type"),
-                "there is a TRIGGER step already",
+                "only one TRIGGER step is allowed",
             );
         }
         let next = steps.iter().enumerate().map(|(nth, step)| {
@@ -75,9 +72,9 @@ impl<'s> Graph<'s> {
             let found = targets.filter_map(|(way, place, id)| {
                 let place = || format!("steps[{nth}].{}[{place}]", way.name());
                 match places.get(id.as_str()) {
-                    None => errors.add(place(), "names no step"),
+                    None => errors.add(place(), "no step has this id"),
                     Some(target) if is_trigger(&steps[*target]) => {
-                        errors.add(place(), "leads to the TRIGGER step, where runs begin");
+                        errors.add(place(), "must not lead to the TRIGGER step");
                     }
                     Some(target) => return Some((*target, way)),
                 }
@@ -168,7 +165,7 @@ impl<'s> Graph<'s> {
         for (nth, _) in reached.iter().enumerate().filter(|(_, reached)| !**reached) {
             errors.add(
                 format!("steps[{nth}]"),
-                "is never reached from the TRIGGER step",
+                "cannot be reached from the TRIGGER step",
             );
         }
     }

@@ -104,7 +104,10 @@ fn headers(object: &mut Object<'_>) -> Option<IndexMap<String, String>> {
     }
     let given = object.object("headers")?;
     if given.len() > MAX_HEADERS {
-        object.error("headers", format!("must have at most {MAX_HEADERS} fields"));
+        object.error(
+            "headers",
+            format!("must have at most {MAX_HEADERS} headers"),
+        );
         return None;
     }
     let mut headers = IndexMap::with_capacity(given.len());
@@ -123,7 +126,7 @@ fn headers(object: &mut Object<'_>) -> Option<IndexMap<String, String>> {
 fn wrong_header(name: &str, value: &Value) -> Option<&'static str> {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || name.len() > 128 || !name.bytes().all(token) {
-        return Some("is not a header's name");
+        return Some("is not a valid header name");
     }
     if OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
         return Some("is set by Waypost itself");
@@ -137,7 +140,7 @@ fn wrong_header(name: &str, value: &Value) -> Option<&'static str> {
     value
         .chars()
         .any(|c| c.is_control() && c != '\t')
-        .then_some("must not have control characters")
+        .then_some("must not contain control characters")
 }
 
 fn retry(object: &mut Object<'_>) -> Option<Retry> {

@@ -16,7 +16,7 @@ pub(super) fn read(object: &mut Object<'_>) -> Option<Trigger> {
     let mut on = Object::open(object.place_of("on"), given, object.errors())?;
     let read = match (on.has("event"), on.has("schedule")) {
         (true, true) => {
-            on.error("schedule", "cannot stand beside event");
+            on.error("schedule", "cannot be combined with event");
             None
         }
         (false, false) => {
@@ -49,7 +49,7 @@ fn event(on: &mut Object<'_>) -> Option<OnEvent> {
 pub(super) fn event_type(object: &mut Object<'_>) -> Option<String> {
     let event = object.required_string("event")?;
     if event == "location.updated" {
-        let reason = "positions set nothing off; place.entered and place.left do";
+        let reason = "positions do not trigger workflows; use place.entered or place.left";
         object.error("event", reason);
         return None;
     }

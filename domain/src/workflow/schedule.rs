@@ -37,15 +37,16 @@ impl Schedule {
             .year(Year::Disallowed)
             .build();
         let cron = parser.parse(schedule);
-        let cron = cron.map_err(|error| wrong(format!("cannot be read: {error}")))?;
+        let cron =
+            cron.map_err(|error| wrong(format!("is not a valid cron expression: {error}")))?;
         let zone = timezone.parse::<Tz>().map_err(|_| {
-            let reason = "is no time zone of the IANA database, such as Europe/Berlin";
+            let reason = "must be an IANA time zone such as Europe/Berlin";
             FieldError::new("timezone", reason)
         })?;
         let read = Self { cron, zone };
         match read.next_after(DateTime::UNIX_EPOCH) {
             Some(_) => Ok(read),
-            None => Err(wrong("never comes".to_owned())),
+            None => Err(wrong("never matches a date".to_owned())),
         }
     }
 

@@ -87,7 +87,7 @@ pub(super) fn steps_of(object: &mut Object<'_>, name: &str) -> Option<Vec<StepId
     let steps = object.strings(name, MAX_NEXT)?;
     for (nth, id) in steps.iter().enumerate() {
         if steps[..nth].contains(id) {
-            object.error(&format!("{name}[{nth}]"), "names the same step twice");
+            object.error(&format!("{name}[{nth}]"), "lists the same step twice");
         }
     }
     Some(steps.into_iter().map(StepId::new).collect())

@@ -28,7 +28,10 @@ pub(super) fn check_published(object: &Object<'_>, name: &str, value: &Value) {
     match template::check_tree(value) {
         Ok(references) => {
             for secret in &references.secrets {
-                let reason = format!("names secrets.{secret}, which an event must not show");
+                let reason = format!(
+                    "uses secrets.{secret}; secrets are not allowed here because events are \
+                     readable"
+                );
                 object.error(name, reason);
             }
         }
@@ -64,7 +67,7 @@ pub(super) fn check_references<'s>(
         }
         let before = before(nth);
         for id in named.iter().filter(|id| !before.contains(id.as_str())) {
-            let reason = format!("names steps.{id}, but no step of that id comes before it");
+            let reason = format!("uses steps.{id}, but no step with this id comes before it");
             errors.add(format!("steps[{nth}]"), reason);
         }
     }

@@ -94,7 +94,7 @@ fn every_error_is_told_at_once_with_its_place() {
     });
     insta::assert_json_snapshot!(errors(definition), @r#"
     [
-      "workflowId: is not the id of the path",
+      "workflowId: must equal the id in the path",
       "name: is required",
       "status: must be one of DRAFT, ACTIVE, PAUSED, ARCHIVED",
       "timeoutSeconds: must be a whole number from 1 to 31536000",
@@ -139,41 +139,41 @@ fn steps_must_hold_together() {
     for (definition, expected) in [
         (
             with_step(2, |step| step["id"] = json!("call")),
-            "steps[2].id: is the id of steps[1] already",
+            "steps[2].id: is already the id of steps[1]",
         ),
         (
             with_step(2, |step| step["next"] = json!(["tell", "gone"])),
-            "steps[2].next[1]: names no step",
+            "steps[2].next[1]: no step has this id",
         ),
         (
             with_step(2, |step| step["next"] = json!(["tell", "tell"])),
-            "steps[2].next[1]: names the same step twice",
+            "steps[2].next[1]: lists the same step twice",
         ),
         (
             with_step(2, |step| *step = json!({"id": "note", "type": "TRIGGER"})),
-            "steps[2].type: there is a TRIGGER step already",
+            "steps[2].type: only one TRIGGER step is allowed",
         ),
         (
             with_step(3, |step| step["next"] = json!(["start"])),
-            "steps[3].next[0]: leads to the TRIGGER step, where runs begin",
+            "steps[3].next[0]: must not lead to the TRIGGER step",
         ),
         (
             with_step(3, |step| step["next"] = json!(["call"])),
-            "steps[1].next: goes round in a circle: call -> tell -> call",
+            "steps[1].next: forms a loop: call -> tell -> call",
         ),
         (
             with_step(3, |step| step["next"] = json!(["tell"])),
-            "steps[3].next: goes round in a circle: tell -> tell",
+            "steps[3].next: forms a loop: tell -> tell",
         ),
         (
             with_step(0, |step| step["next"] = json!(["call"])),
-            "steps[2]: is never reached from the TRIGGER step",
+            "steps[2]: cannot be reached from the TRIGGER step",
         ),
         (
             with_step(2, |step| {
                 step["data"] = json!({"x": "{{ steps.tell.output }}"});
             }),
-            "steps[2]: names steps.tell, but no step of that id comes before it",
+            "steps[2]: uses steps.tell, but no step with this id comes before it",
         ),
     ] {
         assert_eq!(errors(definition)[0], expected);
@@ -205,7 +205,8 @@ fn templates_are_judged_where_they_stand() {
         ),
         (
             with_step(2, |step| step["data"] = json!({"a": "{{ secrets.KEY }}"})),
-            "steps[2].data.a: names secrets.KEY, which an event must not show",
+            "steps[2].data.a: uses secrets.KEY; secrets are not allowed here because events are \
+             readable",
         ),
         (
             with_step(1, |step| step["url"] = json!("file:///{{ trigger.id }}")),

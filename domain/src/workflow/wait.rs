@@ -18,7 +18,7 @@ pub(super) fn read(object: &mut Object<'_>) -> Option<WaitForEvent> {
     let timeout_seconds = object.number("timeoutSeconds", SECONDS);
     let on_timeout = steps_of(object, "onTimeout");
     if !limited && on_timeout.as_ref().is_some_and(|steps| !steps.is_empty()) {
-        object.error("onTimeout", "needs timeoutSeconds");
+        object.error("onTimeout", "requires timeoutSeconds");
     }
     Some(WaitForEvent {
         event: event?,

@@ -118,7 +118,7 @@ impl Member {
             tracing::debug!(
                 name = self.name,
                 fault,
-                "Leases lost sight of each other, looking again"
+                "Lost contact with the other runners; reconnecting"
             );
             tokio::select! {
                 () = stop.cancelled() => break,

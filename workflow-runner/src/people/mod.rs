@@ -105,7 +105,7 @@ impl Roll {
             match self.look(asked).await {
                 Ok(end) => break end,
                 Err(error) => {
-                    tracing::debug!(%error, "What is known of persons waits for the log");
+                    tracing::debug!(%error, "Waiting for the log to read people's data");
                     sleep(AGAIN).await;
                 }
             }
@@ -150,7 +150,7 @@ impl Roll {
                 Ok(data) => return data,
                 Err(error) => {
                     let sequence = recorded.sequence;
-                    tracing::error!(sequence, %error, "What is personal in an event is not shown");
+                    tracing::error!(sequence, %error, "Personal data of an event is withheld");
                 }
             }
         }
@@ -163,7 +163,7 @@ impl Roll {
     pub async fn unseal(&self, binding: &Binding, sealed: &schemas::Sealed) -> Option<String> {
         let unsealed = insist(|| self.0.log.vault().unseal(binding, sealed)).await;
         if let Err(VaultError::Broken) = &unsealed {
-            tracing::error!(?binding, "What a person sealed cannot be opened");
+            tracing::error!(?binding, "A person's sealed data cannot be opened");
         }
         unsealed.ok()
     }

@@ -199,7 +199,7 @@ impl Watching {
             match overtaken_by(&self.log, recorded, updated).await {
                 Ok(newer) => return newer,
                 Err(ReadError::Unavailable(error)) => {
-                    tracing::debug!(error, "Places wait for the log");
+                    tracing::debug!(error, "Places: waiting for the log");
                     sleep(AGAIN).await;
                 }
                 Err(error) => {
@@ -344,7 +344,7 @@ where
         match ask().await {
             Ok(answer) => return answer,
             Err(error) => {
-                tracing::debug!(%error, "Places wait for the log");
+                tracing::debug!(%error, "Places: waiting for the log");
                 sleep(AGAIN).await;
             }
         }

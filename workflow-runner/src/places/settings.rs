@@ -5,8 +5,8 @@ use clap::Args;
 /// How places are watched.
 #[derive(Clone, Debug, Args)]
 pub struct PlaceSettings {
-    /// How many metres beyond a place's edge, and beyond what a fix may be wrong by, somebody must
-    /// be to have left it: `WAYPOST_PLACE_MARGIN_METRES`, 25.
+    /// How far beyond a place's edge, and beyond the fix's own uncertainty, somebody must be to have
+    /// left it, in metres.
     // Fixed, and not a part of the radius: a fix is as inexact at a large place as at a small one.
     #[arg(
         id = "place_margin_metres",

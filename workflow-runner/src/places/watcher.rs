@@ -180,7 +180,11 @@ impl Watcher {
                 }
                 Err(error) => {
                     let stream = &watched.stream;
-                    tracing::error!(%stream, %error, "A crossing cannot be told");
+                    tracing::error!(
+                        %stream,
+                        %error,
+                        "Cannot record that somebody entered or left a place"
+                    );
                     return Ok(());
                 }
             }
@@ -269,7 +273,7 @@ impl Watcher {
                 Ok(lasts) => break lasts,
                 Err(ReadError::Unavailable(_)) => sleep(AGAIN).await,
                 Err(error) => {
-                    return tracing::error!(%error, "Who is at a place cannot be read");
+                    return tracing::error!(%error, "Cannot read who is at a place");
                 }
             }
         };

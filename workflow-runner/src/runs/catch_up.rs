@@ -33,7 +33,7 @@ pub(super) async fn catch_up(
         match fold_to_end(&log, &leases, &mut folded).await {
             Ok(tail) => return (folded, tail),
             Err(error) => {
-                tracing::warn!(error, "The log cannot be followed to take over runs");
+                tracing::warn!(error, "Cannot follow the log to take over runs");
                 sleep(AGAIN).await;
             }
         }

@@ -55,12 +55,12 @@ impl Checkpoints {
     pub(super) async fn save(&self, notes: Vec<(u16, Vec<u8>)>) {
         let saved = notes.into_iter().map(|(partition, note)| async move {
             if note.len() > MAX_BYTES {
-                tracing::warn!(partition, "Too many runs are open to note them");
+                tracing::warn!(partition, "Too many open runs for a checkpoint");
                 return;
             }
             let put = self.bucket.put(key(partition), Bytes::from(note));
             if let Ok(Err(error)) = timeout(PATIENCE, put).await {
-                tracing::debug!(partition, %error, "A checkpoint was not kept");
+                tracing::debug!(partition, %error, "A checkpoint could not be stored");
             }
         });
         join_all(saved).await;

@@ -147,7 +147,7 @@ impl<'j> Conduct<'j> {
         let org = &self.draft.stream.org;
         let read = self.job.shared.secrets.get(org, names).await;
         let read = read.map_err(|error| {
-            tracing::debug!(%error, "A run waits for its secrets");
+            tracing::debug!(%error, "A run is waiting for its secrets");
             Stop(Outcome::Again)
         })?;
         self.values = Arc::new(read);
@@ -267,7 +267,7 @@ impl<'j> Conduct<'j> {
                 Err(AppendError::Unavailable(reason)) => {
                     // The same commit cannot be appended twice, nor over another's: trying again
                     // is right even when the lease has gone meanwhile.
-                    tracing::debug!(reason, "A run waits for the log");
+                    tracing::debug!(reason, "A run is waiting for the log");
                     sleep(pause).await;
                     pause = (pause * 2).min(AGAIN_MAX);
                 }

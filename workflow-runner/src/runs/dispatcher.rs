@@ -131,7 +131,7 @@ impl Dispatcher {
         let (folded, tail) = match folded {
             Ok(folded) => folded,
             Err(error) => {
-                tracing::error!(%error, "Taking over runs broke down");
+                tracing::error!(%error, "Taking over runs failed");
                 self.coming.clear();
                 return self.reassign();
             }
@@ -166,7 +166,7 @@ impl Dispatcher {
             }
         }
         let open = partition.open.len();
-        tracing::debug!(partition = number, open, "Runs taken over");
+        tracing::debug!(partition = number, open, "Took over runs");
         self.partitions.insert(number, partition);
     }
 
@@ -174,7 +174,7 @@ impl Dispatcher {
         let batch = match batch {
             Ok(batch) => batch,
             Err(error) => {
-                tracing::error!(%error, "The log cannot be followed");
+                tracing::error!(%error, "Cannot follow the log");
                 return sleep(TAIL_AGAIN).await;
             }
         };
@@ -291,7 +291,7 @@ impl Dispatcher {
             }
         };
         if timeout(patience, all_ended).await.is_err() {
-            tracing::warn!("Steps under way were cut off; they are begun again at the next start");
+            tracing::warn!("Steps in progress were cut off; they start again at the next start");
             self.crew.cut_off().await;
         }
         self.saving.shutdown().await;

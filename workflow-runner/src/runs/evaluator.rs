@@ -36,11 +36,11 @@ pub(super) struct Evaluator {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Failed {
     #[error(
-        "took longer than {} s: give it shorter lists or texts, or share it out among several steps",
+        "took longer than {} s: use shorter lists or texts, or split the work into several steps",
         .0.as_secs()
     )]
     Slow(Duration),
-    #[error("an expression broke down; write it in another way")]
+    #[error("evaluating an expression failed unexpectedly; write it differently")]
     Broken,
 }
 

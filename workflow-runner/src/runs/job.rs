@@ -134,7 +134,7 @@ impl Job {
             Err(ReadError::Undecodable { sequence, .. }) => sequence,
             Ok(None) | Err(ReadError::Unavailable(_)) => return Err(Stop(Outcome::Again)),
         };
-        tracing::error!(run = opening.stream.id, reason, "A run is given up");
+        tracing::error!(run = opening.stream.id, reason, "Giving up on a run");
         let mut draft = Draft::opened_by(opening).map_err(|error| no_run(opening, error))?;
         draft.sequence = last;
         draft.ended(End::Failed(reason.to_owned()), self.shared.clock.now());
@@ -193,6 +193,6 @@ pub(super) fn draft(events: &[Recorded]) -> Result<Draft, Stop> {
 
 fn no_run(first: &Recorded, error: NotARun) -> Stop {
     let run = first.stream.id.as_str();
-    tracing::error!(run, %error, "What looked like a run is none");
+    tracing::error!(run, %error, "Not a run");
     Stop(NEVER)
 }

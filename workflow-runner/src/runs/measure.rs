@@ -30,34 +30,37 @@ const JUDGING_BYTES: &str = "waypost_triggers_held_bytes";
 const FOLLOWED: &str = "waypost_runs_followed_sequence";
 
 pub(super) fn describe() {
-    metrics::describe_counter!(STARTED, "Runs taken up");
+    metrics::describe_counter!(STARTED, "Runs that were started");
     metrics::describe_counter!(ENDED, "Runs ended, by state");
     metrics::describe_gauge!(OPEN, "Runs of this process that have not ended");
     metrics::describe_gauge!(
         UNDER_WAY,
-        "Runs being carried out at this moment, those that wait for an answer included"
+        "Runs in memory: being worked on, or waiting for an answer"
     );
-    metrics::describe_gauge!(WORKING, "Runs that are worked on at this moment");
-    metrics::describe_gauge!(CALLS, "HTTP calls of steps under way");
+    metrics::describe_gauge!(WORKING, "Runs being worked on");
+    metrics::describe_gauge!(CALLS, "HTTP calls of steps in progress");
     metrics::describe_gauge!(CALLS_WAITING, "HTTP calls of steps that wait for a place");
     metrics::describe_gauge!(
         HELD,
         metrics::Unit::Bytes,
-        "What runs that wait for answers hold in memory, about"
+        "Approximate memory held by runs that wait for answers"
     );
-    metrics::describe_gauge!(BACKLOG, "Runs that wait for room to be carried out");
+    metrics::describe_gauge!(BACKLOG, "Runs that wait to be started");
     metrics::describe_gauge!(FOLLOWED, "The last event of the log that was taken in");
-    metrics::describe_counter!(TRIGGERED, "Runs that an event or the clock has begun");
+    metrics::describe_counter!(TRIGGERED, "Runs triggered by events and schedules");
     metrics::describe_counter!(
         UNJUDGED,
-        "Events that did not set a workflow off, by reason: an expression failed, or too many hops \
-         or runs"
+        "Events that did not trigger a workflow, by reason: a failed filter, or too many hops or \
+         runs"
     );
-    metrics::describe_gauge!(JUDGING, "Organizations with events that are to be judged");
+    metrics::describe_gauge!(
+        JUDGING,
+        "Organizations with events that wait to be matched against triggers"
+    );
     metrics::describe_gauge!(
         COMPILED,
         metrics::Unit::Bytes,
-        "What compiled templates take up in memory, about, by kind"
+        "Approximate memory of compiled templates, by kind"
     );
     metrics::describe_counter!(
         EVALUATED,
@@ -65,12 +68,12 @@ pub(super) fn describe() {
     );
     metrics::describe_counter!(
         UNEVALUATED,
-        "Templates that were not evaluated to their end, by reason: work, time or broken"
+        "Templates that were not fully evaluated, by reason: work, time or broken"
     );
     metrics::describe_gauge!(
         JUDGING_BYTES,
         metrics::Unit::Bytes,
-        "Events held in memory to be judged, about"
+        "Approximate memory of events that wait to be matched against triggers"
     );
     metrics::describe_histogram!(
         DELAY,

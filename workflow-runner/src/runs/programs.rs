@@ -26,7 +26,7 @@ pub(super) struct Programs {
 /// Why there is no definition to follow.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProgramError {
-    #[error("version {0} of the workflow is not in the log")]
+    #[error("version {0} of the workflow was not found in the log")]
     Missing(u32),
     #[error("the workflow's definition cannot be read: {0}")]
     Unreadable(String),

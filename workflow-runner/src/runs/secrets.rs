@@ -35,8 +35,8 @@ impl Elsewhere {
     pub(super) fn to(&self, host: &str) -> String {
         let (name, hosts) = (&self.name, self.hosts.join(", "));
         format!(
-            "url: secrets.{name} may only go to {hosts}, not to {host}: nothing was sent; whoever \
-             sets the secret can name further hosts"
+            "url: secrets.{name} may be sent only to {hosts}, not to {host}; nothing was sent. \
+             Allow more hosts with `waypost secret set --hosts`"
         )
     }
 }

@@ -8,8 +8,8 @@ use service::settings::seconds;
 /// What templates and expressions may cost.
 #[derive(Clone, Debug, Args)]
 pub struct TemplateSettings {
-    /// What one step's templates, or one filter or match on an event, may cost, in units of about
-    /// a byte that is read, compared or copied: `WAYPOST_TEMPLATE_WORK`, 16777216.
+    /// What one step's templates, or one filter or match on an event, may cost: units of about one
+    /// byte read, compared or copied.
     #[arg(
         id = "template_work",
         long,
@@ -17,15 +17,14 @@ pub struct TemplateSettings {
         default_value_t = 16 * 1024 * 1024
     )]
     pub work: u64,
-    /// How long one evaluation may take besides: `WAYPOST_TEMPLATE_SECONDS`, 10.
+    /// How long one evaluation of templates may take.
     #[arg(id = "template_seconds", long, env = "WAYPOST_TEMPLATE_SECONDS", default_value = "10", value_parser = seconds)]
     pub patience: Duration,
-    /// Threads of one process that evaluate what is more than a trifle; organizations share them:
-    /// `WAYPOST_TEMPLATE_THREADS`, half as many as there are processors.
+    /// Threads of one process that evaluate larger templates; organizations share them. Default:
+    /// half the processors.
     #[arg(id = "template_threads", long, env = "WAYPOST_TEMPLATE_THREADS")]
     pub threads: Option<usize>,
-    /// What compiled templates may take up in the memory of one process, in MiB:
-    /// `WAYPOST_TEMPLATE_CACHE_MIB`, 64.
+    /// Memory for compiled templates in one process, in MiB.
     #[arg(
         id = "template_cache_mib",
         long,
@@ -57,8 +56,8 @@ impl TemplateSettings {
 /// How runs are carried out.
 #[derive(Clone, Debug, Args)]
 pub struct RunSettings {
-    /// Runs that one process works on at the same time; those that wait, for a time or for an
-    /// answer, do not count: `WAYPOST_RUNS_CONCURRENCY`, 512. Organizations share them.
+    /// Runs that one process works on at a time. Runs that wait for a time or an answer do not
+    /// count. Organizations share them.
     #[arg(
         id = "runs_concurrency",
         long,
@@ -66,9 +65,8 @@ pub struct RunSettings {
         default_value_t = 512
     )]
     pub concurrency: usize,
-    /// Of runs that events began, one process works on so many at the same time, besides: what
-    /// workflows set off in each other must not slow what somebody waits for:
-    /// `WAYPOST_RUNS_EVENT_CONCURRENCY`, 16. Organizations share them.
+    /// Runs started by events that one process works on at a time, besides
+    /// `WAYPOST_RUNS_CONCURRENCY`. Organizations share them.
     #[arg(
         id = "runs_event_concurrency",
         long,
@@ -76,8 +74,7 @@ pub struct RunSettings {
         default_value_t = 16
     )]
     pub event_concurrency: usize,
-    /// HTTP calls of steps that are under way in one process; further ones wait:
-    /// `WAYPOST_RUNS_CALLS`, 4096. Organizations share them.
+    /// HTTP calls of steps in progress in one process. Further ones wait; organizations share them.
     #[arg(
         id = "runs_calls",
         long,
@@ -85,9 +82,8 @@ pub struct RunSettings {
         default_value_t = 4_096
     )]
     pub calls: usize,
-    /// What runs that wait for answers may hold in memory in one process, in MiB; beyond, an
-    /// organization that holds much of it begins no further runs until some have ended:
-    /// `WAYPOST_RUNS_MEMORY_MIB`, 256.
+    /// Memory that runs waiting for answers may hold in one process, in MiB. Beyond it, an
+    /// organization that holds much of it starts no further runs until some have ended.
     #[arg(
         id = "runs_memory_mib",
         long,
@@ -95,9 +91,8 @@ pub struct RunSettings {
         default_value_t = 256
     )]
     pub memory_mib: usize,
-    /// Runs that one event or run from outside may lead to by what the runs in between do; beyond,
-    /// nothing more is set off, and `workflow.not_triggered` tells of it:
-    /// `WAYPOST_TRIGGERS_PER_CAUSE`, 1000.
+    /// Runs that one event or external run may lead to through what the runs in between do. Beyond
+    /// it nothing more is triggered, and `workflow.not_triggered` says so.
     #[arg(
         id = "triggers_per_cause",
         long,
@@ -105,15 +100,14 @@ pub struct RunSettings {
         default_value_t = 1_000
     )]
     pub caused_runs: u32,
-    /// A process without a sign of life for so long loses its runs to others:
-    /// `WAYPOST_LEASE_SECONDS`, 3.
+    /// A process without a sign of life for this long loses its runs to others.
     #[arg(id = "lease_seconds", long, env = "WAYPOST_LEASE_SECONDS", default_value = "3", value_parser = seconds)]
     pub lease: Duration,
-    /// How often it is noted which runs are open and which events have been judged, so that a
-    /// restart need not read the whole log: `WAYPOST_RUNS_CHECKPOINT_SECONDS`, 3.
+    /// How often open runs and judged events are recorded, so that a restart does not read the
+    /// whole log.
     #[arg(id = "runs_checkpoint_seconds", long, env = "WAYPOST_RUNS_CHECKPOINT_SECONDS", default_value = "3", value_parser = seconds)]
     pub checkpoint: Duration,
-    /// How long steps under way may take to end at shutdown: `WAYPOST_RUNS_SHUTDOWN_SECONDS`, 5.
+    /// How long steps in progress may take to finish at shutdown.
     #[arg(id = "runs_shutdown_seconds", long, env = "WAYPOST_RUNS_SHUTDOWN_SECONDS", default_value = "5", value_parser = seconds)]
     pub shutdown: Duration,
 }

@@ -76,7 +76,9 @@ impl Dispatcher {
                 Some(report) = self.reports.recv() => self.take_reports(report),
                 () = &mut ended => break,
                 () = &mut patience => {
-                    tracing::info!("Attempts under way were cut off; they are made again");
+                    tracing::info!(
+                        "Delivery attempts in progress were cut off; they will be repeated"
+                    );
                     break;
                 }
             }

@@ -85,8 +85,11 @@ impl Courier {
         };
         let Some(parcel) = self.parcel(&job).await else {
             if let Known::Attempted { recorded, .. } = job.work.known {
-                self.give_up(recorded, "the event may not be shown any more")
-                    .await;
+                self.give_up(
+                    recorded,
+                    "the event may no longer be shown to this organization",
+                )
+                .await;
             }
             return nothing_sent();
         };
@@ -326,7 +329,7 @@ impl Courier {
             // Another process had the lane meanwhile and tried as well: its record counts.
             (Err(AppendError::Conflict), _) => (self.left_to_do(&stream).await, None),
             (outcome, _) => {
-                tracing::error!(?outcome, %stream, "An attempt cannot be recorded");
+                tracing::error!(?outcome, %stream, "A delivery attempt cannot be recorded");
                 (None, None)
             }
         }
@@ -362,7 +365,7 @@ impl Courier {
             at: now,
             duration_ms: 0,
             status: None,
-            error: Some(format!("not tried again: {reason}")),
+            error: Some(format!("not retried: {reason}")),
             response: None,
             outcome: Outcome::Failed,
         };

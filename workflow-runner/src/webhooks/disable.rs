@@ -23,10 +23,7 @@ impl Why {
         match self {
             Self::Gone => "the receiver answered 410 Gone".to_owned(),
             Self::OnlyFailures(since) => {
-                format!(
-                    "nothing but failures since {}",
-                    since.format("%Y-%m-%d %H:%M UTC")
-                )
+                format!("only failures since {}", since.format("%Y-%m-%d %H:%M UTC"))
             }
         }
     }

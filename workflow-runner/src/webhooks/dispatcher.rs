@@ -142,7 +142,7 @@ impl Dispatcher {
         if self.state.tail_failures == TAIL_ATTEMPTS {
             return Err(error);
         }
-        tracing::warn!(%error, "Webhooks wait for the log");
+        tracing::warn!(%error, "Webhooks: waiting for the log");
         sleep(TAIL_AGAIN).await;
         Ok(())
     }

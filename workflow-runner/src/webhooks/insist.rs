@@ -23,7 +23,7 @@ where
     loop {
         match ask().await {
             Err(error) if waits(&error) => {
-                tracing::debug!(%error, "Webhooks wait for the log");
+                tracing::debug!(%error, "Webhooks: waiting for the log");
                 sleep(pause).await;
                 pause = (pause * 2).min(MAX_PAUSE);
             }

@@ -8,18 +8,16 @@ use service::settings::seconds;
 /// How webhooks are delivered.
 #[derive(Clone, Debug, Args)]
 pub struct WebhookSettings {
-    /// The waits between the attempts at one delivery, in seconds:
-    /// `WAYPOST_WEBHOOK_RETRY_SECONDS`, 5 s to 24 h.
+    /// Waits between the attempts of one delivery, in seconds.
     #[arg(id = "webhook_retry_seconds", long, env = "WAYPOST_WEBHOOK_RETRY_SECONDS", value_delimiter = ',', default_value = "5,300,1800,7200,18000,36000,50400,72000,86400", value_parser = seconds)]
     pub retries: Vec<Duration>,
-    /// How long one attempt may take: `WAYPOST_WEBHOOK_TIMEOUT_SECONDS`, 15.
+    /// How long one delivery attempt may take.
     #[arg(id = "webhook_timeout_seconds", long, env = "WAYPOST_WEBHOOK_TIMEOUT_SECONDS", default_value = "15", value_parser = seconds)]
     pub timeout: Duration,
-    /// An endpoint that only fails for so long is disabled:
-    /// `WAYPOST_WEBHOOK_DISABLE_SECONDS`, five days.
+    /// An endpoint that has only failed for this long is disabled.
     #[arg(id = "webhook_disable_seconds", long, env = "WAYPOST_WEBHOOK_DISABLE_SECONDS", default_value = "432000", value_parser = seconds)]
     pub disable_after: Duration,
-    /// Requests under way to one endpoint: `WAYPOST_WEBHOOK_CONCURRENCY`, 32.
+    /// Requests to one endpoint at a time.
     #[arg(
         id = "webhook_concurrency",
         long,
@@ -27,8 +25,8 @@ pub struct WebhookSettings {
         default_value_t = 32
     )]
     pub concurrency: usize,
-    /// Requests under way to all endpoints of this process:
-    /// `WAYPOST_WEBHOOK_TOTAL_CONCURRENCY`, 512. Organizations share them.
+    /// Requests of this process to all endpoints at a time. Organizations share them, and within
+    /// each its endpoints.
     #[arg(
         id = "webhook_total_concurrency",
         long,
@@ -36,9 +34,8 @@ pub struct WebhookSettings {
         default_value_t = 512
     )]
     pub total_concurrency: usize,
-    /// Deliveries of one endpoint that may wait for a retry; an endpoint that fails and has this
-    /// many gets new events only as probes, and the rest once it answers again:
-    /// `WAYPOST_WEBHOOK_PENDING`, 10000.
+    /// Deliveries of one endpoint that may wait for a retry. A failing endpoint with this many gets
+    /// new events only as probes, and the rest once it answers again.
     #[arg(
         id = "webhook_pending",
         long,

@@ -83,7 +83,7 @@ pub(super) async fn recall(
         match read_waiting(log, feed, &is_ours, after, end).await {
             Ok(waiting) => return waiting,
             Err(error) => {
-                tracing::error!(%error, "Deliveries to be tried again cannot be read");
+                tracing::error!(%error, "Deliveries to be retried cannot be read");
                 sleep(AGAIN).await;
             }
         }

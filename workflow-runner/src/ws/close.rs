@@ -54,14 +54,14 @@ impl CloseReason {
         match self {
             Self::ShuttingDown => "the server is shutting down",
             Self::LogBroken => "the server cannot follow the event log",
-            Self::Stalled => "the client takes nothing",
-            Self::Silent => "the client is silent",
-            Self::OverLimit => "the limit is used up",
-            Self::UnknownToken => "the token is not known",
-            Self::TokenEnded => "the token has ended",
+            Self::Stalled => "the client does not read",
+            Self::Silent => "the client does not answer pings",
+            Self::OverLimit => "rate limit exceeded",
+            Self::UnknownToken => "invalid token",
+            Self::TokenEnded => "the token has expired or was revoked",
             Self::NoToken => "no token came in time",
             Self::MissingScope => "the key lacks the scope events:read",
-            Self::BadFrame => "the frame cannot be read",
+            Self::BadFrame => "invalid frame",
             Self::Abuse => "too many frames",
         }
     }

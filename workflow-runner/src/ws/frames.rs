@@ -39,7 +39,7 @@ impl Malformed {
 
     /// There are no binary frames.
     pub(super) fn binary() -> Self {
-        Self::new(None, "frames are text")
+        Self::new(None, "frames must be text")
     }
 }
 
@@ -57,7 +57,7 @@ impl Request {
     /// Reads a text frame.
     pub(super) fn parse(text: &str) -> Result<Self, Malformed> {
         let fields: Fields = serde_json::from_str(text)
-            .map_err(|error| Malformed::new(None, format!("not a frame: {error}")))?;
+            .map_err(|error| Malformed::new(None, format!("invalid frame: {error}")))?;
         let id = fields.id;
         let wrong = |error: &str| Malformed::new(id.clone(), error);
         let named = || match id.as_deref() {
@@ -169,7 +169,7 @@ mod tests {
         );
         assert!(refused(r#"{"type":"dance"}"#).error.contains("type"));
         for text in ["", "[]", "{", "7", r#"{"type":7}"#] {
-            assert!(refused(text).error.contains("not a frame"), "{text}");
+            assert!(refused(text).error.contains("invalid frame"), "{text}");
         }
     }
 

@@ -144,7 +144,7 @@ impl Live {
         self.closing.cancel();
         self.sockets.close();
         if timeout(GOODBYE, self.sockets.wait()).await.is_err() {
-            tracing::warn!("Some sockets were cut off without a goodbye");
+            tracing::warn!("Some sockets were cut off without a close frame");
         }
         ended
     }
@@ -212,7 +212,7 @@ async fn insist(tail: &mut Tail) -> Result<Batch, TailError> {
             Ok(batch) => return Ok(batch),
             Err(error) if failures + 1 < TAIL_ATTEMPTS => {
                 failures += 1;
-                tracing::warn!(%error, "Sockets wait for the log");
+                tracing::warn!(%error, "Sockets: waiting for the log");
                 sleep(TAIL_AGAIN).await;
             }
             Err(error) => return Err(error),

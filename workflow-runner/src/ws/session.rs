@@ -161,7 +161,7 @@ impl Session {
                 self.send_events(frames);
             }
             Err(error) => {
-                tracing::warn!(%error, "A socket's replay waits for the log");
+                tracing::warn!(%error, "A socket's replay is waiting for the log");
                 let next = flow.advance(self.member.as_ref(), &self.seat, &self.live.turns);
                 match next {
                     Next::Work(again) => self.work(number, again, WORK_AGAIN),
@@ -229,7 +229,7 @@ impl Session {
         let viewer = self.live.readmit(token).await.map_err(Some)?;
         if viewer.identity() != self.viewer.identity() {
             let error =
-                "the token belongs to another organization or person: open another connection";
+                "the token belongs to another organization or person; open a new connection";
             return Ok(Err(Malformed::new(None, error)));
         }
         self.ended = self.live.ended(&viewer);
@@ -246,7 +246,7 @@ impl Session {
     ) -> Result<(), Malformed> {
         let wrong = |error: String| Malformed::new(Some(id.clone()), error);
         if self.subscriptions.iter().any(|other| other.id == id) {
-            return Err(wrong("there is a subscription of this `id`".to_owned()));
+            return Err(wrong("`id`: already subscribed".to_owned()));
         }
         if self.subscriptions.len() == MAX_SUBSCRIPTIONS {
             let most = format!("a connection has at most {MAX_SUBSCRIPTIONS} subscriptions");
@@ -254,7 +254,7 @@ impl Session {
         }
         let channel = Channel::named(channel).map_err(&wrong)?;
         if !channel.is_of_persons() && self.member.is_none() {
-            let for_keys = format!("the channel `{}` is for API keys", channel.name());
+            let for_keys = format!("the channel `{}` requires an API key", channel.name());
             return Err(wrong(for_keys));
         }
         let head = self.head(channel);
@@ -333,7 +333,7 @@ impl Session {
 
     fn unsubscribe(&mut self, id: String) -> Result<(), Malformed> {
         let Some(nth) = self.subscriptions.iter().position(|other| other.id == id) else {
-            let error = "there is no subscription of this `id`";
+            let error = "`id`: no such subscription";
             return Err(Malformed::new(Some(id), error));
         };
         let flow = self.subscriptions.remove(nth);

@@ -8,14 +8,14 @@ use service::settings::seconds;
 /// How sockets are held.
 #[derive(Clone, Debug, Args)]
 pub struct WsSettings {
-    /// How long a client may take to send its token: `WAYPOST_WS_AUTH_SECONDS`, 10.
+    /// How long a client may take to send its token.
     #[arg(id = "ws_auth_seconds", long, env = "WAYPOST_WS_AUTH_SECONDS", default_value = "10", value_parser = seconds)]
     pub auth_timeout: Duration,
-    /// How often clients are pinged: `WAYPOST_WS_PING_SECONDS`, 20. One that sends and takes
-    /// nothing for two and a half times as long is given up.
+    /// How often clients are pinged. One that sends and takes nothing for two and a half times as
+    /// long is dropped.
     #[arg(id = "ws_ping_seconds", long, env = "WAYPOST_WS_PING_SECONDS", default_value = "20", value_parser = seconds)]
     pub ping_interval: Duration,
-    /// Sockets of one process: `WAYPOST_WS_CONNECTIONS`, 20000.
+    /// Sockets of one process.
     #[arg(
         id = "ws_connections",
         long,
@@ -23,8 +23,7 @@ pub struct WsSettings {
         default_value_t = 20_000
     )]
     pub max_connections: usize,
-    /// Bytes of the newest positions that are held for those who ask for them; what was dropped is
-    /// read from the log again: `WAYPOST_WS_LATEST_BYTES`, 67108864.
+    /// Memory for the newest positions, in bytes. What was dropped is read from the log again.
     #[arg(
         id = "ws_latest_bytes",
         long,

@@ -49,8 +49,10 @@ async fn open_socket(
         Err(rejection) => return rejection.into_response(),
     };
     let Ok(place) = live.places.clone().try_acquire_owned() else {
-        return HttpError::unavailable("this process holds as many sockets as it may")
-            .into_response();
+        return HttpError::unavailable(
+            "this process has the maximum number of sockets; try again later",
+        )
+        .into_response();
     };
     let admitted = match presented(&headers) {
         Some(token) => Some(live.admit(&token, &request).await),
@@ -140,7 +142,7 @@ async fn first_token(
         if let Some(Request::Auth { token }) = frame {
             return live.admit(&token, request).await.map_err(Some);
         }
-        let error = r#"first say who you are: {"type":"auth","token":"…"}"#;
+        let error = r#"authenticate first: {"type":"auth","token":"…"}"#;
         wire.send(Reply::Error { id: None, error }.to_text());
         if !budget.take_malformed(Instant::now()) {
             return Err(Some(CloseReason::Abuse));

@@ -81,8 +81,8 @@ async fn a_template_that_cannot_be_rendered_names_its_place() {
     let body = json!({ "body": { "lead": ["{{ trigger.lead.id }}"] } });
     let steps = [trigger(), http("call", &receiver.url("/"), body)];
     let error = failure(&world, &steps, json!({})).await;
-    let expected =
-        "step call: body.lead[0]: {{ trigger.lead.id }}: this names something that is not there";
+    let expected = "step call: body.lead[0]: {{ trigger.lead.id }}: undefined; use default() if \
+                    it may be absent";
     assert_eq!(error, expected);
     assert!(receiver.received().is_empty());
 }
@@ -118,7 +118,11 @@ async fn a_version_that_is_not_there_ends_the_run() {
     for run in [run, missing] {
         match world.ended(&run).await {
             Event::RunFailed(failed) => {
-                assert!(failed.error.ends_with("of the workflow is not in the log"));
+                assert!(
+                    failed
+                        .error
+                        .ends_with("of the workflow was not found in the log")
+                );
             }
             other => panic!("{other:?}"),
         }

@@ -31,7 +31,7 @@ pub(super) fn sum(
     let named = kwargs.peek::<Option<Value>>("start")?;
     let begins = start.as_ref().or(named.as_ref());
     if begins.is_some_and(|start| !start.is_number()) {
-        return Err(invalid("sum adds numbers; join joins texts"));
+        return Err(invalid("sum needs numbers; use join for texts"));
     }
     filters::sum(state, values, attribute, start, kwargs)
 }

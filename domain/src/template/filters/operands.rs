@@ -36,7 +36,9 @@ pub(super) fn within(state: &State<'_, '_>, item: &Value, all: &Value) -> Result
             tests::is_in(state, item, all)
         }
         ValueKind::Undefined => Err(Error::from(ErrorKind::UndefinedError)),
-        other => Err(invalid(format!("nothing can be in a {other}"))),
+        other => Err(invalid(format!(
+            "`in` needs a list, a map or a text on its right, not a {other}"
+        ))),
     }
 }
 

@@ -121,8 +121,6 @@ fn scalar(value: &Value) -> Result<String, Error> {
     match value.kind() {
         ValueKind::String | ValueKind::Number => Ok(value.to_string()),
         ValueKind::Undefined => Err(Error::from(minijinja::ErrorKind::UndefinedError)),
-        other => Err(invalid(format!(
-            "a {other} cannot stand here in an address"
-        ))),
+        other => Err(invalid(format!("a {other} cannot be inserted into a URL"))),
     }
 }

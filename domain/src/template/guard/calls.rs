@@ -64,7 +64,7 @@ fn applied(filter: &Filter<'_>) -> Result<(), String> {
     match constant.as_ref().and_then(|name| name.as_str()) {
         Some(name) => known(what, name, names),
         None => Err(format!(
-            "the {what} that {} applies must be named by a plain text, as in {}('{}')",
+            "the {what} applied by {} must be a literal string, as in {}('{}')",
             filter.name, filter.name, names[0]
         )),
     }
@@ -75,7 +75,7 @@ fn known(what: &str, name: &str, names: &[&str]) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "unknown {what} {name}; there are {}",
+        "unknown {what} {name}; available: {}",
         names.join(", ")
     ))
 }

@@ -17,10 +17,10 @@ impl Guard<'_> {
     pub(super) fn name_of(&self, name: &str) -> Result<String, String> {
         match name {
             name if !self.names.contains(&name) => Err(format!(
-                "unknown name {name}; there are {}",
+                "unknown variable {name}; available: {}",
                 self.names.join(", ")
             )),
-            "secrets" => Err("a secret must be named, as in secrets.NAME".to_owned()),
+            "secrets" => Err("a secret must be referenced by name, as in secrets.NAME".to_owned()),
             name => Ok(name.to_owned()),
         }
     }
@@ -36,9 +36,13 @@ impl Guard<'_> {
             return self.name_of(root).map(drop);
         }
         match (root, member) {
-            ("secrets", None) => Err("a secret must be named, as in secrets.NAME".to_owned()),
+            ("secrets", None) => {
+                Err("a secret must be referenced by name, as in secrets.NAME".to_owned())
+            }
             ("secrets", Some(_)) if place == Place::Used => Err(
-                "a secret can only be inserted as it is or joined with ~, not worked on".to_owned(),
+                "a secret can only be inserted as it is or joined with ~; filters and operators \
+                 are not allowed"
+                    .to_owned(),
             ),
             ("secrets", Some(name)) => {
                 self.references.secrets.insert(name.to_owned());

@@ -105,7 +105,8 @@ impl Guard<'_> {
                 CompareOpKind::Gte => ">=",
                 CompareOpKind::In | CompareOpKind::NotIn => {
                     return Err(
-                        "in cannot stand in a chain of comparisons; join two with and".to_owned(),
+                        "`in` cannot be chained with other comparisons; combine them with `and`"
+                            .to_owned(),
                     );
                 }
             };

@@ -129,12 +129,14 @@ fn an_error_names_the_expression_and_its_place() {
         .unwrap_err();
     assert_eq!(
         error.at("body").to_string(),
-        "body.lead.emails[1]: {{ trigger.email.first.last }}: this names something that is not there"
+        "body.lead.emails[1]: {{ trigger.email.first.last }}: undefined; use default() if it may \
+         be absent"
     );
     let error = check_tree(&json!(["{{ nobody.x }}"])).unwrap_err();
     assert_eq!(
         error.at("steps[0].body").to_string(),
-        "steps[0].body[0]: {{ nobody.x }}: unknown name nobody; there are trigger, steps, run, secrets"
+        "steps[0].body[0]: {{ nobody.x }}: unknown variable nobody; available: trigger, steps, \
+         run, secrets"
     );
 }
 
@@ -154,7 +156,7 @@ fn what_is_not_there_is_an_error() {
     ] {
         let error = render(source).unwrap_err();
         assert!(
-            error.ends_with("this names something that is not there"),
+            error.ends_with("undefined; use default() if it may be absent"),
             "{source}: {error}"
         );
     }
@@ -171,14 +173,29 @@ fn what_cannot_be_right_is_refused_before_it_is_saved() {
         ("{{ trigger is nonsense }}", "unknown test nonsense"),
         ("{{ range(9) }}", "cannot be called"),
         ("{{ trigger.items() }}", "cannot be called"),
-        ("{{ secrets }}", "a secret must be named"),
-        ("{{ secrets[trigger.name] }}", "a secret must be named"),
-        ("{{ secrets.A|upper }}", "not worked on"),
+        ("{{ secrets }}", "a secret must be referenced by name"),
+        (
+            "{{ secrets[trigger.name] }}",
+            "a secret must be referenced by name",
+        ),
+        (
+            "{{ secrets.A|upper }}",
+            "filters and operators are not allowed",
+        ),
         ("{{ secrets.A[0] }}", "a secret"),
-        ("{{ secrets.A == 'x' }}", "not worked on"),
-        ("{{ 'y' if secrets.A else 'n' }}", "not worked on"),
-        ("{{ ('x' ~ secrets.A)|length }}", "not worked on"),
-        ("{{ _meter }}", "unknown name"),
+        (
+            "{{ secrets.A == 'x' }}",
+            "filters and operators are not allowed",
+        ),
+        (
+            "{{ 'y' if secrets.A else 'n' }}",
+            "filters and operators are not allowed",
+        ),
+        (
+            "{{ ('x' ~ secrets.A)|length }}",
+            "filters and operators are not allowed",
+        ),
+        ("{{ _meter }}", "unknown variable"),
         ("{{ trigger|_paid }}", "unknown filter"),
         (
             "{% if trigger.a %}{{ trigger.a }}{% endif %}",

@@ -53,12 +53,12 @@ fn forks_pauses_and_records_are_judged_where_they_stand() {
         (
             1,
             json!({"if": "{{ trigger.score }}"}),
-            "steps[1].if: an expression stands here without",
+            "steps[1].if: is an expression: write it without",
         ),
         (
             1,
             json!({"if": "data.score > 1"}),
-            "steps[1].if: {{ data.score > 1 }}: unknown name data",
+            "steps[1].if: {{ data.score > 1 }}: unknown variable data",
         ),
         (
             1,
@@ -69,29 +69,29 @@ fn forks_pauses_and_records_are_judged_where_they_stand() {
         (
             1,
             json!({"if": "steps.later.output"}),
-            "steps[1]: names steps.later, but no step",
+            "steps[1]: uses steps.later, but no step",
         ),
         (1, json!({"next": ["save"]}), "steps[1].next: unknown field"),
         (
             1,
             json!({"then": ["gone"]}),
-            "steps[1].then[0]: names no step",
+            "steps[1].then[0]: no step has this id",
         ),
         (
             1,
             json!({"else": ["later", "later"]}),
-            "steps[1].else[1]: names the same step twice",
+            "steps[1].else[1]: lists the same step twice",
         ),
         (
             1,
             json!({"else": ["start"]}),
-            "steps[1].else[0]: leads to the TRIGGER step",
+            "steps[1].else[0]: must not lead to the TRIGGER step",
         ),
-        (1, json!({"else": []}), "steps[2]: is never reached"),
+        (1, json!({"else": []}), "steps[2]: cannot be reached"),
         (
             2,
             json!({"next": ["hot"]}),
-            "steps[1].else: goes round in a circle: hot -> later -> hot",
+            "steps[1].else: forms a loop: hot -> later -> hot",
         ),
         (2, json!({"seconds": null}), "steps[2].seconds: "),
         (2, json!({"seconds": -1}), "steps[2].seconds: must be"),
@@ -114,7 +114,7 @@ fn forks_pauses_and_records_are_judged_where_they_stand() {
         (
             3,
             json!({"recordId": "{{ secrets.KEY }}"}),
-            "steps[3].recordId: names secrets.KEY",
+            "steps[3].recordId: uses secrets.KEY",
         ),
         (3, json!({"data": null}), "steps[3].data: "),
         (
@@ -125,12 +125,12 @@ fn forks_pauses_and_records_are_judged_where_they_stand() {
         (
             3,
             json!({"data": {"plan": "{{ oops }}"}}),
-            "steps[3].data.plan: {{ oops }}: unknown name",
+            "steps[3].data.plan: {{ oops }}: unknown variable",
         ),
         (
             3,
             json!({"data": {"plan": "{{ secrets.KEY }}"}}),
-            "steps[3].data.plan: names secrets.KEY",
+            "steps[3].data.plan: uses secrets.KEY",
         ),
     ] {
         let mut definition = branching();
@@ -214,7 +214,7 @@ fn what_sets_off_and_what_is_waited_for_is_judged_where_it_stands() {
         (
             0,
             json!({"on": {"event": "location.updated"}}),
-            "steps[0].on.event: positions set",
+            "steps[0].on.event: positions do",
         ),
         (
             0,
@@ -229,7 +229,7 @@ fn what_sets_off_and_what_is_waited_for_is_judged_where_it_stands() {
         (
             0,
             json!({"on": {"event": "*", "filter": "trigger.a"}}),
-            "steps[0].on.filter: {{ trigger.a }}: unknown name trigger; there are data",
+            "steps[0].on.filter: {{ trigger.a }}: unknown variable trigger; available: data",
         ),
         (
             0,
@@ -244,12 +244,12 @@ fn what_sets_off_and_what_is_waited_for_is_judged_where_it_stands() {
         (
             0,
             json!({"on": {"schedule": "0 25 * * *"}}),
-            "steps[0].on.schedule: cannot be read",
+            "steps[0].on.schedule: is not a valid cron",
         ),
         (
             0,
             json!({"on": {"schedule": "0 9 * * *", "timezone": "Berlin"}}),
-            "steps[0].on.timezone: is no time zone",
+            "steps[0].on.timezone: must be an IANA time zone",
         ),
         (1, json!({"event": null}), "steps[1].event: is required"),
         (
@@ -261,12 +261,12 @@ fn what_sets_off_and_what_is_waited_for_is_judged_where_it_stands() {
         (
             1,
             json!({"match": "steps.no.output"}),
-            "steps[1]: names steps.no, but no step",
+            "steps[1]: uses steps.no, but no step",
         ),
         (
             1,
             json!({"timeoutSeconds": null}),
-            "steps[1].onTimeout: needs timeoutSeconds",
+            "steps[1].onTimeout: requires timeoutSeconds",
         ),
         (
             1,
@@ -276,13 +276,13 @@ fn what_sets_off_and_what_is_waited_for_is_judged_where_it_stands() {
         (
             1,
             json!({"onTimeout": ["gone"]}),
-            "steps[1].onTimeout[0]: names no step",
+            "steps[1].onTimeout[0]: no step has this id",
         ),
-        (1, json!({"onTimeout": []}), "steps[3]: is never reached"),
+        (1, json!({"onTimeout": []}), "steps[3]: cannot be reached"),
         (
             3,
             json!({"next": ["reply"]}),
-            "steps[1].onTimeout: goes round in a circle",
+            "steps[1].onTimeout: forms a loop",
         ),
     ] {
         let mut definition = waiting();

@@ -136,7 +136,7 @@ impl<'j> Conduct<'j> {
                 Call::Record(call) => {
                     let written = record::decide(&call, &shared.log, &stream, now()).await;
                     if let Err(error) = &written {
-                        tracing::debug!(%error, "A step waits for its record");
+                        tracing::debug!(%error, "A RECORD step is waiting for the log");
                         sleep(AGAIN).await;
                     }
                     let written = written.ok().map(Box::new);
@@ -169,7 +169,7 @@ impl<'j> Conduct<'j> {
         self.calls.push(Box::pin(async move {
             let came = shared.look_back.find(&late, &program).await;
             if let Err(error) = &came {
-                tracing::debug!(%error, "A wait's end waits for the log");
+                tracing::debug!(%error, "The end of a wait is waiting for the log");
                 sleep(AGAIN).await;
             }
             Called::Waited { key, came }

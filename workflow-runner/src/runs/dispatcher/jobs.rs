@@ -112,7 +112,7 @@ impl Dispatcher {
             Ok(Outcome::Again | Outcome::Left) => return self.again(place),
             Err(error) => {
                 // It would break down again: the run is ended instead.
-                tracing::error!(%error, "A run's job broke down");
+                tracing::error!(%error, "A run's job failed");
                 if let Some(open) = self.open(place) {
                     let from = From::Broken(open.first);
                     self.start(turn, place, from, None);

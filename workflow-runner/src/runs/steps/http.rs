@@ -177,7 +177,7 @@ fn host(address: &str) -> String {
 }
 
 fn method(name: &str) -> Result<Method, String> {
-    Method::from_bytes(name.as_bytes()).map_err(|_| format!("{name} is no HTTP method"))
+    Method::from_bytes(name.as_bytes()).map_err(|_| format!("method: {name} is not an HTTP method"))
 }
 
 /// A value where only text can stand.

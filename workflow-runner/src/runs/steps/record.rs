@@ -47,7 +47,7 @@ pub(super) fn prepare(
         rendered.map_err(|error| error.at(place).to_string())
     };
     let kind = Kind::parse(&record.kind)
-        .ok_or_else(|| format!("kind: there are no records of kind {}", record.kind))?;
+        .ok_or_else(|| format!("kind: unknown kind of record {}", record.kind))?;
     let data = render(&templates.data, "data")?;
     let mut input = json!({ "kind": kind.name(), "data": data });
     within_bounds("data", &data)?;
@@ -61,7 +61,7 @@ pub(super) fn prepare(
         let named =
             record::parse_id(&named).map_err(|wrong| format!("recordId: {}", wrong.reason))?;
         let addressed = draft.addressed(named.clone());
-        draft = addressed.map_err(|_| "data.id: is not the recordId".to_owned())?;
+        draft = addressed.map_err(|_| "data.id: must equal recordId".to_owned())?;
         id = Some(named);
     }
     if let Some(id) = &id {
@@ -81,7 +81,7 @@ fn text(value: Value) -> Result<String, String> {
     match value {
         Value::String(text) => Ok(text),
         Value::Number(number) => Ok(number.to_string()),
-        _ => Err("recordId: must be text".to_owned()),
+        _ => Err("recordId: must be a string".to_owned()),
     }
 }
 

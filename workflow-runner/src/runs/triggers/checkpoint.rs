@@ -128,7 +128,7 @@ impl Checkpoints {
                 return;
             };
             if note.len() > MAX_BYTES {
-                tracing::warn!(partition, "Too many steps wait for events to note them");
+                tracing::warn!(partition, "Too many waiting steps for a checkpoint");
                 return;
             }
             let put = self.bucket.put(key(partition), note.into());

@@ -132,7 +132,7 @@ impl Judge {
             match page.await {
                 Ok(page) => break page,
                 Err(error) => {
-                    tracing::debug!(%error, "Events wait for the log to be judged");
+                    tracing::debug!(%error, "Triggers: waiting for the log");
                     sleep(AGAIN).await;
                 }
             }
@@ -199,7 +199,7 @@ impl Judge {
                 version,
                 sequence,
                 error,
-                "A filter failed on an event"
+                "A trigger's filter failed for an event"
             );
             false
         })
@@ -258,7 +258,7 @@ impl Judge {
                     }
                     Err(error) => {
                         measure::unjudged("trigger");
-                        tracing::error!(%error, "A workflow could not be set off");
+                        tracing::error!(%error, "A workflow could not be triggered");
                     }
                 }
             }

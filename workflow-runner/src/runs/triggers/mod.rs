@@ -77,7 +77,7 @@ pub enum Error {
     #[error(transparent)]
     Tail(#[from] TailError),
     /// A fault of the program's own.
-    #[error("broke down: {0}")]
+    #[error("failed: {0}")]
     Broken(#[from] tokio::task::JoinError),
 }
 

@@ -60,7 +60,13 @@ impl Judge {
         let cause = Cause::of(by).unwrap_or(Cause::new(by.id.0)).id;
         let (workflow, sequence) = (listener.workflow.as_str(), by.sequence);
         let bound = reason.name();
-        tracing::warn!(workflow, sequence, %cause, bound, "Workflows that set each other off end here");
+        tracing::warn!(
+            workflow,
+            sequence,
+            %cause,
+            bound,
+            "Stopped a loop of workflows that trigger each other"
+        );
         let parts = [
             org.as_str().as_bytes(),
             cause.as_bytes(),

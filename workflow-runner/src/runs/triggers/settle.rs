@@ -49,7 +49,7 @@ impl Judge {
                 Ok(_) => return,
                 Err(AppendError::Conflict) => {}
                 Err(AppendError::Unavailable(reason)) => {
-                    tracing::debug!(reason, "A wait waits for the log");
+                    tracing::debug!(reason, "A WAIT_FOR_EVENT step is waiting for the log");
                     sleep(AGAIN).await;
                 }
                 Err(error) => {
@@ -107,7 +107,7 @@ impl Judge {
         holds.unwrap_or_else(|error| {
             measure::unjudged("match");
             let (run, step) = (draft.run.id.as_str(), wait.step.as_str());
-            tracing::warn!(run, step, error, "A match failed on an event");
+            tracing::warn!(run, step, error, "A step's match failed for an event");
             false
         })
     }

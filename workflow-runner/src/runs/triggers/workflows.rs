@@ -148,7 +148,7 @@ fn scheduled(saved: &Saved, on: &OnSchedule, saved_at: DateTime<Utc>) -> Option<
 
 fn unreadable(saved: &Saved, error: &dyn std::fmt::Display) {
     let (workflow, version) = (saved.workflow_id.as_str(), saved.version);
-    tracing::error!(workflow, version, %error, "What sets a workflow off cannot be read");
+    tracing::error!(workflow, version, %error, "A workflow's trigger cannot be read");
 }
 
 #[cfg(test)]

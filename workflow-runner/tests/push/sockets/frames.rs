@@ -69,7 +69,7 @@ async fn what_is_wrong_is_said_and_the_connection_goes_on() {
     let deliveries = server.world.log.position(schemas::Log::Locations, 1);
     let cases = [
         ((json!({"type": "dance"}), None), "`type`"),
-        ((json!([]), None), "not a frame"),
+        ((json!([]), None), "invalid frame"),
         (subscribe("s", "nothing", None), "`channel`"),
         (subscribe("taken", "runs", None), "`id`"),
         (subscribe("s", "runs", Some("x")), "not a position"),
@@ -82,7 +82,7 @@ async fn what_is_wrong_is_said_and_the_connection_goes_on() {
                 json!({"type": "unsubscribe", "id": "s"}),
                 Some("s".to_owned()),
             ),
-            "no subscription",
+            "no such subscription",
         ),
     ];
     for ((frame, id), words) in cases {

@@ -74,7 +74,7 @@ impl Server {
             let mut socket = Socket::connect(self.addr).await;
             socket.auth(&key.secret).await;
             match socket.next().await {
-                Message::Text(text) => !text.contains("is not known"),
+                Message::Text(text) => !text.contains("invalid token"),
                 _ => true,
             }
         })

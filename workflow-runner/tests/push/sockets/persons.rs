@@ -364,7 +364,7 @@ async fn a_person_has_no_organizations_channels() {
         let error = annas.frame().await;
         assert_eq!(error["type"], "error");
         assert!(
-            error["error"].as_str().unwrap().contains("API keys"),
+            error["error"].as_str().unwrap().contains("API key"),
             "{error}"
         );
     }

@@ -86,7 +86,12 @@ async fn what_waits_for_a_retry_is_not_sent_once_its_person_has_left() {
     // One may have been on its way while the leaving was written.
     assert!(receiver.received().len() <= sent + 1);
     let last = made.last().unwrap();
-    assert!(last.error.as_ref().unwrap().contains("may not be shown"));
+    assert!(
+        last.error
+            .as_ref()
+            .unwrap()
+            .contains("may no longer be shown")
+    );
     runner.stop().await;
 }
 
