@@ -152,7 +152,7 @@ pub async fn run(
         .merge(service::answered_elsewhere(COMMANDS))
         .merge(health::router(readiness));
     let listener = service::listen(http.addr).await?;
-    tracing::info!(address = %http.addr, "Reads are answered");
+    tracing::info!(address = %http.addr, "Answering reads");
     let (grace, edge) = (http.shutdown, http.edge.clone());
     service::serve(listener, service::edge(router), shutdown, grace, edge).await
 }

@@ -167,7 +167,7 @@ impl Progress {
             // waits to write between the two.
             Ok(Ok(known)) => known.check_database(),
             Ok(Err(_)) | Err(_) => Err(HttpError::unavailable(
-                "what is read has not reached the position of Waypost-Min-Position yet",
+                "the read models have not reached Waypost-Min-Position yet; try again",
             )),
         }
     }
@@ -262,7 +262,7 @@ async fn moved(listener: &mut Option<PgListener>, poll: Duration) {
         Ok(Ok(Some(_))) => while heard.next_buffered().is_some() {},
         Ok(Ok(None)) | Err(_) => {}
         Ok(Err(error)) => {
-            tracing::debug!(%error, "Listening for the projector begins anew");
+            tracing::debug!(%error, "Listening for the projector again");
             *listener = None;
         }
     }

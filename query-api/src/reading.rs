@@ -150,7 +150,7 @@ impl FromRequestParts<State> for ResourceId {
         let Path(id) = id.map_err(|error| HttpError::bad_request(error.body_text()))?;
         if id.contains('\0') {
             // Nothing has such an id, and Postgres refuses to look for one.
-            return Err(HttpError::not_found("there is nothing of this id"));
+            return Err(HttpError::not_found("not found"));
         }
         Ok(Self(id))
     }

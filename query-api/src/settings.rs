@@ -11,8 +11,7 @@ use crate::feed::FeedSettings;
 /// How reads are answered.
 #[derive(Clone, Debug, Args)]
 pub struct QuerySettings {
-    /// How long a read waits for the position in `Waypost-Min-Position`:
-    /// `WAYPOST_POSITION_WAIT_SECONDS`, 5.
+    /// How long a read waits for the position in `Waypost-Min-Position`.
     #[arg(
         id = "position_wait_seconds",
         long,
@@ -21,8 +20,7 @@ pub struct QuerySettings {
         value_parser = seconds
     )]
     pub position_wait: Duration,
-    /// How often the projections' positions are looked up where no word of a change came:
-    /// `WAYPOST_POSITION_POLL_SECONDS`, 1.
+    /// How often the projections' positions are looked up when no notification came.
     #[arg(
         id = "position_poll_seconds",
         long,

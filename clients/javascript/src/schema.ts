@@ -31,13 +31,13 @@ export interface components {
          *     }
          */
         WorkflowDefinition: {
-            /** @description If given, that of the path. */
+            /** @description If given, must equal the id in the path. */
             workflowId?: string | null;
             /** @example Welcome a lead */
             name: string;
             /** @enum {string} */
             status: "DRAFT" | "ACTIVE" | "PAUSED" | "ARCHIVED";
-            /** @description A run that takes longer has failed; a day unless said. */
+            /** @description A run that takes longer is FAILED. Default: one day. */
             timeoutSeconds?: number | null;
             steps: (components["schemas"]["TriggerStep"] | components["schemas"]["HttpStep"] | components["schemas"]["NotifyStep"] | components["schemas"]["ConditionStep"] | components["schemas"]["DelayStep"] | components["schemas"]["WaitForEventStep"] | components["schemas"]["RecordStep"])[];
         };
@@ -45,10 +45,10 @@ export interface components {
             id: string;
             /** @constant */
             type: "TRIGGER";
-            /** @description The steps that come after it. */
+            /** @description The steps that follow. */
             next?: string[] | null;
             /**
-             * @description Whether it begins after the first of the steps before it, or after all that are not skipped.
+             * @description Start after the first predecessor (`any`) or after all that are not skipped (`all`).
              * @enum {string|null}
              */
             join?: "any" | "all" | null;
@@ -59,11 +59,11 @@ export interface components {
                 filter?: string | null;
             } | {
                 /**
-                 * @description Minute, hour, day of month, month, day of week, as cron reads them.
+                 * @description Cron expression: minute, hour, day of month, month, day of week.
                  * @example 0 9 * * 1-5
                  */
                 schedule: string;
-                /** @description The name of a time zone, such as `Europe/Berlin`; `UTC` unless said. */
+                /** @description IANA time zone such as `Europe/Berlin`. Default: `UTC`. */
                 timezone?: string | null;
             } | null;
         };
@@ -71,15 +71,15 @@ export interface components {
             id: string;
             /** @constant */
             type: "HTTP";
-            /** @description The steps that come after it. */
+            /** @description The steps that follow. */
             next?: string[] | null;
             /**
-             * @description Whether it begins after the first of the steps before it, or after all that are not skipped.
+             * @description Start after the first predecessor (`any`) or after all that are not skipped (`all`).
              * @enum {string|null}
              */
             join?: "any" | "all" | null;
             /**
-             * @description `GET` unless there is a body; then it must be said.
+             * @description Default `GET`; required if there is a body.
              * @enum {string|null}
              */
             method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | null;
@@ -96,17 +96,17 @@ export interface components {
                 initialSeconds?: number | null;
                 maxSeconds?: number | null;
             } | null;
-            /** @description Statuses that mean success; without them, 2xx. */
+            /** @description Statuses that count as success. Default: 2xx. */
             acceptStatus?: number[] | null;
         };
         NotifyStep: {
             id: string;
             /** @constant */
             type: "NOTIFY";
-            /** @description The steps that come after it. */
+            /** @description The steps that follow. */
             next?: string[] | null;
             /**
-             * @description Whether it begins after the first of the steps before it, or after all that are not skipped.
+             * @description Start after the first predecessor (`any`) or after all that are not skipped (`all`).
              * @enum {string|null}
              */
             join?: "any" | "all" | null;
@@ -120,25 +120,25 @@ export interface components {
             /** @constant */
             type: "CONDITION";
             /**
-             * @description Whether it begins after the first of the steps before it, or after all that are not skipped.
+             * @description Start after the first predecessor (`any`) or after all that are not skipped (`all`).
              * @enum {string|null}
              */
             join?: "any" | "all" | null;
             /** @example trigger.score >= 80 */
             if: string;
-            /** @description The steps that come after it. */
+            /** @description The steps that follow. */
             then?: string[] | null;
-            /** @description The steps that come after it. */
+            /** @description The steps that follow. */
             else?: string[] | null;
         };
         DelayStep: {
             id: string;
             /** @constant */
             type: "DELAY";
-            /** @description The steps that come after it. */
+            /** @description The steps that follow. */
             next?: string[] | null;
             /**
-             * @description Whether it begins after the first of the steps before it, or after all that are not skipped.
+             * @description Start after the first predecessor (`any`) or after all that are not skipped (`all`).
              * @enum {string|null}
              */
             join?: "any" | "all" | null;
@@ -148,10 +148,10 @@ export interface components {
             id: string;
             /** @constant */
             type: "WAIT_FOR_EVENT";
-            /** @description The steps that come after it. */
+            /** @description The steps that follow. */
             next?: string[] | null;
             /**
-             * @description Whether it begins after the first of the steps before it, or after all that are not skipped.
+             * @description Start after the first predecessor (`any`) or after all that are not skipped (`all`).
              * @enum {string|null}
              */
             join?: "any" | "all" | null;
@@ -159,25 +159,25 @@ export interface components {
             event: string;
             /** @example data.email == trigger.email */
             match?: string | null;
-            /** @description How long it waits; as long as the run may take unless said. */
+            /** @description How long to wait. Default: until the run's own timeout. */
             timeoutSeconds?: number | null;
-            /** @description The steps that come after it. */
+            /** @description The steps that follow. */
             onTimeout?: string[] | null;
         };
         RecordStep: {
             id: string;
             /** @constant */
             type: "RECORD";
-            /** @description The steps that come after it. */
+            /** @description The steps that follow. */
             next?: string[] | null;
             /**
-             * @description Whether it begins after the first of the steps before it, or after all that are not skipped.
+             * @description Start after the first predecessor (`any`) or after all that are not skipped (`all`).
              * @enum {string|null}
              */
             join?: "any" | "all" | null;
             /** @enum {string} */
             kind: "companies" | "deals" | "contacts" | "orders" | "leads" | "clients";
-            /** @description May be a template; without it the data's own `id`, or a new one. */
+            /** @description May be a template. Default: the data's own `id`, or a new one. */
             recordId?: string | null;
             /** @description The record's fields; strings in it may be templates. */
             data: Record<string, unknown>;
@@ -238,9 +238,9 @@ export interface components {
                 endedAt: string | null;
                 error: string | null;
             }[];
-            /** @description What the step went about with. */
+            /** @description The step's input. */
             input: unknown;
-            /** @description Of an HTTP step `{status, headers, body}`. */
+            /** @description For an HTTP step: `{status, headers, body}`. */
             output: unknown;
         };
         Run: {
@@ -320,13 +320,13 @@ export interface components {
             createdAt: string;
         };
         Analytics: {
-            /** @description Of orders that are ACTIVE or COMPLETED, in minor units. */
+            /** @description Revenue of ACTIVE and COMPLETED orders, in minor units (cents). */
             totalRevenue: number;
             totalOrders: number;
             totalLeads: number;
-            /** @description 100 × totalOrders ÷ totalLeads with two decimals; 0 without leads. */
+            /** @description 100 × totalOrders ÷ totalLeads, rounded to two decimals; 0 without leads. */
             conversionRate: number;
-            /** @description The 12 months up to now (UTC), oldest first. */
+            /** @description The last 12 months including this one (UTC), oldest first. */
             monthlyRevenue: {
                 month: string;
                 /** @description In minor units. */
@@ -380,7 +380,7 @@ export interface components {
             annualRevenue?: number | null;
             /**
              * Format: date-time
-             * @description Kept if given, else now.
+             * @description Now if absent.
              * @example 2026-11-21T09:30:00Z
              */
             createdAt?: string | null;
@@ -433,7 +433,7 @@ export interface components {
             expectedCloseDate?: string | null;
             /**
              * Format: date-time
-             * @description Kept if given, else now.
+             * @description Now if absent.
              * @example 2026-11-21T09:30:00Z
              */
             createdAt?: string | null;
@@ -476,7 +476,7 @@ export interface components {
             owner?: string | null;
             /**
              * Format: date-time
-             * @description Kept if given, else now.
+             * @description Now if absent.
              * @example 2026-11-21T09:30:00Z
              */
             createdAt?: string | null;
@@ -536,7 +536,7 @@ export interface components {
             } | null;
             /**
              * Format: date-time
-             * @description Kept if given, else now.
+             * @description Now if absent.
              * @example 2026-11-21T09:30:00Z
              */
             createdAt?: string | null;
@@ -576,7 +576,7 @@ export interface components {
             score?: number | null;
             /**
              * Format: date-time
-             * @description Kept if given, else now.
+             * @description Now if absent.
              * @example 2026-11-21T09:30:00Z
              */
             createdAt?: string | null;
@@ -614,7 +614,7 @@ export interface components {
             isActive?: boolean | null;
             /**
              * Format: date-time
-             * @description Kept if given, else now.
+             * @description Now if absent.
              * @example 2026-11-21T09:30:00Z
              */
             createdAt?: string | null;
@@ -636,11 +636,11 @@ export interface components {
              *     ]
              */
             scopes: ("workflows:trigger" | "workflows:read" | "workflows:write" | "export:companies:read" | "export:deals:read" | "export:contacts:read" | "read:orders" | "read:leads" | "read:analytics" | "read:clients" | "records:write" | "webhooks:manage" | "events:read" | "circles:manage" | "keys:manage" | "admin")[];
-            /** @description Requests in any hour; unless said 1000, or the giver's own where that is lower. */
+            /** @description Requests in any rolling hour. Default: 1000, or the creating key's own limit if that is lower. */
             rateLimit?: number | null;
             /**
              * Format: date-time
-             * @description When it stops working, in the future; unless said with its giver, or never.
+             * @description Expiry, in the future. Default: that of the creating key, or none.
              * @example 2031-12-31T23:59:59Z
              */
             expiresAt?: string | null;
@@ -669,7 +669,7 @@ export interface components {
              * @example 2026-11-21T09:30:00Z
              */
             lastUsedAt: string | null;
-            /** @description Who gave it: a key's id, `owner` (a person, by hand) or `operator`. */
+            /** @description Who created it: a key's id, `owner` (a person, in the dashboard) or `operator`. */
             createdBy: string;
         };
         WebhookRequest: {
@@ -679,7 +679,7 @@ export interface components {
              */
             url: string;
             /**
-             * @description Which events it gets: `*`, a type, or all of a kind as `run.*`. Absent means all.
+             * @description Events to receive: `*`, a type, or a pattern such as `run.*`. Absent means all.
              * @example [
              *       "run.*",
              *       "sos.triggered"
@@ -695,7 +695,7 @@ export interface components {
              */
             url?: string | null;
             /**
-             * @description Which events it gets: `*`, a type, or all of a kind as `run.*`. Absent means all.
+             * @description Events to receive: `*`, a type, or a pattern such as `run.*`. Absent means all.
              * @example [
              *       "run.*",
              *       "sos.triggered"
@@ -753,7 +753,7 @@ export interface components {
              */
             createdAt: string;
             description: string | null;
-            /** @description Why Waypost switched it off. */
+            /** @description Why Waypost disabled it. */
             disabledReason: string | null;
             /**
              * Format: date-time
@@ -781,7 +781,7 @@ export interface components {
                 status: number | null;
                 durationMs: number;
                 error: string | null;
-                /** @description How the answer's body begins. */
+                /** @description Beginning of the answer's body. */
                 response: string | null;
             }[];
             /**
@@ -804,7 +804,7 @@ export interface components {
             subject: string;
             correlationId: string | null;
             causationId: string | null;
-            /** @description By type: see `/asyncapi.json`. */
+            /** @description Depends on the type, see `/asyncapi.json`. */
             data: Record<string, unknown>;
         };
         Session: {
@@ -874,7 +874,7 @@ export interface components {
             battery?: number | null;
             /**
              * Format: date-time
-             * @description At most 5 minutes ahead; now if absent.
+             * @description At most 5 minutes in the future; now if absent.
              * @example 2026-11-21T09:30:00Z
              */
             recorded_at?: string | null;
@@ -918,7 +918,7 @@ export interface components {
         Circle: {
             id: string;
             name: string | null;
-            /** @description Who sees where its members are, if one does. */
+            /** @description The organization that sees its members' positions, if there is one. */
             organization: string | null;
             members: {
                 id: number;
@@ -962,13 +962,13 @@ export interface components {
             message?: string | null;
             /**
              * Format: date-time
-             * @description When it was meant to be sent. One that arrives late alerts all the same, labelled so.
+             * @description When the alert was raised. A late one still alerts, and is marked late.
              * @example 2026-11-21T09:30:00Z
              */
             recorded_at?: string | null;
         };
         Readiness: {
-            /** @description What is not ready, where something is not. */
+            /** @description What is not ready, if anything. */
             error?: string;
             ready: boolean;
             checks: {

@@ -33,7 +33,7 @@ pub(super) async fn list_places(
 ) -> Result<Json<Places>, HttpError> {
     let models = reading.models(&[Projection::Circles]).await?;
     if !is_member(reading.account(), &id, models).await? {
-        return Err(HttpError::not_found("there is no such circle"));
+        return Err(HttpError::not_found("circle not found"));
     }
     let data = find_places(&id, models).await?;
     Ok(Json(Places { data }))

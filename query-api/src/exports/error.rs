@@ -28,7 +28,7 @@ pub enum ExportError {
     #[error("the writer ended early")]
     Writer(#[from] JoinError),
     /// Others took all places for too long.
-    #[error("too many exports were under way")]
+    #[error("too many exports were in progress")]
     Busy,
     /// The client took nothing for too long.
     #[error("the client took no rows for too long")]
@@ -45,7 +45,7 @@ impl From<ExportError> for HttpError {
     fn from(error: ExportError) -> Self {
         let error = match error {
             ExportError::Database(error) => Self::from(error),
-            ExportError::Busy => Self::unavailable("too many exports are under way"),
+            ExportError::Busy => Self::unavailable("too many exports are in progress"),
             other => Self::internal(other),
         };
         only_listed_statuses(error)

@@ -47,7 +47,7 @@ impl Ferry {
                 () = pieces.closed() => return,
             };
             if let Err(error) = carried {
-                tracing::warn!(%error, kind = self.kind.name, "An export broke off");
+                tracing::warn!(%error, kind = self.kind.name, "An export was cut off");
                 // The client may have gone meanwhile.
                 let _ = pieces.send(Err(error)).await;
             }

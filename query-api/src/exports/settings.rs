@@ -8,8 +8,8 @@ use service::settings::seconds;
 /// How many exports there may be at a time, and how patient they are.
 #[derive(Clone, Debug, Args)]
 pub struct ExportSettings {
-    /// Exports that read from the database at a time, each over a connection of its own:
-    /// `WAYPOST_EXPORT_STREAMS`, 8. Further ones wait.
+    /// Exports that read from the database at a time, each over a connection of its own. Further
+    /// ones wait.
     #[arg(
         id = "export_streams",
         long,
@@ -17,8 +17,7 @@ pub struct ExportSettings {
         default_value_t = 8
     )]
     pub streams: usize,
-    /// Excel and PDF files that are written at a time, each by a thread of its own:
-    /// `WAYPOST_EXPORT_DOCUMENTS`, 2. Further ones wait.
+    /// Excel and PDF files written at a time, each by a thread of its own. Further ones wait.
     #[arg(
         id = "export_documents",
         long,
@@ -26,7 +25,7 @@ pub struct ExportSettings {
         default_value_t = 2
     )]
     pub documents: usize,
-    /// How long an export waits for its turn: `WAYPOST_EXPORT_WAIT_SECONDS`, 120.
+    /// How long an export waits for its turn.
     #[arg(
         id = "export_wait_seconds",
         long,
@@ -35,8 +34,7 @@ pub struct ExportSettings {
         value_parser = seconds
     )]
     pub wait: Duration,
-    /// How long an export waits for a client that takes nothing, before it breaks off:
-    /// `WAYPOST_EXPORT_STALL_SECONDS`, 60.
+    /// How long an export waits for a client that takes nothing, before it is cut off.
     #[arg(
         id = "export_stall_seconds",
         long,
@@ -45,8 +43,7 @@ pub struct ExportSettings {
         value_parser = seconds
     )]
     pub stall: Duration,
-    /// The bytes a second that an export's client takes at least while it is waited for:
-    /// `WAYPOST_EXPORT_BYTES_PER_SECOND`, 8192.
+    /// Lowest rate at which an export's client must read while it is waited for, in bytes a second.
     #[arg(
         id = "export_bytes_per_second",
         long,
@@ -55,8 +52,7 @@ pub struct ExportSettings {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub least_rate: u32,
-    /// How long an export may take from the request to the last byte:
-    /// `WAYPOST_EXPORT_SECONDS`, 3600.
+    /// How long an export may take from the request to the last byte.
     #[arg(
         id = "export_seconds",
         long,
@@ -66,8 +62,7 @@ pub struct ExportSettings {
     )]
     pub deadline: Duration,
     /// How long the rows of a CSV wait for their client, all waits together, before the rest goes
-    /// to a temporary file, so that the database does not wait for it:
-    /// `WAYPOST_EXPORT_LAG_SECONDS`, 5.
+    /// to a temporary file, so that the database does not wait.
     #[arg(
         id = "export_lag_seconds",
         long,
@@ -76,9 +71,8 @@ pub struct ExportSettings {
         value_parser = seconds
     )]
     pub lag: Duration,
-    /// Temporary files of exports at a time: those that wait to be fetched and the rest of what a
-    /// client is slow to take. An organization gets half of them where nobody else wants any:
-    /// `WAYPOST_EXPORT_FILES`, 64.
+    /// Temporary files of exports at a time. Organizations share them: one gets half at most while
+    /// nobody else wants any.
     #[arg(
         id = "export_files",
         long,
@@ -86,8 +80,8 @@ pub struct ExportSettings {
         default_value_t = 64
     )]
     pub files: usize,
-    /// The bytes of all these files together, of which an organization gets half likewise:
-    /// `WAYPOST_EXPORT_FILE_BYTES`, 8589934592.
+    /// Total size of exports' temporary files, in bytes. Organizations share it as they share the
+    /// files.
     #[arg(
         id = "export_file_bytes",
         long,

@@ -83,7 +83,7 @@ fn position(log: Log, event_log: &EventLog, name: &str, text: &str) -> Result<u6
         PositionError::Malformed => HttpError::bad_request(format!("{name}: {error}")),
         PositionError::OldEpoch => HttpError::new(
             StatusCode::GONE,
-            format!("{name}: {error}; read again from the first event, without it"),
+            format!("{name}: {error}; start again without it"),
         ),
     };
     let position = event_log.parse_position(text).map_err(refused)?;

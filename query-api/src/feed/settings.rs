@@ -8,8 +8,8 @@ use service::settings::seconds;
 /// How many read feeds at a time, and how patient feeds are with them.
 #[derive(Clone, Debug, Args)]
 pub struct FeedSettings {
-    /// Readers of feeds of one process at a time. An organization gets half of them where nobody
-    /// else wants any: `WAYPOST_FEED_READERS`, 128.
+    /// Readers of feeds of one process at a time; an organization gets half of them at most while
+    /// nobody else wants any. Further ones are answered 503 with `Retry-After`.
     #[arg(
         id = "feed_readers",
         long,
@@ -17,7 +17,8 @@ pub struct FeedSettings {
         default_value_t = READERS
     )]
     pub readers: usize,
-    /// Readers of feeds of one key in one process at a time: `WAYPOST_FEED_READERS_PER_KEY`, 32.
+    /// Readers of feeds of one key in one process. Further ones are answered 429 with
+    /// `Retry-After`.
     #[arg(
         id = "feed_readers_per_key",
         long,
@@ -25,8 +26,7 @@ pub struct FeedSettings {
         default_value_t = PER_KEY
     )]
     pub readers_per_key: usize,
-    /// How long a feed waits for a reader that takes nothing, before it breaks off:
-    /// `WAYPOST_FEED_STALL_SECONDS`, 60.
+    /// How long a feed waits for a reader that takes nothing, before it is cut off.
     #[arg(
         id = "feed_stall_seconds",
         long,
@@ -35,8 +35,7 @@ pub struct FeedSettings {
         value_parser = seconds
     )]
     pub stall: Duration,
-    /// The bytes a second that a reader of a feed takes at least while it is waited for:
-    /// `WAYPOST_FEED_BYTES_PER_SECOND`, 4096.
+    /// Lowest rate at which a feed's reader must read while it is waited for, in bytes a second.
     #[arg(
         id = "feed_bytes_per_second",
         long,

@@ -27,7 +27,7 @@ impl Asked {
     fn read(parameters: &Parameters) -> Result<Self, HttpError> {
         let limit = parameters.count("limit", DEFAULT_LIMIT)?;
         if limit > MAX_LIMIT {
-            let message = format!("limit must be {MAX_LIMIT} or less, which {limit} is not");
+            let message = format!("limit: must be {MAX_LIMIT} or less, not {limit}");
             return Err(HttpError::bad_request(message));
         }
         Ok(Self {
@@ -57,7 +57,9 @@ fn subject(parameters: &Parameters, viewer: AccountId) -> Result<AccountId, Http
         None => Ok(viewer),
         Some(text) => {
             let id = text.parse().ok().filter(|id| *id >= 1);
-            let id = id.ok_or_else(|| HttpError::bad_request("user_id must be a person's id"))?;
+            let id = id.ok_or_else(|| {
+                HttpError::bad_request("user_id: must be a person's id (a positive integer)")
+            })?;
             Ok(AccountId(id))
         }
     }

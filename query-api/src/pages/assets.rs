@@ -27,7 +27,7 @@ const ASSETS: &[(&str, &str, &str)] = &[
 
 pub(super) async fn get_asset(ResourceId(name): ResourceId) -> Result<Response, HttpError> {
     let found = ASSETS.iter().find(|(known, ..)| *known == name);
-    let (_, kind, text) = found.ok_or_else(|| HttpError::not_found("there is no such file"))?;
+    let (_, kind, text) = found.ok_or_else(|| HttpError::not_found("file not found"))?;
     let headers = [
         (CONTENT_TYPE, *kind),
         (CACHE_CONTROL, "no-cache"),

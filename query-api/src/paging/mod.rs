@@ -50,7 +50,7 @@ impl Page {
     pub(crate) fn asked_for(parameters: &Parameters) -> Result<Self, HttpError> {
         let limit = parameters.count("limit", DEFAULT_LIMIT)?;
         if limit > MAX_LIMIT {
-            let message = format!("limit must be {MAX_LIMIT} or less, which {limit} is not");
+            let message = format!("limit: must be {MAX_LIMIT} or less, not {limit}");
             return Err(HttpError::bad_request(message));
         }
         let number = parameters.count("page", 1)?;
@@ -67,8 +67,9 @@ impl Page {
                 "page and cursor cannot be given together",
             ));
         }
-        let cursor = Cursor::decode(text)
-            .ok_or_else(|| HttpError::bad_request("cursor is none that a list has given"))?;
+        let cursor = Cursor::decode(text).ok_or_else(|| {
+            HttpError::bad_request("cursor: not a cursor from this list's Link header")
+        })?;
         Ok(Self {
             number: cursor.page,
             limit,

@@ -35,14 +35,14 @@ impl Parameters {
         let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
         if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
             return Err(HttpError::bad_request(format!(
-                "{name} must be an integer, which {text:?} is not"
+                "{name}: must be an integer, not {text:?}"
             )));
         }
         // A number beyond an i64 is beyond every bound as well.
         let beyond = if text.starts_with('-') { 0 } else { i64::MAX };
         match text.parse().unwrap_or(beyond) {
             ..1 => Err(HttpError::bad_request(format!(
-                "{name} must be 1 or more, which {text} is not"
+                "{name}: must be 1 or more, not {text}"
             ))),
             count => Ok(count),
         }

@@ -56,7 +56,7 @@ macro_rules! record {
             );
             let found = found.fetch_optional(models).await?;
             let row = found.ok_or_else(|| {
-                HttpError::not_found(concat!("there is no ", stringify!($get), " of this id"))
+                HttpError::not_found(concat!(stringify!($get), " not found"))
             })?;
             Ok(Json($record {
                 id: row.id,

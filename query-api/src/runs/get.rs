@@ -21,7 +21,7 @@ pub(super) async fn get_run(
 
 /// 404.
 pub(crate) fn no_run() -> HttpError {
-    HttpError::not_found("there is no run of this id")
+    HttpError::not_found("run not found")
 }
 
 pub(crate) async fn find_run(

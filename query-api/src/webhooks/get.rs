@@ -21,7 +21,7 @@ pub(super) async fn get_webhook(
 
 /// 404, whether the endpoint or its deliveries were asked for.
 pub(crate) fn no_webhook() -> HttpError {
-    HttpError::not_found("there is no webhook of this id")
+    HttpError::not_found("webhook not found")
 }
 
 pub(crate) async fn find_webhook(

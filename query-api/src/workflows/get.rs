@@ -37,7 +37,7 @@ pub(super) async fn get_workflow(
 
 /// 404, whether the workflow or its runs were asked for.
 pub(super) fn no_workflow() -> HttpError {
-    HttpError::not_found("there is no workflow of this id")
+    HttpError::not_found("workflow not found")
 }
 
 async fn find_workflow(

@@ -7,17 +7,17 @@ use super::reference;
 
 /// Why the server closes a socket: below 3500 the client does well to connect again.
 const CLOSE_CODES: &[(u16, &str)] = &[
-    (3000, "The process ends; another serves on."),
-    (3001, "The process cannot follow the log."),
-    (3002, "The client takes nothing."),
-    (3003, "Nothing is heard of the client."),
-    (3004, "The limit is used up."),
-    (3500, "The token means nothing here."),
-    (3501, "The token has ended."),
-    (3502, "No token came within 10 s."),
+    (3000, "The process is shutting down; reconnect."),
+    (3001, "The process lost the event log."),
+    (3002, "The client does not read."),
+    (3003, "The client does not answer pings."),
+    (3004, "Rate limit exceeded."),
+    (3500, "Invalid token."),
+    (3501, "The token has expired or was revoked."),
+    (3502, "No token was sent within 10 s."),
     (3503, "The key lacks `events:read`."),
     (3504, "A frame is too large or breaks the protocol."),
-    (3505, "Too many frames, or too many that make no sense."),
+    (3505, "Too many frames, or too many invalid ones."),
 ];
 
 /// A channel, with the prefix of its messages' names among the components.
@@ -88,8 +88,8 @@ pub(super) fn channels(types: &[&str]) -> Value {
         &"/ws".into(),
         "socket",
         "The first frame is `auth` within 10 s, or the subprotocols `waypost` and \
-         `bearer.<token>` are offered; `ready` follows either way. A token in the address is not \
-         read. Positions in `subscribe` and `event` resume what broke off.",
+         `bearer.<token>` are offered; `ready` follows either way. A token in the URL is ignored. \
+         After a break, resume with the position of the last event.",
     );
     let codes = CLOSE_CODES.iter();
     let codes: Map<_, _> = codes
@@ -104,22 +104,22 @@ pub(super) fn channels(types: &[&str]) -> Value {
             &Value::Null,
             "receiver",
             "A POST to the endpoint's own address, signed after Standard Webhooks. A 2xx within \
-             15 s takes it; everything else is tried again after 5 s, 5 min, 30 min, 2 h, 5 h, \
-             10 h, 14 h, 20 h and 24 h. 410 disables the endpoint, and so do five days of nothing \
-             but failure. After a change of the secret `webhook-signature` holds a signature under \
-             each, the newest first. `webhook.test`, with the endpoint's `id` as data, goes to the \
-             endpoint that is tried out and to no other.",
+             15 s acknowledges it; anything else is retried after 5 s, 5 min, 30 min, 2 h, 5 h, \
+             10 h, 14 h, 20 h and 24 h. 410 disables the endpoint, and so do five days of only \
+             failures. After a rotation of the secret, `webhook-signature` contains one signature \
+             per secret, the newest first. `webhook.test`, with the endpoint's `id` as data, is \
+             sent only to the endpoint under test.",
         ),
         "events": events.described(
             &"/api/v1/events".into(),
             "http",
-            "A GET, as lines of JSON or with `Accept: text/event-stream` as server-sent events, \
-             whose `id` is the position.",
+            "A GET, as NDJSON or, with `Accept: text/event-stream`, as server-sent events with \
+             the position as `id`.",
         ),
         "locations": locations.described(
             &"/api/v1/locations".into(),
             "http",
-            "The same of positions of the members of the organization's circles.",
+            "The same for the positions of members of the organization's circles.",
         ),
     })
 }
@@ -129,10 +129,10 @@ pub(super) fn operations(types: &[&str]) -> Value {
     let tell =
         |channel: &Channel<'_>, summary| channel.operation("send", summary, &channel.messages);
     json!({
-        "hearClient": socket.operation("receive", "What a client asks.", FROM_CLIENT),
-        "tellClient": socket.operation("send", "What the server tells.", FROM_SERVER),
-        "deliverWebhook": tell(&webhooks, "Tells an endpoint of an event."),
-        "tellEvent": tell(&events, "Tells of an event."),
-        "tellPosition": tell(&locations, "Tells of a position."),
+        "hearClient": socket.operation("receive", "Sent by the client.", FROM_CLIENT),
+        "tellClient": socket.operation("send", "Sent by the server.", FROM_SERVER),
+        "deliverWebhook": tell(&webhooks, "Delivers an event to an endpoint."),
+        "tellEvent": tell(&events, "Delivers an event."),
+        "tellPosition": tell(&locations, "Delivers a position."),
     })
 }

@@ -25,56 +25,60 @@ pub(super) fn add(
     let text = || json!({"type": "string"});
     let id = || {
         json!({"type": "string", "minLength": 1, "maxLength": 64,
-               "description": "The subscription's name, of the client's choice."})
+               "description": "Subscription id, chosen by the client."})
     };
     let channel = || json!({"enum": ["locations", "places", "sos", "runs", "events"]});
     let shown = reference("schemas", "LiveEvent");
     let after = json!({
         "type": ["string", "null"],
-        "description": "The position behind which to go on; without it a snapshot comes first.",
+        "description": "Position to continue after; without it, a snapshot is sent first.",
     });
     let frames = [
         (
             "auth",
-            "Says who it is; again later to renew the token.",
+            "Authenticates; sent again to renew the token.",
             json!({"token": text()}),
         ),
         (
             "subscribe",
-            "Wants a channel's events.",
+            "Subscribes to a channel.",
             json!({"id": id(), "channel": channel(), "after": after}),
         ),
-        ("unsubscribe", "Wants no more of them.", json!({"id": id()})),
-        ("ready", "The client is known and may subscribe.", json!({})),
+        ("unsubscribe", "Unsubscribes.", json!({"id": id()})),
+        (
+            "ready",
+            "Authenticated; the client may subscribe.",
+            json!({}),
+        ),
         (
             "subscribed",
-            "Events from behind this position follow.",
+            "Events after this position follow.",
             json!({"id": id(), "position": text()}),
         ),
         (
             "snapshot",
-            "What is latest in the channel.",
+            "Current state of the channel.",
             json!({"id": id(), "data": {"type": "array", "items": {"type": "object"}}}),
         ),
         (
             "event",
-            "Something happened.",
+            "An event.",
             json!({"id": id(), "channel": channel(), "position": text(), "event": shown}),
         ),
         (
             "conflated",
-            "The client is slow: of the positions behind `from` up to `to` only the newest of \
-             each person follow.",
+            "The client is slow: of the positions after `from` up to `to`, only the newest of \
+             each person is sent.",
             json!({"id": id(), "from": text(), "to": text()}),
         ),
         (
             "reset",
-            "`after` is too old to go on from: a snapshot follows.",
+            "`after` is too old to resume from; a snapshot follows.",
             json!({"id": id()}),
         ),
         (
             "error",
-            "Something is wrong with a frame; the connection goes on.",
+            "A frame was invalid; the connection stays open.",
             json!({"id": id(), "error": text()}),
         ),
     ];

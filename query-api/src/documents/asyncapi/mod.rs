@@ -26,12 +26,12 @@ pub(super) fn document() -> Value {
                     "webhook-id", "webhook-timestamp", "webhook-signature",
                 ], "properties": {
                     "webhook-id": {"type": "string", "examples": [example],
-                        "description": "The delivery; the same over all its attempts."},
+                        "description": "Id of the delivery, the same for all attempts."},
                     "webhook-timestamp": {"type": "string", "pattern": "^[0-9]+$",
-                        "description": "When this attempt was made, in Unix seconds."},
+                        "description": "Time of this attempt, in Unix seconds."},
                     "webhook-signature": {"type": "string",
-                        "description": "`v1,` and the HMAC-SHA256 of `id.timestamp.body` in base64; \
-                                        several with spaces between while a secret changes."},
+                        "description": "`v1,` and the base64 HMAC-SHA256 of `id.timestamp.body`; \
+                                        several, separated by spaces, during a rotation."},
                     "traceparent": {"type": "string"},
                 }},
                 "payload": {
@@ -55,8 +55,8 @@ pub(super) fn document() -> Value {
         "info": {
             "title": "Waypost",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "What Waypost tells by itself: over a WebSocket, to webhooks, and as \
-                            feeds. What it is asked stands in `/openapi.json`.",
+            "description": "What Waypost sends: WebSocket frames, webhooks and feeds. Requests \
+                            are described in `/openapi.json`.",
             "license": {"name": "Apache-2.0"},
         },
         "defaultContentType": "application/json",

@@ -11,7 +11,7 @@ use super::shape::{
 pub(super) fn part() -> Part {
     Part {
         tag: "Accounts",
-        description: "Opening an account, signing in by password or by a code to a phone, and out.",
+        description: "Registration, sign-in by password or by a one-time code, and sign-out.",
         operations: operations(),
         schemas: schemas(),
     }
@@ -24,10 +24,10 @@ fn signs_in(operation: Operation, status: u16) -> Operation {
 fn operations() -> Vec<Operation> {
     vec![
         signs_in(
-            post("/auth/register", "registerAccount", "Open an account")
+            post("/auth/register", "registerAccount", "Register an account")
                 .says(
-                    "409 for an address that is taken. A phone number given here is held once it \
-                     was verified with this account's token.",
+                    "409 if the e-mail address is taken. A phone number given here belongs to the \
+                     account once it has been verified with this account's token.",
                 )
                 .takes("Registration")
                 .idempotent()
@@ -37,15 +37,16 @@ fn operations() -> Vec<Operation> {
         ),
         signs_in(
             post("/auth/login", "signIn", "Sign in by password")
-                .says("An unknown address and a wrong password get the same answer.")
+                .says("An unknown address and a wrong password are answered alike.")
                 .takes("SignIn")
                 .refuses(&[401, 429, 500, 503]),
             200,
         ),
         post("/auth/otp/send", "sendCode", "Send a one-time code")
             .says(
-                "Six digits for five minutes, whether or not anybody holds the number; five an \
-                 hour for a number. The token of the account that wants the number may come along.",
+                "Sends six digits that are valid for five minutes. Answers the same whether or \
+                 not an account has the number. At most five codes an hour per number. Send the \
+                 token of the account that the number is to be attached to, if there is one.",
             )
             .takes("CodeRequest")
             .idempotent()
@@ -65,8 +66,8 @@ fn operations() -> Vec<Operation> {
                 "Sign in by a one-time code",
             )
             .says(
-                "With an access token, the number is attached to its account: the first to verify \
-                 a number holds it. Without one, the account that holds the number is signed in.",
+                "With an access token, attaches the number to that account: it belongs to whoever \
+                 verifies it first. Without one, signs in to the account that has the number.",
             )
             .by(Caller::Perhaps)
             .takes("Verification")
@@ -75,14 +76,14 @@ fn operations() -> Vec<Operation> {
             .refuses(&[401, 429]),
             200,
         ),
-        post("/auth/logout", "signOut", "End the token")
+        post("/auth/logout", "signOut", "Sign out")
             .person()
             .idempotent()
-            .answers_nothing(204, "The token has ended.")
+            .answers_nothing(204, "The token is revoked.")
             .command(),
         signs_in(
             post("/auth/password", "changePassword", "Change the password")
-                .says("All other tokens of the account end.")
+                .says("Revokes all other tokens of the account.")
                 .person()
                 .takes("PasswordChange")
                 .idempotent()

@@ -14,12 +14,16 @@ pub(super) const ORDER_STATUSES: &[&str] = &["PAYMENT_PENDING", "ACTIVE", "COMPL
 pub(super) fn part() -> Part {
     Part {
         tag: "Business data",
-        description: "Orders, leads, clients and what they add up to. 100 requests of a key in a \
-                      clock minute; the key may come as `X-Api-Key`.",
+        description: "Orders, leads, clients and their totals. 100 requests per key and clock \
+                      minute. The key may be sent as `X-Api-Key` instead.",
         operations: vec![
             get("/api/v1/orders", "listOrders", "List orders")
                 .business_key(Scope::ReadOrders)
-                .query_value("status", "Only orders that stand so.", word(ORDER_STATUSES))
+                .query_value(
+                    "status",
+                    "Only orders with this status.",
+                    word(ORDER_STATUSES),
+                )
                 .read()
                 .paged()
                 .answers(200, "Orders, newest first.", list("Order")),
@@ -106,7 +110,7 @@ fn schemas() -> Vec<(&'static str, Value)> {
                     "totalRevenue",
                     meaning(
                         money(),
-                        "Of orders that are ACTIVE or COMPLETED, in minor units.",
+                        "Revenue of ACTIVE and COMPLETED orders, in minor units (cents).",
                     ),
                 ),
                 ("totalOrders", integer(0, i64::MAX)),
@@ -115,12 +119,16 @@ fn schemas() -> Vec<(&'static str, Value)> {
                     "conversionRate",
                     meaning(
                         serde_json::json!({"type": "number"}),
-                        "100 × totalOrders ÷ totalLeads with two decimals; 0 without leads.",
+                        "100 × totalOrders ÷ totalLeads, rounded to two decimals; 0 without \
+                         leads.",
                     ),
                 ),
                 (
                     "monthlyRevenue",
-                    meaning(months, "The 12 months up to now (UTC), oldest first."),
+                    meaning(
+                        months,
+                        "The last 12 months including this one (UTC), oldest first.",
+                    ),
                 ),
             ]),
         ),

@@ -13,9 +13,9 @@ use super::shape::{
 pub(super) fn part() -> Part {
     Part {
         tag: "Circles",
-        description: "Persons who see each other, and the places that are watched for them. Whoever \
-                      joins an organization's circle agrees that it gets their positions, places \
-                      and calls for help until they leave.",
+        description: "People who see each other's positions, and the places watched for them. \
+                      Whoever joins an organization's circle agrees that the organization \
+                      receives their positions, places and SOS until they leave.",
         operations: operations(),
         schemas: schemas(),
     }
@@ -29,13 +29,13 @@ fn of_circle(operation: Operation) -> Operation {
 
 fn operations() -> Vec<Operation> {
     vec![
-        post("/circles", "createCircle", "Make a circle")
+        post("/circles", "createCircle", "Create a circle")
             .person()
             .idempotent()
             .takes("CircleRequest")
             .answers(201, "The circle.", schema("NewCircle"))
             .command(),
-        get("/circles", "listCircles", "List one's circles")
+        get("/circles", "listCircles", "List your circles")
             .person()
             .read()
             .paged()
@@ -43,7 +43,7 @@ fn operations() -> Vec<Operation> {
         of_circle(post(
             "/circles/{id}/invites",
             "inviteToCircle",
-            "Make a code to join with",
+            "Create an invitation code",
         ))
         .person()
         .idempotent()
@@ -54,7 +54,7 @@ fn operations() -> Vec<Operation> {
         )
         .command()
         .refuses(&[413]),
-        post("/circles/join", "joinCircle", "Join with a code")
+        post("/circles/join", "joinCircle", "Join a circle with a code")
             .person()
             .idempotent()
             .takes("JoinRequest")
@@ -70,16 +70,12 @@ fn operations() -> Vec<Operation> {
         .answers_nothing(204, "Left.")
         .command()
         .refuses(&[400, 409]),
-        of_circle(post(
-            "/circles/{id}/places",
-            "addPlace",
-            "Have a place watched",
-        ))
-        .person()
-        .idempotent()
-        .takes("PlaceRequest")
-        .answers(201, "The place.", answer(place_fields()))
-        .command(),
+        of_circle(post("/circles/{id}/places", "addPlace", "Add a place"))
+            .person()
+            .idempotent()
+            .takes("PlaceRequest")
+            .answers(201, "The place.", answer(place_fields()))
+            .command(),
         of_circle(get(
             "/circles/{id}/places",
             "listPlaces",
@@ -95,17 +91,17 @@ fn operations() -> Vec<Operation> {
         of_circle(delete(
             "/circles/{id}/places/{placeId}",
             "removePlace",
-            "Watch a place no more",
+            "Remove a place",
         ))
         .path_value("placeId", "The place.", id())
         .person()
-        .answers_nothing(204, "It is watched no more.")
+        .answers_nothing(204, "The place is removed.")
         .command()
         .refuses(&[400, 409]),
         post(
             "/api/v1/circles",
             "createCircleOfOrganization",
-            "Make a circle of the organization",
+            "Create a circle of the organization",
         )
         .key(Scope::ManageCircles)
         .idempotent()
@@ -115,7 +111,7 @@ fn operations() -> Vec<Operation> {
         of_circle(post(
             "/api/v1/circles/{id}/invites",
             "inviteToCircleOfOrganization",
-            "Make a code to join the organization's circle with",
+            "Create an invitation code for a circle of the organization",
         ))
         .key(Scope::ManageCircles)
         .idempotent()
@@ -165,7 +161,7 @@ fn schemas() -> Vec<(&'static str, Value)> {
                     "organization",
                     meaning(
                         nullable(string()),
-                        "Who sees where its members are, if one does.",
+                        "The organization that sees its members' positions, if there is one.",
                     ),
                 ),
                 ("members", array(&member)),

@@ -19,26 +19,29 @@ pub(super) fn part() -> Part {
         ("causationId", nullable(string())),
         (
             "data",
-            meaning(json!({"type": "object"}), "By type: see `/asyncapi.json`."),
+            meaning(
+                json!({"type": "object"}),
+                "Depends on the type, see `/asyncapi.json`.",
+            ),
         ),
     ]);
     Part {
         tag: "Events",
-        description: "Everything that happens to the organization, in order; positions of persons \
-                      have a feed of their own. `/ws` tells the same as it happens.",
+        description: "Everything that happens in the organization, in order. People's positions \
+                      have a feed of their own. `/ws` delivers the same live.",
         operations: vec![
-            feed("/api/v1/events", "readEvents", "Read the feed of events"),
+            feed("/api/v1/events", "readEvents", "Read the events feed"),
             feed(
                 "/api/v1/locations",
                 "readLocations",
-                "Read the feed of positions",
+                "Read the locations feed",
             ),
             get("/ws", "openSocket", "Open a WebSocket")
                 .says(
-                    "The token comes in the first frame, as a subprotocol `bearer.<token>` beside \
-                     `waypost`, or in `Authorization`. The frames stand in `/asyncapi.json`.",
+                    "Send the token in the first frame, as the subprotocol `bearer.<token>` next \
+                     to `waypost`, or in `Authorization`. `/asyncapi.json` describes the frames.",
                 )
-                .answers_nothing(101, "The connection is a WebSocket now.")
+                .answers_nothing(101, "Switching to the WebSocket protocol.")
                 .refuses(&[400, 426, 503]),
         ],
         schemas: vec![("Event", event)],
@@ -50,32 +53,33 @@ fn feed(path: &'static str, id: &'static str, summary: &'static str) -> Operatio
     let frames = json!({"schema": {"type": "string"}});
     get(path, id, summary)
         .says(
-            "Lines of JSON up to the present end; with `Accept: text/event-stream` server-sent \
-             events that go on, whose `id` is the position. A position of the other feed is 400, \
-             one from before a restore 410. Lines break off, and server-sent events end, within a \
-             second of the key's end, and where a reader takes nothing for a minute. 429 with \
-             `Retry-After` also says that the key reads as many feeds as it may at a time.",
+            "NDJSON up to the present end of the log; with `Accept: text/event-stream`, \
+             server-sent events that continue live, with the position as `id`. A position of the \
+             other feed is 400, one from before a restore 410. The stream ends within a second \
+             after its key has been revoked or has expired, and when the reader takes nothing for \
+             a minute. 429 with `Retry-After` also means that the key has too many feeds open.",
         )
         .key(Scope::ReadEvents)
         .query_value(
             "after",
-            "The position behind which to begin. Without it lines begin with the first event and \
-             server-sent events now.",
+            "Position to continue after. Without it, NDJSON starts at the first event and \
+             server-sent events start now.",
             json!({"type": "string", "minLength": 1}),
         )
         .query_value(
             "types",
-            "Types, with commas between; `run.*` means all of a kind.",
+            "Event types, comma-separated; `run.*` matches all types of a kind.",
             like(string(), "run.*,lead.created"),
         )
         .query_value(
             "limit",
-            "Events at most.",
+            "Maximum number of events.",
             json!({"type": "integer", "minimum": 1}),
         )
         .parameter(json!({
             "name": "Last-Event-ID", "in": "header",
-            "description": "Of server-sent events, where to go on; it goes before `after`.",
+            "description": "For server-sent events: position to resume after. Takes precedence \
+                            over `after`.",
             "schema": {"type": "string"},
         }))
         .answers_with(

@@ -10,7 +10,7 @@ use super::shape::refer;
 pub(super) fn part() -> Part {
     Part {
         tag: "Exports",
-        description: "All companies, deals or contacts of the organization as one file.",
+        description: "All companies, deals or contacts of the organization in one file.",
         operations: vec![
             export(
                 "/api/export/companies",
@@ -50,14 +50,15 @@ fn export(
     let csv = json!({"schema": {"type": "string"}});
     get(path, id, summary)
         .says(
-            "A word that is no format means `csv`. An export that fails midway breaks its \
-             connection off, so that no part is taken for the whole; so does one whose client \
-             takes nothing for a minute, or less than 8 KiB/s in the long run, or whose key \
-             ends. In CSV a cell that a \
-             spreadsheet would run begins with an apostrophe. 400 is a position that is none.",
+            "An unknown format means `csv`. If an export fails midway, the connection is closed \
+             without a proper end, so that an incomplete file cannot be mistaken for a complete \
+             one. The same happens if the client reads nothing for a minute, reads less than 8 \
+             KiB/s in the long run, or the key is revoked or expires. In CSV, a cell that a \
+             spreadsheet would evaluate begins with an apostrophe. 400 means a malformed \
+             position.",
         )
         .key(scope)
-        .query_value("format", "The file's form.", format)
+        .query_value("format", "File format.", format)
         .parameter(refer("parameters", "MinPosition"))
         .answers_with(
             200,

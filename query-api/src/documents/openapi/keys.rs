@@ -13,13 +13,13 @@ use super::shape::{
 pub(super) fn part() -> Part {
     Part {
         tag: "Keys",
-        description: "API keys: what they may do, how often and until when.",
+        description: "API keys: their scopes, limits and expiry.",
         operations: vec![
-            post("/api/v1/keys", "createKey", "Make a key")
+            post("/api/v1/keys", "createKey", "Create a key")
                 .says(
-                    "The key is shown here and never again. A key cannot give scopes that it \
-                     lacks, a higher limit than its own or a longer life. An organization has so \
-                     many keys at most.",
+                    "The key is shown only in this answer. A key cannot grant scopes that it \
+                     lacks, a higher limit than its own, or a later expiry. The number of keys \
+                     per organization is limited.",
                 )
                 .key(Scope::ManageKeys)
                 .idempotent()
@@ -31,22 +31,21 @@ pub(super) fn part() -> Part {
                 .key(Scope::ManageKeys)
                 .read()
                 .paged()
-                .answers(200, "Keys, without the keys themselves.", list("Key")),
+                .answers(200, "Keys, without their secret part.", list("Key")),
             delete("/api/v1/keys/{keyId}", "revokeKey", "Revoke a key")
                 .says(
-                    "It stops working within a second, on every process. What it gave goes on \
-                     working unless that is to end too; a key that was revoked before gives \
-                     nothing any more.",
+                    "It stops working on every process within a second. Keys that it created keep \
+                     working unless `given=true`.",
                 )
                 .key(Scope::ManageKeys)
                 .path_value("keyId", "The key.", id())
                 .query_value(
                     "given",
-                    "Whether all that the key gave ends too, and what that gave in turn; also of \
-                     a key that was revoked before.",
+                    "Also revoke the keys that this key created, and those they created; works \
+                     for a key that is already revoked, too.",
                     json!({"type": "boolean", "default": false}),
                 )
-                .answers_nothing(204, "The key works no more.")
+                .answers_nothing(204, "The key is revoked.")
                 .command()
                 .refuses(&[400, 404, 409]),
         ],
@@ -71,14 +70,15 @@ fn schemas() -> Vec<(&'static str, Value)> {
                 "rateLimit",
                 meaning(
                     nullable(integer(1, 1_000_000_000)),
-                    "Requests in any hour; unless said 1000, or the giver's own where that is lower.",
+                    "Requests in any rolling hour. Default: 1000, or the creating key's own limit \
+                     if that is lower.",
                 ),
             ),
             (
                 "expiresAt",
                 meaning(
                     nullable(later()),
-                    "When it stops working, in the future; unless said with its giver, or never.",
+                    "Expiry, in the future. Default: that of the creating key, or none.",
                 ),
             ),
         ],
@@ -111,7 +111,8 @@ fn schemas() -> Vec<(&'static str, Value)> {
                     "createdBy",
                     meaning(
                         string(),
-                        "Who gave it: a key's id, `owner` (a person, by hand) or `operator`.",
+                        "Who created it: a key's id, `owner` (a person, in the dashboard) or \
+                         `operator`.",
                     ),
                 ),
             ]),

@@ -4,20 +4,24 @@ use serde_json::{Map, Value, json};
 
 use super::shape::{answer, integer, meaning, string};
 
-pub(super) const INTRODUCTION: &str = "\
-Three APIs over one event log: workflows and exports, business data, and location safety; and what \
-belongs to them all.\n\n\
-**Errors** are always `{\"error\": \"<message>\"}`. Checks come in one order: 401, 429, 403, 400, \
-404, 409.\n\n\
-**Limits.** Every answer under a limit says how it stands in `RateLimit` and `RateLimit-Policy`; a \
-429 says in `Retry-After` when to come again. A request counts whatever its answer, but for a 429.\n\n\
-**Reading what was written.** A command answers with `Waypost-Position`. A read that is given it as \
-`Waypost-Min-Position` waits until it sees that command.\n\n\
-**Sending again.** POST commands take an `Idempotency-Key`: for 24 hours the same key and body get \
-the first answer again, another body is refused.\n\n\
-**Calling because of a call.** HTTP steps and webhooks send `Waypost-Cause`. Whoever calls Waypost \
-because of one passes it on, so that workflows which set each other off that way end: past eight \
-hops a trigger is 409.";
+pub(super) const INTRODUCTION: &str = "Three APIs over one event log: workflows and exports, \
+                                       business data, and location safety.\n\n**Errors** are \
+                                       always `{\"error\": \"<message>\"}`. Checks are made in \
+                                       this order: 401, 429, 403, 400, 404, 409.\n\n**Limits.** \
+                                       Every rate-limited answer carries `RateLimit` and \
+                                       `RateLimit-Policy`; a 429 says in `Retry-After` when to \
+                                       retry. Every request counts whatever its answer, except \
+                                       one answered 429.\n\n**Read your own writes.** A command \
+                                       answers with `Waypost-Position`. Send it as \
+                                       `Waypost-Min-Position` with a read, and the read waits \
+                                       until it includes that command.\n\n**Retries.** POST \
+                                       commands take an `Idempotency-Key`: for 24 hours, the same \
+                                       key with the same body gets the first answer again, and \
+                                       another body is refused.\n\n**Loops.** HTTP steps and \
+                                       webhooks send `Waypost-Cause`. A program that calls \
+                                       Waypost in response should pass this header on, so that \
+                                       workflows that trigger each other this way come to an end: \
+                                       past eight hops a trigger is 409.";
 
 pub(super) fn schemas() -> Map<String, Value> {
     let error = meaning(string(), "What went wrong, for people.");
@@ -34,25 +38,26 @@ pub(super) fn parameters() -> Value {
     let given = || json!({"type": "string", "minLength": 1});
     let key = json!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]*[!-~][ -~]*$"});
     json!({
-        "Limit": query("limit", "Items on a page.", limit),
+        "Limit": query("limit", "Items per page.", limit),
         "Page": query(
             "page",
-            "The page, from 1. One past the end is empty.",
+            "Page number, from 1. A page past the end is empty.",
             page,
         ),
         "Cursor": query(
             "cursor",
-            "Where the page before ended, as its `Link` header says; in place of `page`.",
+            "Cursor from the `Link` header of the previous page; replaces `page`.",
             given(),
         ),
         "MinPosition": header(
             "Waypost-Min-Position",
-            "A position that a command answered with: the read waits up to 5 s until it sees it.",
+            "`Waypost-Position` of an earlier answer: the read waits up to 5 s until it includes \
+             it, then 503.",
             given(),
         ),
         "IdempotencyKey": header(
             "Idempotency-Key",
-            "The same key and body within 24 hours get the first answer again.",
+            "The same key with the same body gets the first answer again for 24 hours.",
             key,
         ),
     })
@@ -62,7 +67,7 @@ pub(super) fn headers() -> Value {
     let header = |description: &str, schema: Value, example: &str| json!({"description": description, "schema": schema, "example": example});
     json!({
         "RateLimit": header(
-            "What is left of the limit (`r`) and in how many seconds more is (`t`).",
+            "Requests left (`r`) and seconds until more are available (`t`).",
             string(),
             "\"hourly\";r=999;t=3600",
         ),
@@ -73,12 +78,12 @@ pub(super) fn headers() -> Value {
             "\"hourly\";q=1000;w=3600",
         ),
         "Retry-After": {
-            "description": "Seconds after which a try is admitted.",
+            "description": "Seconds after which a retry is admitted.",
             "schema": {"type": "integer", "minimum": 1},
             "example": 17,
         },
         "Waypost-Position": header(
-            "Reads that wait for this position see what the command did.",
+            "Position of the command in the log, for `Waypost-Min-Position`.",
             string(),
             "e62921faf-257",
         ),
@@ -87,7 +92,7 @@ pub(super) fn headers() -> Value {
             string(),
             "</api/v1/orders?limit=20&cursor=…>; rel=\"next\"",
         ),
-        "WWW-Authenticate": header("How to say who asks.", string(), "Bearer"),
+        "WWW-Authenticate": header("Authentication scheme.", string(), "Bearer"),
         "Content-Disposition": header(
             "The file's name, with the day in UTC.",
             string(),
@@ -100,7 +105,7 @@ pub(super) fn security_schemes() -> Value {
     json!({
         "apiKey": {
             "type": "http", "scheme": "bearer", "bearerFormat": "wp_…",
-            "description": "An API key. `x-scope` of an operation names the scope that it needs; \
+            "description": "An API key. An operation's `x-scope` names the scope it needs; \
                             `admin` passes every check.",
         },
         "apiKeyHeader": {
@@ -109,7 +114,7 @@ pub(super) fn security_schemes() -> Value {
         },
         "accessToken": {
             "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
-            "description": "A person's access token, as `POST /auth/login` answers it.",
+            "description": "A person's access token, from `POST /auth/login`.",
         },
     })
 }

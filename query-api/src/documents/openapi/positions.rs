@@ -12,7 +12,7 @@ use super::shape::{
 pub(super) fn part() -> Part {
     Part {
         tag: "Positions",
-        description: "Saying where one is, and seeing where those are whom one shares a circle with.",
+        description: "Sharing your position, and seeing the positions of people in your circles.",
         operations: operations(),
         schemas: schemas(),
     }
@@ -27,10 +27,11 @@ fn operations() -> Vec<Operation> {
     let answered = json!({"oneOf": [taken, answer(vec![("accepted", array(&taken))])]});
     let id = integer(1, (1 << 53) - 1);
     vec![
-        post("/location/update", "updateLocation", "Say where one is")
+        post("/location/update", "updateLocation", "Update your location")
             .says(
-                "One position, or up to 100 that are taken all or none. Each counts as one of the \
-                 tier's location updates; an error in an array names the index.",
+                "One position, or an array of up to 100 that is accepted as a whole or not at \
+                 all. Each counts as one location update of the tier. An error in an array names \
+                 the index.",
             )
             .by(Caller::Person)
             .refuses(&[401, 413, 415, 429])
@@ -41,35 +42,47 @@ fn operations() -> Vec<Operation> {
             }))
             .answers(202, "Taken.", answered)
             .command(),
-        post("/location/pause", "pauseSharing", "Hide for a while")
+        post("/location/pause", "pauseSharing", "Pause sharing")
             .person()
             .idempotent()
             .takes("Pause")
             .answers_nothing(204, "Hidden.")
             .command(),
-        post("/location/resume", "resumeSharing", "Show oneself again")
+        post("/location/resume", "resumeSharing", "Resume sharing")
             .person()
             .idempotent()
             .answers_nothing(204, "Shown.")
             .command()
             .refuses(&[413]),
-        get("/location/latest", "readLatest", "See where everyone is")
-            .person()
-            .read()
-            .answers(200, "The newest position of each.", schema("Positions")),
-        get("/location/history", "readHistory", "See where somebody was")
-            .person()
-            .query_value("user_id", "Who; oneself if absent.", id)
-            .query_value("from", "Not before.", time())
-            .query_value("to", "Not after.", time())
-            .query_value(
-                "limit",
-                "Positions at most; 100 unless said.",
-                integer(1, 1_000),
-            )
-            .read()
-            .answers(200, "Positions, newest first.", schema("Positions"))
-            .refuses(&[403]),
+        get(
+            "/location/latest",
+            "readLatest",
+            "Read the latest positions",
+        )
+        .person()
+        .read()
+        .answers(
+            200,
+            "The newest position of each person.",
+            schema("Positions"),
+        ),
+        get(
+            "/location/history",
+            "readHistory",
+            "Read a person's position history",
+        )
+        .person()
+        .query_value("user_id", "The person; yourself if absent.", id)
+        .query_value("from", "Only positions from this time on.", time())
+        .query_value("to", "Only positions up to this time.", time())
+        .query_value(
+            "limit",
+            "Maximum number of positions; default 100.",
+            integer(1, 1_000),
+        )
+        .read()
+        .answers(200, "Positions, newest first.", schema("Positions"))
+        .refuses(&[403]),
     ]
 }
 
@@ -99,7 +112,10 @@ fn schemas() -> Vec<(&'static str, Value)> {
             ("battery", percent()),
             (
                 "recorded_at",
-                meaning(nullable(time()), "At most 5 minutes ahead; now if absent."),
+                meaning(
+                    nullable(time()),
+                    "At most 5 minutes in the future; now if absent.",
+                ),
             ),
         ],
         &["lat", "lng"],

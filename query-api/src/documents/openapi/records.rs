@@ -15,44 +15,44 @@ use super::shape::{
 struct Kind {
     path: &'static str,
     one: &'static str,
-    noun: &'static str,
+    a_noun: &'static str,
 }
 
 const KINDS: [Kind; 6] = [
-    kind("companies", "Company", "company"),
-    kind("deals", "Deal", "deal"),
-    kind("contacts", "Contact", "contact"),
-    kind("orders", "Order", "order"),
-    kind("leads", "Lead", "lead"),
-    kind("clients", "Client", "client"),
+    kind("companies", "Company", "a company"),
+    kind("deals", "Deal", "a deal"),
+    kind("contacts", "Contact", "a contact"),
+    kind("orders", "Order", "an order"),
+    kind("leads", "Lead", "a lead"),
+    kind("clients", "Client", "a client"),
 ];
 
-const fn kind(path: &'static str, one: &'static str, noun: &'static str) -> Kind {
-    Kind { path, one, noun }
+const fn kind(path: &'static str, one: &'static str, a_noun: &'static str) -> Kind {
+    Kind { path, one, a_noun }
 }
 
 pub(super) fn part() -> Part {
     Part {
         tag: "Records",
-        description: "Writing the organization's business records, one by one or line by line. \
-                      Ids are the caller's own, or new ones.",
+        description: "The organization's business records, written one by one or in bulk. Use \
+                      your own ids, or leave them out for new ones.",
         operations: KINDS.iter().flat_map(operations).collect(),
         schemas: schemas(),
     }
 }
 
 fn operations(kind: &Kind) -> [Operation; 4] {
-    let Kind { path, one, noun } = kind;
+    let Kind { path, one, a_noun } = kind;
     let lines = json!({"schema": {
         "type": "string",
-        "description": "A record a line.",
+        "description": "One record per line.",
         "examples": ["{\"id\":\"1\", …}\n{\"id\":\"2\", …}\n"],
     }});
     let answered = json!({"schema": {
         "type": "string",
-        "description": "An answer for each line as it is confirmed: `{\"line\":1,\"id\":\"…\",\
-                        \"status\":\"created\"|\"updated\"|\"unchanged\"}` or \
-                        `{\"line\":2,\"error\":\"…\"}`.",
+        "description": "One line of answer for each line, as it is confirmed: \
+                        `{\"line\":1,\"id\":\"…\",\"status\":\"created\"|\"updated\"|\"unchanged\"}` \
+                        or `{\"line\":2,\"error\":\"…\"}`.",
     }});
     let sent = || json!({"schema": schema(&format!("{one}Record"))});
     let all = format!("/api/v1/records/{path}");
@@ -63,36 +63,33 @@ fn operations(kind: &Kind) -> [Operation; 4] {
     };
     let at = format!("{all}/{{id}}");
     [
-        post(
-            all,
-            format!("create{one}"),
-            format!("Make a {noun}, or write many"),
-        )
-        .says(
-            "One as JSON must be new. With `application/x-ndjson` each line makes a record or \
-                 replaces it, and gets a line of answer. Every 10,000 lines count as one more \
-                 request; one takes at most 1,000,000 lines and 1 GiB. Where that, the key's \
-                 limit or the key itself ends first, the last line of answer is an error that \
-                 names the first line that was not written.",
-        )
-        .key(Scope::WriteRecords)
-        .idempotent()
-        .body(json!({
-            "required": true,
-            "content": {"application/json": sent(), "application/x-ndjson": lines},
-        }))
-        .answers_with(
-            200,
-            "A line of answer for each line.",
-            json!({"application/x-ndjson": answered}),
-        )
-        .answers(201, "The record is made.", schema("RecordId"))
-        .command()
-        .refuses(&[400, 413, 415]),
+        post(all, format!("create{one}"), format!("Create {path}"))
+            .says(
+                "With `application/json`, creates one record, whose id must be new. With \
+                 `application/x-ndjson`, each line creates or replaces a record and gets a line \
+                 of answer. Every 10,000 lines count as one more request. A request takes at most \
+                 1,000,000 lines and 1 GiB. If one of these limits, the key's limit or the key's \
+                 life ends first, the last line of the answer is an error that names the first \
+                 line that was not written.",
+            )
+            .key(Scope::WriteRecords)
+            .idempotent()
+            .body(json!({
+                "required": true,
+                "content": {"application/json": sent(), "application/x-ndjson": lines},
+            }))
+            .answers_with(
+                200,
+                "A line of answer for each line.",
+                json!({"application/x-ndjson": answered}),
+            )
+            .answers(201, "The record was created.", schema("RecordId"))
+            .command()
+            .refuses(&[400, 413, 415]),
         single(get(
             at.clone(),
             format!("get{one}"),
-            format!("Read a {noun}"),
+            format!("Read {a_noun}"),
         ))
         .read()
         .answers(
@@ -104,20 +101,20 @@ fn operations(kind: &Kind) -> [Operation; 4] {
         single(put(
             at.clone(),
             format!("put{one}"),
-            format!("Make a {noun} or replace it"),
+            format!("Create or replace {a_noun}"),
         ))
         .body(json!({"required": true, "content": {"application/json": sent()}}))
-        .answers(200, "The record is replaced.", schema("RecordId"))
-        .answers(201, "The record is made.", schema("RecordId"))
+        .answers(200, "The record was replaced.", schema("RecordId"))
+        .answers(201, "The record was created.", schema("RecordId"))
         .command()
         .refuses(&[400, 409, 413, 415]),
         single(delete(
             at,
             format!("delete{one}"),
-            format!("Delete a {noun}"),
+            format!("Delete {a_noun}"),
         ))
-        .says("It leaves every list, export and total.")
-        .answers_nothing(204, "The record is gone.")
+        .says("Removes it from all lists, exports and totals.")
+        .answers_nothing(204, "The record was deleted.")
         .command()
         .refuses(&[400, 404, 409]),
     ]
@@ -138,10 +135,7 @@ fn required_text(example: &str) -> Value {
 
 fn record(mut fields: Fields, required: &[&str]) -> Value {
     fields.insert(0, ("id", meaning(nullable(id()), "A new one if absent.")));
-    fields.push((
-        "createdAt",
-        meaning(nullable(time()), "Kept if given, else now."),
-    ));
+    fields.push(("createdAt", meaning(nullable(time()), "Now if absent.")));
     request(fields, required)
 }
 

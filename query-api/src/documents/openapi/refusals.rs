@@ -10,36 +10,34 @@ const REFUSALS: &[(u16, &str, &str)] = &[
     (
         400,
         "BadRequest",
-        "Something in the request is wrong; the message names the field.",
+        "The request is malformed; the message names the field.",
     ),
     (
         401,
         "Unauthorized",
-        "No key or token came along, or it is not in force.",
+        "No key or token was sent, or it is wrong, revoked or expired.",
     ),
     (
         403,
         "Forbidden",
-        "The caller may not do this; of a key the message names the scope that it lacks.",
+        "Not allowed. For a key, the message names the missing scope.",
     ),
-    (404, "NotFound", "There is no such thing for this caller."),
+    (404, "NotFound", "Not found, or not visible to this caller."),
     (
         408,
         "TooSlow",
-        "The body came too slowly; send it faster, or in smaller parts. The connection closes.",
+        "The body arrived too slowly. Send it faster or in smaller parts. The connection is \
+         closed.",
     ),
     (
         409,
         "Conflict",
-        "At odds with what is there already, or an Idempotency-Key that came with another body.",
+        "Conflict with the present state, or the Idempotency-Key was already used with another \
+         body.",
     ),
-    (410, "Gone", "What was named has ended for good."),
+    (410, "Gone", "No longer available."),
     (413, "TooLarge", "The body is too large."),
-    (
-        415,
-        "WrongType",
-        "The body is of a type that is not taken here.",
-    ),
+    (415, "WrongType", "Unsupported Content-Type."),
     (
         426,
         "UpgradeRequired",
@@ -48,17 +46,20 @@ const REFUSALS: &[(u16, &str, &str)] = &[
     (
         429,
         "TooManyRequests",
-        "The limit is used up. A try after `Retry-After` seconds is admitted if nothing else used it meanwhile.",
+        "Rate limit exceeded. A retry after `Retry-After` seconds is admitted if nothing else \
+         uses the limit meanwhile.",
     ),
     (
         500,
         "Failed",
-        "Nobody expected this. The answer's `traceparent` names its line in the log.",
+        "Internal error. The trace id in `traceparent` identifies the log entry.",
     ),
     (
         503,
         "Unavailable",
-        "Something that this needs is away, or what is read has not reached `Waypost-Min-Position`, or too much is being received at the moment. Try again later, where the answer says so after `Retry-After` seconds.",
+        "Temporarily unavailable: a dependency does not answer, the read models have not reached \
+         `Waypost-Min-Position`, or the process is overloaded. Retry later, after `Retry-After` \
+         seconds if given.",
     ),
 ];
 

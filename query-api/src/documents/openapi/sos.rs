@@ -29,8 +29,7 @@ pub(super) fn part() -> Part {
                 "recorded_at",
                 meaning(
                     nullable(time()),
-                    "When it was meant to be sent. One that arrives late alerts all the same, \
-                     labelled so.",
+                    "When the alert was raised. A late one still alerts, and is marked late.",
                 ),
             ),
         ],
@@ -39,9 +38,9 @@ pub(super) fn part() -> Part {
     call["dependentRequired"] = json!({"lat": ["lng"], "lng": ["lat"]});
     Part {
         tag: "SOS",
-        description: "Calls for help, which nothing limits.",
+        description: "SOS alerts. Never rate-limited.",
         operations: vec![
-            post("/sos/trigger", "triggerSos", "Call for help")
+            post("/sos/trigger", "triggerSos", "Trigger an SOS")
                 .by(Caller::Uncounted)
                 .refuses(&[400, 401, 413, 415])
                 .idempotent()
@@ -51,20 +50,16 @@ pub(super) fn part() -> Part {
                 }))
                 .answers(
                     202,
-                    "All who share a circle with the caller are alerted.",
+                    "Alerts everyone who shares a circle with the caller.",
                     answer(vec![("sos_id", string()), ("audience", array(&alerted))]),
                 )
                 .command(),
             respond(
                 "/sos/{id}/acknowledge",
                 "acknowledgeSos",
-                "Say that one has seen a call",
+                "Acknowledge an SOS",
             ),
-            respond(
-                "/sos/{id}/resolve",
-                "resolveSos",
-                "Say that the danger has passed",
-            ),
+            respond("/sos/{id}/resolve", "resolveSos", "Resolve an SOS"),
         ],
         schemas: vec![("Call", call)],
     }
@@ -78,7 +73,7 @@ fn respond(path: &'static str, id_: &'static str, summary: &'static str) -> Oper
         .idempotent()
         .answers(
             200,
-            "The caller and all who were alerted learn of it.",
+            "The caller and everyone who was alerted are notified.",
             answer(vec![("sos_id", string()), ("status", status)]),
         )
         .command()

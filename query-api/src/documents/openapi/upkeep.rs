@@ -14,14 +14,14 @@ pub(super) fn part() -> Part {
     let readiness = json!({
         "type": "object", "required": ["ready", "checks"],
         "properties": {
-            "error": {"type": "string", "description": "What is not ready, where something is not."},
+            "error": {"type": "string", "description": "What is not ready, if anything."},
             "ready": {"type": "boolean"},
             "checks": {"type": "object", "additionalProperties": check},
         },
     });
     Part {
         tag: "Upkeep",
-        description: "Whether Waypost runs, and these descriptions.",
+        description: "Health, metrics and these documents.",
         operations: operations(),
         schemas: vec![("Readiness", readiness)],
     }
@@ -34,25 +34,29 @@ fn document(path: &'static str, id: &'static str, summary: &'static str) -> Oper
 fn operations() -> Vec<Operation> {
     let text = |kind: &str| -> Value { json!({kind: {"schema": string()}}) };
     vec![
-        get("/healthz", "isAlive", "Whether the process lives").answers(
+        get("/healthz", "isAlive", "Check that the process is alive").answers(
             200,
-            "It does.",
+            "It is alive.",
             json!({"type": "object"}),
         ),
-        get("/readyz", "isReady", "Whether the process can do its work")
-            .answers(200, "It can.", schema("Readiness"))
-            .answers(503, "It cannot; `error` says why.", schema("Readiness")),
+        get("/readyz", "isReady", "Check that the process is ready")
+            .answers(200, "It is ready.", schema("Readiness"))
+            .answers(
+                503,
+                "It is not ready; `error` says why.",
+                schema("Readiness"),
+            ),
         get(
             "/metrics",
             "readMetrics",
-            "Metrics in the Prometheus text format",
+            "Read metrics (Prometheus text format)",
         )
         .answers_with(200, "Metrics.", text("text/plain")),
-        document("/openapi.json", "readOpenApi", "This document"),
+        document("/openapi.json", "readOpenApi", "Read this document"),
         document(
             "/asyncapi.json",
             "readAsyncApi",
-            "The description of sockets, webhooks and feeds",
+            "Read the description of sockets, webhooks and feeds",
         ),
     ]
 }

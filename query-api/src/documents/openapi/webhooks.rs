@@ -15,8 +15,8 @@ const STATUSES: &[&str] = &["ENABLED", "DISABLED"];
 pub(super) fn part() -> Part {
     Part {
         tag: "Webhooks",
-        description: "Endpoints that are told of events, signed after Standard Webhooks. What is \
-                      sent stands in `/asyncapi.json`.",
+        description: "Endpoints that receive events, signed after Standard Webhooks. \
+                      `/asyncapi.json` describes what is sent.",
         operations: operations(),
         schemas: schemas(),
     }
@@ -31,8 +31,8 @@ fn one(operation: Operation) -> Operation {
 
 fn operations() -> Vec<Operation> {
     vec![
-        post("/api/v1/webhooks", "createWebhook", "Make an endpoint")
-            .says("The secret is shown here and when it is changed.")
+        post("/api/v1/webhooks", "createWebhook", "Create an endpoint")
+            .says("The secret is shown only here and when it is rotated.")
             .key(Scope::ManageWebhooks)
             .idempotent()
             .takes("WebhookRequest")
@@ -53,9 +53,9 @@ fn operations() -> Vec<Operation> {
         one(patch(
             "/api/v1/webhooks/{id}",
             "changeWebhook",
-            "Change an endpoint",
+            "Update an endpoint",
         ))
-        .says("What is absent stays.")
+        .says("Absent fields stay as they are.")
         .takes("WebhookChange")
         .answers(200, "The endpoint as it is now.", schema("ChangedWebhook"))
         .command()
@@ -65,7 +65,7 @@ fn operations() -> Vec<Operation> {
             "deleteWebhook",
             "Delete an endpoint",
         ))
-        .answers_nothing(204, "It gets nothing more.")
+        .answers_nothing(204, "The endpoint is deleted.")
         .command()
         .refuses(&[400, 409]),
         one(get(
@@ -79,26 +79,30 @@ fn operations() -> Vec<Operation> {
         one(post(
             "/api/v1/webhooks/{id}/replay",
             "replayWebhook",
-            "Send deliveries again",
+            "Replay deliveries",
         ))
         .says(
-            "Each keeps its `webhook-id`, is pending again and has a whole round of attempts. \
-             `after` sends all that the endpoint wants behind a position, sent before or not.",
+            "Each delivery keeps its `webhook-id`, becomes PENDING again and gets a full round of \
+             attempts. `after` replays everything after a position that the endpoint subscribes \
+             to, whether or not it was sent before.",
         )
         .idempotent()
         .takes("ReplayRequest")
         .answers(
             202,
-            "How many.",
+            "Number of deliveries.",
             answer(vec![("replayed", integer(0, i64::from(u32::MAX)))]),
         )
         .command(),
         one(post(
             "/api/v1/webhooks/{id}/rotate-secret",
             "rotateWebhookSecret",
-            "Change an endpoint's secret",
+            "Rotate an endpoint's secret",
         ))
-        .says("The new secret signs at once; the old one signs along for 24 hours.")
+        .says(
+            "The new secret is used at once. Deliveries are also signed with the old one for 24 \
+             hours.",
+        )
         .idempotent()
         .answers(200, "The new secret.", answer(vec![("secret", secret())]))
         .command()
@@ -106,11 +110,15 @@ fn operations() -> Vec<Operation> {
         one(post(
             "/api/v1/webhooks/{id}/test",
             "testWebhook",
-            "Try an endpoint out",
+            "Test an endpoint",
         ))
         .says("Sends one `webhook.test` to this endpoint, whatever it subscribes to.")
         .idempotent()
-        .answers(202, "On its way.", answer(vec![("deliveryId", string())]))
+        .answers(
+            202,
+            "The delivery is queued.",
+            answer(vec![("deliveryId", string())]),
+        )
         .command()
         .refuses(&[413]),
     ]
@@ -129,7 +137,7 @@ fn events() -> Value {
     let events = like(events, json!(["run.*", "sos.triggered"]));
     meaning(
         events,
-        "Which events it gets: `*`, a type, or all of a kind as `run.*`. Absent means all.",
+        "Events to receive: `*`, a type, or a pattern such as `run.*`. Absent means all.",
     )
 }
 
@@ -181,7 +189,7 @@ fn schemas() -> Vec<(&'static str, Value)> {
         ("description", nullable(string())),
         (
             "disabledReason",
-            meaning(nullable(string()), "Why Waypost switched it off."),
+            meaning(nullable(string()), "Why Waypost disabled it."),
         ),
         ("updatedAt", time()),
     ]);
@@ -192,7 +200,7 @@ fn schemas() -> Vec<(&'static str, Value)> {
         ("error", nullable(string())),
         (
             "response",
-            meaning(nullable(string()), "How the answer's body begins."),
+            meaning(nullable(string()), "Beginning of the answer's body."),
         ),
     ]);
     vec![

@@ -24,7 +24,7 @@ fn step_id() -> Value {
 fn ways() -> Value {
     json!({
         "type": ["array", "null"], "items": step_id(), "maxItems": 100, "uniqueItems": true,
-        "description": "The steps that come after it.",
+        "description": "The steps that follow.",
     })
 }
 
@@ -41,8 +41,8 @@ fn step(
             "join",
             meaning(
                 nullable(word(&["any", "all"])),
-                "Whether it begins after the first of the steps before it, or after all that are \
-                 not skipped.",
+                "Start after the first predecessor (`any`) or after all that are not skipped \
+                 (`all`).",
             ),
         ),
     ];
@@ -67,7 +67,7 @@ fn http() -> Value {
             "method",
             meaning(
                 nullable(word(&["GET", "POST", "PUT", "PATCH", "DELETE"])),
-                "`GET` unless there is a body; then it must be said.",
+                "Default `GET`; required if there is a body.",
             ),
         ),
         (
@@ -94,7 +94,7 @@ fn http() -> Value {
             "acceptStatus",
             json!({
                 "type": ["array", "null"], "items": integer(100, 599), "maxItems": 500,
-                "description": "Statuses that mean success; without them, 2xx.",
+                "description": "Statuses that count as success. Default: 2xx.",
             }),
         ),
     ];
@@ -150,7 +150,7 @@ fn trigger() -> Value {
     );
     let schedule = json!({
         "type": "string", "maxLength": 200,
-        "description": "Minute, hour, day of month, month, day of week, as cron reads them.",
+        "description": "Cron expression: minute, hour, day of month, month, day of week.",
     });
     let schedule = request(
         vec![
@@ -159,7 +159,7 @@ fn trigger() -> Value {
                 "timezone",
                 meaning(
                     json!({"type": ["string", "null"]}),
-                    "The name of a time zone, such as `Europe/Berlin`; `UTC` unless said.",
+                    "IANA time zone such as `Europe/Berlin`. Default: `UTC`.",
                 ),
             ),
         ],
@@ -173,7 +173,7 @@ fn wait() -> Value {
     let matching = like(nullable(expression()), "data.email == trigger.email");
     let timeout = meaning(
         nullable(number(0.0, 31_536_000.0)),
-        "How long it waits; as long as the run may take unless said.",
+        "How long to wait. Default: until the run's own timeout.",
     );
     let fields = [
         ("event", event_type()),
@@ -195,7 +195,7 @@ fn record() -> Value {
     ];
     let id = json!({
         "type": ["string", "null"],
-        "description": "May be a template; without it the data's own `id`, or a new one.",
+        "description": "May be a template. Default: the data's own `id`, or a new one.",
     });
     let data = json!({
         "type": "object", "description": "The record's fields; strings in it may be templates.",
@@ -214,7 +214,7 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
         vec![
             (
                 "workflowId",
-                meaning(nullable(id()), "If given, that of the path."),
+                meaning(nullable(id()), "If given, must equal the id in the path."),
             ),
             ("name", like(name(200), "Welcome a lead")),
             ("status", word(STATUSES)),
@@ -222,7 +222,7 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
                 "timeoutSeconds",
                 meaning(
                     nullable(integer(1, 31_536_000)),
-                    "A run that takes longer has failed; a day unless said.",
+                    "A run that takes longer is FAILED. Default: one day.",
                 ),
             ),
             ("steps", steps),

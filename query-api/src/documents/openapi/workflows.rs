@@ -32,7 +32,7 @@ pub(super) fn part() -> Part {
     schemas.extend(shapes());
     Part {
         tag: "Workflows",
-        description: "Definitions of work, and the runs that carry it out.",
+        description: "Workflow definitions and their runs.",
         operations: operations(),
         schemas,
     }
@@ -47,9 +47,9 @@ fn operations() -> Vec<Operation> {
         )
         .says(
             "The body, if there is one, becomes the run's `triggerPayload`, with `triggeredBy` \
-             and `triggeredAt` set by the server. Answered once the run is on disk. A missing or \
-             oversize (256 KiB) body that is no JSON object is 400, and so is an \
-             `Idempotency-Key` that came with another body.",
+             and `triggeredAt` set by the server. Answered once the run is on disk. A body that \
+             is not a JSON object or is larger than 256 KiB is 400, and so is an \
+             `Idempotency-Key` already used with another body.",
         )
         .key(Scope::TriggerWorkflow)
         .path_value("workflowId", "The workflow.", id())
@@ -73,9 +73,13 @@ fn operations() -> Vec<Operation> {
             "putWorkflow",
             "Save a workflow",
         )
-        .says("Every change is a new version; runs under way keep theirs.")
+        .says("Every change creates a new version; runs in progress keep theirs.")
         .key(Scope::WriteWorkflows)
-        .path_value("workflowId", "The workflow; a new one is made.", id())
+        .path_value(
+            "workflowId",
+            "The workflow; created if it does not exist.",
+            id(),
+        )
         .takes("WorkflowDefinition")
         .answers(200, "Saved.", schema("SavedWorkflow"))
         .command()
@@ -113,22 +117,26 @@ fn operations() -> Vec<Operation> {
             .read()
             .answers(200, "The run.", schema("Run"))
             .refuses(&[404]),
-        post("/api/v1/runs/{runId}/cancel", "cancelRun", "Call a run off")
+        post("/api/v1/runs/{runId}/cancel", "cancelRun", "Cancel a run")
             .key(Scope::WriteWorkflows)
             .path_value("runId", "The run.", id())
             .idempotent()
-            .answers(202, "It ends.", answer(vec![("runId", string())]))
+            .answers(
+                202,
+                "The run is being cancelled.",
+                answer(vec![("runId", string())]),
+            )
             .command()
             .refuses(&[404, 409, 413]),
         post(
             "/api/v1/runs/{runId}/retry",
             "retryRun",
-            "Let a run go on that failed or was called off",
+            "Retry a failed or cancelled run",
         )
         .key(Scope::WriteWorkflows)
         .path_value("runId", "The run.", id())
         .idempotent()
-        .answers(202, "It goes on.", answer(vec![("runId", string())]))
+        .answers(202, "The run continues.", answer(vec![("runId", string())]))
         .command()
         .refuses(&[404, 409, 413]),
     ]
@@ -156,13 +164,10 @@ fn shapes() -> Vec<(&'static str, Value)> {
         ("type", word(workflow_shapes::TYPES)),
         ("state", word(STEP_STATES)),
         ("attempts", array(&attempt)),
-        (
-            "input",
-            meaning(json!({}), "What the step went about with."),
-        ),
+        ("input", meaning(json!({}), "The step's input.")),
         (
             "output",
-            meaning(json!({}), "Of an HTTP step `{status, headers, body}`."),
+            meaning(json!({}), "For an HTTP step: `{status, headers, body}`."),
         ),
     ]);
     let mut workflow = summary_fields();

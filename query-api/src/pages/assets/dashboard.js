@@ -92,7 +92,7 @@ function read(text) {
   try {
     return JSON.parse(text.trim() || "{}");
   } catch {
-    throw new Error("This is no JSON.");
+    throw new Error("Not valid JSON.");
   }
 }
 
@@ -199,7 +199,7 @@ for (const button of all("[data-remove]")) {
   button.addEventListener("click", () => askToRemove({
     name: own ? "this organization" : button.dataset.name,
     what: own ? "Leave" : "Remove",
-    text: "What they see and may do here ends within a second. Keys go on working: revoke those that nobody should have any more.",
+    text: "They lose access within a second. Keys keep working: revoke those that nobody should have any more.",
     path: `/dashboard/people/${button.dataset.remove}`,
     next: own ? "/dashboard" : location.pathname,
   }));
@@ -207,8 +207,8 @@ for (const button of all("[data-remove]")) {
 for (const button of all("[data-withdraw]")) {
   button.addEventListener("click", () => askToRemove({
     name: button.dataset.name,
-    what: "Take back the invite of",
-    text: "The link works no more.",
+    what: "Withdraw the invitation of",
+    text: "The link will stop working.",
     path: `/dashboard/people/invites/${button.dataset.withdraw}`,
     next: location.pathname,
   }));
@@ -220,7 +220,7 @@ async function openInvite() {
   const code = location.hash.slice(1);
   const fault = find("#invite-fault");
   try {
-    if (!code) throw new Error("This link is incomplete: copy all of it.");
+    if (!code) throw new Error("This link is incomplete: copy the whole link.");
     const invited = await send("POST", "/dashboard/invite/look", { code }, { signIn: false });
     showInvite(code, invited);
   } catch (error) {
@@ -240,8 +240,8 @@ function showInvite(code, { organization, email, account, signedIn }) {
   password.autocomplete = account ? "current-password" : "new-password";
   if (!account) password.minLength = 8;
   find("#invite-hint").textContent = account
-    ? "The password of the account that has this address. If that account is not yours, do not go on: ask whoever invited you."
-    : "Choose one of at least 8 characters. An account is opened with it.";
+    ? "The password of your existing account with this address. If that account is not yours, stop here and ask the person who invited you."
+    : "At least 8 characters. An account will be created for you.";
   acceptance.hidden = false;
   acceptance.addEventListener("submit", (event) => {
     event.preventDefault();
