@@ -81,6 +81,6 @@ impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
 pub(crate) fn not_json() -> HttpError {
     HttpError::new(
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        "the body must have Content-Type: application/json",
+        "Content-Type: must be application/json",
     )
 }

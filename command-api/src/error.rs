@@ -12,7 +12,7 @@ pub enum CommandError<R> {
     #[error("{0}")]
     Refused(R),
     /// The `Idempotency-Key` came with another request before.
-    #[error("this Idempotency-Key was used with another request")]
+    #[error("this Idempotency-Key was already used with another request; use a new key")]
     OtherRequest,
     /// The log could not be asked or written.
     #[error(transparent)]
@@ -26,7 +26,7 @@ pub enum LogError {
     #[error("{0}")]
     Unavailable(String),
     /// Others kept changing the same thing.
-    #[error("others keep changing the same thing")]
+    #[error("concurrent changes")]
     Busy,
     /// Too many passwords wait to be hashed.
     #[error("too many passwords wait to be hashed")]
@@ -92,15 +92,15 @@ impl<R> From<VaultError> for CommandError<R> {
 impl From<LogError> for HttpError {
     fn from(error: LogError) -> Self {
         match error {
-            LogError::Unavailable(_) => {
-                Self::unavailable("the event log does not answer; nothing was confirmed")
-                    .with_cause(error)
-            }
+            LogError::Unavailable(_) => Self::unavailable(
+                "the event log does not answer, and nothing was confirmed; try again",
+            )
+            .with_cause(error),
             LogError::Busy => {
-                Self::conflict("others keep changing this at the same time; try again")
+                Self::conflict("it is being changed by others at the same time; try again")
             }
             LogError::Overloaded => {
-                Self::unavailable("too many persons sign in at once; try again in a moment")
+                Self::unavailable("too many people are signing in; try again in a moment")
                     .with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
             }
             LogError::TooManyAtOnce => Self::new(
@@ -120,9 +120,9 @@ impl<R: Refusal> From<CommandError<R>> for HttpError {
     fn from(error: CommandError<R>) -> Self {
         match error {
             CommandError::Refused(refusal) => refusal.into_http(),
-            CommandError::OtherRequest => {
-                Self::conflict("this Idempotency-Key was used with another request")
-            }
+            CommandError::OtherRequest => Self::conflict(
+                "this Idempotency-Key was already used with another request; use a new key",
+            ),
             CommandError::Log(error) => error.into(),
         }
     }
@@ -154,7 +154,7 @@ impl Refusal for Invalid {
 
 /// There is no such thing, or none that the caller may know of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no such {0}")]
+#[error("{0} not found")]
 pub struct NotFound(pub &'static str);
 
 impl Refusal for NotFound {

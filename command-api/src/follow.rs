@@ -53,7 +53,7 @@ async fn keep_following(
                 reaching.send_replace(last);
             }
             Err(error) => {
-                tracing::error!(%error, what, "The log cannot be followed");
+                tracing::error!(%error, what, "Cannot follow the log");
                 tokio::time::sleep(BACKOFF).await;
             }
         }

@@ -187,7 +187,7 @@ pub async fn run(
         .merge(service::answered_elsewhere(READS))
         .merge(health::router(readiness));
     let listener = service::listen(http.addr).await?;
-    tracing::info!(address = %http.addr, "Commands are taken");
+    tracing::info!(address = %http.addr, "Accepting commands");
     let (grace, edge) = (http.shutdown, http.edge.clone());
     service::serve(listener, service::edge(router), shutdown, grace, edge).await
 }

@@ -10,8 +10,7 @@ use crate::records::UploadSettings;
 /// How commands are taken.
 #[derive(Clone, Debug, Args)]
 pub struct CommandSettings {
-    /// How long a repeat with the same `Idempotency-Key` gets the first answer:
-    /// `WAYPOST_IDEMPOTENCY_SECONDS`, a day.
+    /// How long a repeat with the same `Idempotency-Key` gets the first answer.
     #[arg(
         long,
         env = "WAYPOST_IDEMPOTENCY_SECONDS",
@@ -19,7 +18,7 @@ pub struct CommandSettings {
         value_parser = seconds
     )]
     pub idempotency: Duration,
-    /// How long an invite to a circle works: `WAYPOST_INVITE_SECONDS`, a week.
+    /// How long an invitation to a circle works.
     #[arg(
         long,
         env = "WAYPOST_INVITE_SECONDS",
@@ -27,7 +26,7 @@ pub struct CommandSettings {
         value_parser = seconds
     )]
     pub invite: Duration,
-    /// How old a call for help may be before it is called late: `WAYPOST_SOS_LATE_SECONDS`, 120.
+    /// Age from which an SOS is marked as late.
     #[arg(
         long,
         env = "WAYPOST_SOS_LATE_SECONDS",
@@ -35,8 +34,7 @@ pub struct CommandSettings {
         value_parser = seconds
     )]
     pub sos_late: Duration,
-    /// How long a webhook's old secret signs along after it got another:
-    /// `WAYPOST_WEBHOOK_OLD_SECRET_SECONDS`, a day.
+    /// How long a webhook's old secret keeps signing after a rotation.
     #[arg(
         long,
         env = "WAYPOST_WEBHOOK_OLD_SECRET_SECONDS",
@@ -44,8 +42,7 @@ pub struct CommandSettings {
         value_parser = seconds
     )]
     pub webhook_old_secret: Duration,
-    /// How many API keys of an organization may be in force: `WAYPOST_KEYS_PER_ORGANIZATION`,
-    /// 10,000.
+    /// Most API keys of an organization in force at a time; does not bind operators.
     #[arg(
         long,
         env = "WAYPOST_KEYS_PER_ORGANIZATION",
@@ -63,8 +60,7 @@ pub struct CommandSettings {
 /// How an organization's people are invited.
 #[derive(Clone, Debug, Args)]
 pub struct PeopleSettings {
-    /// How long an invite to an organization's people works: `WAYPOST_PEOPLE_INVITE_SECONDS`, a
-    /// week.
+    /// How long an invitation to an organization's people works.
     #[arg(
         id = "people-invite-seconds",
         long,
@@ -73,8 +69,7 @@ pub struct PeopleSettings {
         value_parser = seconds
     )]
     pub invite: Duration,
-    /// How many people and open invites an organization may have: `WAYPOST_PEOPLE_PER_ORGANIZATION`,
-    /// 1,000.
+    /// Most people and open invitations of an organization.
     #[arg(long, env = "WAYPOST_PEOPLE_PER_ORGANIZATION", default_value_t = PEOPLE)]
     pub people_per_organization: usize,
 }

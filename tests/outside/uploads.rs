@@ -91,7 +91,7 @@ async fn an_upload_ends_with_its_key() {
     let last = upload.next().await.expect("a reason");
     assert_eq!(last["line"], 3, "{last}");
     let error = last["error"].as_str().unwrap();
-    assert!(error.contains("not valid any more"), "{error}");
+    assert!(error.contains("no longer valid"), "{error}");
     assert!(
         revoked.elapsed() < Duration::from_secs(2),
         "{:?}",

@@ -28,7 +28,7 @@ use crate::{App, CommandError, LogError, Origin};
 enum Refusal {
     #[error("the old password is wrong")]
     WrongPassword,
-    #[error("the account is no more")]
+    #[error("the account no longer exists")]
     Gone,
 }
 

@@ -65,7 +65,7 @@ async fn attempt(
 
 /// The one answer to an unknown address and a wrong password.
 fn wrong() -> HttpError {
-    HttpError::unauthorized("the e-mail address or the password is wrong")
+    HttpError::unauthorized("wrong e-mail address or password")
 }
 
 /// The account of an address and its password's hash. The same steps are taken where there is none.

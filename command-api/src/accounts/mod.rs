@@ -124,6 +124,6 @@ async fn until_ended(access: &Access, person: &Person) {
         }
     };
     if tokio::time::timeout(LEARNING, known).await.is_err() {
-        tracing::warn!("The end of a token is not known here yet");
+        tracing::warn!("This process has not seen the sign-out yet");
     }
 }

@@ -25,7 +25,7 @@ use crate::{App, CommandError, Commands, Done, LogError, Origin};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// Somebody has one under this address.
-    #[error("there is an account with this e-mail address")]
+    #[error("email: an account with this e-mail address already exists")]
     EmailTaken,
 }
 
@@ -195,7 +195,7 @@ async fn signed_in(
         Some(account) => Session::open(app, account).await?,
         None => None,
     };
-    let gone = || HttpError::conflict("the account was forgotten meanwhile");
+    let gone = || HttpError::conflict("the account has been deleted");
     let session = session.ok_or_else(gone)?;
     let position = position_header(position);
     Ok((StatusCode::CREATED, position, NOT_KEPT, Json(session)).into_response())

@@ -39,7 +39,7 @@ pub(super) async fn account_of(
 /// 409: the first answer is not given any more.
 pub(super) fn lapsed() -> HttpError {
     HttpError::conflict(
-        "this Idempotency-Key was used before, and its answer, which held an access token, is not \
-         repeated any more; sign in",
+        "this Idempotency-Key was already used, and its answer is not repeated any more because \
+         it contained an access token; sign in",
     )
 }

@@ -40,10 +40,10 @@ pub(super) async fn send_code(
         }
         Issue::Repeat(left) => Ok(sent(left)),
         Issue::OtherRequest => Err(HttpError::conflict(
-            "this Idempotency-Key was used with another request",
+            "this Idempotency-Key was already used with another request; use a new key",
         )),
         Issue::TooMany(wait) => Err(refused(
-            "too many codes were sent to this phone number",
+            "too many codes were sent to this phone number; try again later",
             wait,
         )),
     }
@@ -68,14 +68,14 @@ async fn send_if_left(
         Daily::Left => send(app, phone, code).await,
         Daily::KeptForHolders if person.is_none() => {
             // Nothing is said: the answer would tell which numbers are held.
-            tracing::warn!("No more codes are sent today to numbers that no account holds");
+            tracing::warn!("Daily limit of one-time codes reached for numbers without an account");
             Ok(())
         }
         Daily::KeptForHolders | Daily::UsedUp => {
             withdraw(app, phone, code).await;
             let seconds = whole_seconds(until_tomorrow(now));
             let message =
-                "no more codes are sent today; sign in by password, or try again tomorrow";
+                "no more codes are sent today; sign in with your password, or try again tomorrow";
             Err(HttpError::unavailable(message)
                 .with_header(header::RETRY_AFTER, HeaderValue::from(seconds)))
         }
@@ -113,7 +113,7 @@ async fn send(app: &App, phone: &Phone, code: &str) -> Result<(), HttpError> {
 
 async fn withdraw(app: &App, phone: &Phone, code: &str) {
     if let Err(error) = app.accounts.codes().withdraw(phone, code).await {
-        tracing::warn!(%error, "A code that was not sent could not be taken back");
+        tracing::warn!(%error, "A code that was not sent could not be withdrawn");
     }
 }
 

@@ -11,10 +11,10 @@ use super::turns::Room;
 /// How persons sign in.
 #[derive(Clone, Debug, Args)]
 pub struct AccountSettings {
-    /// The life of a one-time code: `WAYPOST_CODE_SECONDS`, 300.
+    /// Lifetime of a one-time code.
     #[arg(long, env = "WAYPOST_CODE_SECONDS", default_value = "300", value_parser = seconds)]
     pub code_life: Duration,
-    /// Wrong tries that end a one-time code: `WAYPOST_CODE_TRIES`, 5.
+    /// Wrong attempts that end a one-time code.
     #[arg(
         long,
         env = "WAYPOST_CODE_TRIES",
@@ -22,8 +22,7 @@ pub struct AccountSettings {
         value_parser = clap::value_parser!(i32).range(1..)
     )]
     pub code_tries: i32,
-    /// Codes that are sent to one phone number within `WAYPOST_CODE_SENDS_SECONDS`:
-    /// `WAYPOST_CODE_SENDS`, 5.
+    /// One-time codes sent to one phone number in `WAYPOST_CODE_SENDS_SECONDS`.
     #[arg(
         long,
         env = "WAYPOST_CODE_SENDS",
@@ -31,11 +30,11 @@ pub struct AccountSettings {
         value_parser = clap::value_parser!(i32).range(1..)
     )]
     pub code_sends: i32,
-    /// The time in which sent codes are counted: `WAYPOST_CODE_SENDS_SECONDS`, 3600.
+    /// Window in which sent codes are counted.
     #[arg(long, env = "WAYPOST_CODE_SENDS_SECONDS", default_value = "3600", value_parser = seconds)]
     pub code_sends_within: Duration,
-    /// Codes that one client address (an IPv6 /64 is one) may ask for within
-    /// `WAYPOST_CODE_SENDS_SECONDS`: `WAYPOST_CODE_SENDS_PER_ADDRESS`, 200.
+    /// One-time codes that one client address (an IPv6 /64 counts as one) may request in
+    /// `WAYPOST_CODE_SENDS_SECONDS`.
     #[arg(
         long,
         env = "WAYPOST_CODE_SENDS_PER_ADDRESS",
@@ -43,8 +42,8 @@ pub struct AccountSettings {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub code_sends_per_address: u32,
-    /// Codes that the whole installation sends on one day (UTC), half of them kept for numbers
-    /// that an account holds: `WAYPOST_CODE_SENDS_PER_DAY`, 10000.
+    /// One-time codes that the whole installation sends per day (UTC). Half of them are reserved
+    /// for numbers that belong to an account.
     #[arg(
         long,
         env = "WAYPOST_CODE_SENDS_PER_DAY",
@@ -52,38 +51,37 @@ pub struct AccountSettings {
         value_parser = clap::value_parser!(u32).range(2..)
     )]
     pub code_sends_per_day: u32,
-    /// Sign-ins of one client address (an IPv6 /64 is one) within `WAYPOST_SIGN_IN_SECONDS`,
-    /// whatever comes of them, before it has to wait: `WAYPOST_SIGN_INS_PER_ADDRESS`, 5000.
+    /// Sign-ins of one client address (an IPv6 /64 counts as one) in `WAYPOST_SIGN_IN_SECONDS`,
+    /// successful or not.
     #[arg(long, env = "WAYPOST_SIGN_INS_PER_ADDRESS", default_value_t = 5_000)]
     pub sign_ins_per_address: u32,
-    /// Registrations of one client address (an IPv6 /64 is one) within `WAYPOST_SIGN_IN_SECONDS`,
-    /// before it has to wait: `WAYPOST_REGISTRATIONS_PER_ADDRESS`, 1000.
+    /// Registrations of one client address (an IPv6 /64 counts as one) in
+    /// `WAYPOST_SIGN_IN_SECONDS`.
     #[arg(
         long,
         env = "WAYPOST_REGISTRATIONS_PER_ADDRESS",
         default_value_t = 1_000
     )]
     pub registrations_per_address: u32,
-    /// Failed sign-ins of one client address (an IPv6 /64 is one) within
-    /// `WAYPOST_SIGN_IN_SECONDS`, before it has to wait: `WAYPOST_SIGN_IN_PER_ADDRESS`, 500.
-    /// Persons who have signed in from there before do not wait for others' failures.
+    /// Failed sign-ins of one client address (an IPv6 /64 counts as one) in
+    /// `WAYPOST_SIGN_IN_SECONDS`. People who have signed in from there before do not wait for
+    /// others' failures.
     #[arg(long, env = "WAYPOST_SIGN_IN_PER_ADDRESS", default_value_t = 500)]
     pub failures_per_address: u32,
-    /// Failed sign-ins for one e-mail address or phone number within `WAYPOST_SIGN_IN_SECONDS`,
-    /// before it has to wait: `WAYPOST_SIGN_IN_PER_ACCOUNT`, 50. Where the person has signed in
-    /// from before, only failures from there make them wait.
+    /// Failed sign-ins for one e-mail address, account or phone number in
+    /// `WAYPOST_SIGN_IN_SECONDS`. Where the person has signed in from before, only failures from
+    /// there count.
     #[arg(long, env = "WAYPOST_SIGN_IN_PER_ACCOUNT", default_value_t = 50)]
     pub failures_per_account: u32,
-    /// The time in which sign-ins and registrations are counted, by all processes together:
-    /// `WAYPOST_SIGN_IN_SECONDS`, 900.
+    /// Window in which sign-ins and registrations are counted, across all processes.
     #[arg(long, env = "WAYPOST_SIGN_IN_SECONDS", default_value = "900", value_parser = seconds)]
     pub failures_within: Duration,
-    /// How long a person is known at an address where they have signed in:
-    /// `WAYPOST_FAMILIAR_SECONDS`, 30 days.
+    /// How long a person counts as known at an address where they have signed in: others' failures
+    /// do not slow them down there, and their passwords are hashed first.
     #[arg(long, env = "WAYPOST_FAMILIAR_SECONDS", default_value = "2592000", value_parser = seconds)]
     pub familiar_for: Duration,
-    /// How long Postgres may take to count a try, before this process counts alone:
-    /// `WAYPOST_LIMIT_PATIENCE_SECONDS`, as for limits.
+    /// How long a limit check or a sign-in attempt waits for Postgres before this process counts
+    /// alone.
     #[arg(
         long,
         env = "WAYPOST_LIMIT_PATIENCE_SECONDS",
@@ -92,19 +90,19 @@ pub struct AccountSettings {
         value_parser = seconds
     )]
     pub throttle_patience: Duration,
-    /// How long an answer that holds a token is repeated to a repeat with the same
-    /// `Idempotency-Key`: `WAYPOST_TOKEN_REPEAT_SECONDS`, 900.
+    /// How long an answer that contains an access token is repeated for the same `Idempotency-Key`,
+    /// provided no token was revoked and no password changed since.
     #[arg(long, env = "WAYPOST_TOKEN_REPEAT_SECONDS", default_value = "900", value_parser = seconds)]
     pub token_repeat: Duration,
-    /// Passwords hashed at once: `WAYPOST_PASSWORD_HASHES`, one fewer than there are processors.
+    /// Passwords hashed at the same time. Default: one fewer than there are processors.
     #[arg(long, env = "WAYPOST_PASSWORD_HASHES")]
     pub password_hashes: Option<usize>,
-    /// Passwords that may wait to be hashed, before sign-ins are answered 503: so many of persons
-    /// known at their address, so many of others, half as many of new accounts:
-    /// `WAYPOST_PASSWORD_WAITING`, 200.
+    /// Passwords that may wait to be hashed before sign-ins are answered 503: this many of people
+    /// known at their address, as many of others, half as many of new accounts.
     #[arg(long, env = "WAYPOST_PASSWORD_WAITING", default_value_t = 200)]
     pub password_waiting: usize,
-    /// And of one client address: `WAYPOST_PASSWORD_WAITING_PER_ADDRESS`, 100.
+    /// Passwords of one client address (an IPv6 /64 counts as one) that may wait to be hashed,
+    /// before it is answered 429.
     #[arg(
         long,
         env = "WAYPOST_PASSWORD_WAITING_PER_ADDRESS",
@@ -120,13 +118,14 @@ pub struct AccountSettings {
 /// none is named, into the file `outbox/sms.ndjson` of the home folder.
 #[derive(Clone, Debug, Args)]
 pub struct SmsSettings {
-    /// The base address of the service, such as `https://api.twilio.com`: `WAYPOST_SMS_URL`, none.
+    /// Base address of a service that speaks Twilio's Messages API, such as
+    /// `https://api.twilio.com`. Without one, codes are appended to `outbox/sms.ndjson`.
     #[arg(long = "sms-url", env = "WAYPOST_SMS_URL")]
     pub url: Option<String>,
-    /// The account there: `WAYPOST_SMS_ACCOUNT`, none.
+    /// Account at the service of `WAYPOST_SMS_URL`.
     #[arg(long = "sms-account", env = "WAYPOST_SMS_ACCOUNT", default_value = "")]
     pub account: String,
-    /// The account's token: `WAYPOST_SMS_TOKEN`, none.
+    /// Token of `WAYPOST_SMS_ACCOUNT`.
     #[arg(
         long = "sms-token",
         env = "WAYPOST_SMS_TOKEN",
@@ -134,17 +133,17 @@ pub struct SmsSettings {
         hide_env_values = true
     )]
     pub token: Secret<String>,
-    /// The number that messages come from: `WAYPOST_SMS_FROM`, none.
+    /// Number that one-time codes come from.
     #[arg(long = "sms-from", env = "WAYPOST_SMS_FROM", default_value = "")]
     pub from: String,
-    /// The message; `{code}` stands for the code: `WAYPOST_SMS_TEXT`, `Your code is {code}`.
+    /// Text of the message; `{code}` stands for the code.
     #[arg(
         long = "sms-text",
         env = "WAYPOST_SMS_TEXT",
         default_value = "Your code is {code}"
     )]
     pub text: String,
-    /// How long one attempt to send may take: `WAYPOST_SMS_TIMEOUT_SECONDS`, 5.
+    /// How long one attempt to send a one-time code may take.
     #[arg(
         long = "sms-timeout",
         env = "WAYPOST_SMS_TIMEOUT_SECONDS",
@@ -152,7 +151,7 @@ pub struct SmsSettings {
         value_parser = seconds
     )]
     pub timeout: Duration,
-    /// Attempts to send one message: `WAYPOST_SMS_ATTEMPTS`, 3.
+    /// Attempts to send a one-time code.
     #[arg(
         long = "sms-attempts",
         env = "WAYPOST_SMS_ATTEMPTS",

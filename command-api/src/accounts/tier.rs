@@ -10,7 +10,7 @@ use crate::{CommandError, Commands, Done, Origin};
 
 /// There is no account with this e-mail address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no account with this e-mail address")]
+#[error("no account has this e-mail address")]
 pub struct NoAccount;
 
 /// What an account may do in an hour from now on.

@@ -30,14 +30,14 @@ use crate::{App, CommandError, Commands, LogError, Origin, Refusal as _};
 enum Refusal {
     /// One message for all of it: a number's holder is nobody else's business.
     #[error(
-        "the code is wrong or has ended, or no account holds this phone number; \
-         with an access token, the number is attached to its account"
+        "the code is wrong or has expired, or no account has this phone number; to attach the \
+         number to an account, send its access token"
     )]
     Wrong,
     /// Said only to somebody who has the phone in hand.
-    #[error("another account holds this phone number")]
+    #[error("phone: another account has this phone number")]
     HeldByAnother,
-    #[error("the account is no more")]
+    #[error("the account no longer exists")]
     Gone,
 }
 

@@ -78,7 +78,7 @@ impl Directory {
         let mut reached = self.reached.clone();
         let known = reached.wait_for(|reached| *reached >= sequence);
         if tokio::time::timeout(LEARNING, known).await.is_err() {
-            tracing::warn!("A change of a circle is not known here yet");
+            tracing::warn!("This process has not seen a circle's change yet");
         }
     }
 }

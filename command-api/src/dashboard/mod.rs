@@ -44,6 +44,6 @@ async fn until(known: impl Fn() -> bool, what: &'static str) {
         }
     };
     if tokio::time::timeout(LEARNING, known).await.is_err() {
-        tracing::warn!(what, "Something is not known here yet");
+        tracing::warn!(what, "This process has not seen the change yet");
     }
 }

@@ -20,7 +20,7 @@ impl FromRequestParts<App> for OwnPage {
         if is_own(&parts.headers) {
             Ok(Self)
         } else {
-            let message = "this may only be asked for by a page of this address";
+            let message = "cross-origin request refused: use the dashboard's own pages";
             Err(HttpError::forbidden(message))
         }
     }

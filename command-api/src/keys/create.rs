@@ -185,7 +185,7 @@ pub(crate) async fn until_known(access: &Access, key: &str) {
         }
     };
     if tokio::time::timeout(LEARNING, known).await.is_err() {
-        tracing::warn!("A new key is not known here yet");
+        tracing::warn!("This process has not seen the new key yet");
     }
 }
 

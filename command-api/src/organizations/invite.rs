@@ -71,7 +71,7 @@ pub async fn invite(
 }
 
 fn no_organization() -> LogError {
-    LogError::Broken("there is no such organization".to_owned())
+    LogError::Broken("organization not found".to_owned())
 }
 
 fn counted(refusal: Refusal) -> CommandError<Refusal> {

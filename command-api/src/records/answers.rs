@@ -94,7 +94,7 @@ impl Sender {
         let written = batch::write(&self.app.commands, target, wanted).await;
         self.failures = match &written.trouble {
             Some(error) => {
-                tracing::warn!(%error, "Records of a stream were not confirmed");
+                tracing::warn!(%error, "Records of a bulk write were not confirmed");
                 self.failures + 1
             }
             None => 0,

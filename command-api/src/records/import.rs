@@ -122,7 +122,9 @@ impl Import<'_> {
                     continue;
                 }
                 Err(NotWritten::Refused(reason)) => reason,
-                Err(NotWritten::Unconfirmed) => "the event log did not confirm it",
+                Err(NotWritten::Unconfirmed) => {
+                    "the event log did not confirm this row; import it again"
+                }
             };
             let reason = reason.to_owned();
             rejected.push(Rejected { number, reason });

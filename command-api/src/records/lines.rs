@@ -32,7 +32,7 @@ pub(super) struct Chunk {
 
 /// The body broke off before its end.
 #[derive(Debug, thiserror::Error)]
-#[error("the request broke off: {0}")]
+#[error("the request was interrupted: {0}")]
 pub(super) struct BrokenOff(axum::Error);
 
 /// Reads lines from a body, holding no more than a chunk and a piece.

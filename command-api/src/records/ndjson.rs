@@ -138,7 +138,7 @@ impl Upload {
 /// Gives answers to the connection; `None` where there is no use in going on.
 async fn pass_on(answers: &Waiting, some: Result<Bytes, BrokenOff>) -> Option<()> {
     let Ok(sent) = tokio::time::timeout(STALLED, answers.send(some)).await else {
-        tracing::warn!("A client does not read its answers; its stream was broken off");
+        tracing::warn!("A client does not read its answers; the request was cut off");
         return None;
     };
     sent.ok()

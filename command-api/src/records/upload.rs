@@ -14,7 +14,7 @@ use service::{Share, Shares};
 /// How much one upload may bring.
 #[derive(Clone, Debug, Args)]
 pub struct UploadSettings {
-    /// Lines of one request at most: `WAYPOST_UPLOAD_LINES`, 1,000,000.
+    /// Most lines of one request. A line of the answer says where it ended.
     #[arg(
         id = "upload_lines",
         long,
@@ -23,7 +23,7 @@ pub struct UploadSettings {
         value_parser = clap::value_parser!(u64).range(1..)
     )]
     pub lines: u64,
-    /// Bytes of one request's lines at most: `WAYPOST_UPLOAD_BYTES`, 1073741824.
+    /// Most bytes of the lines of one request. A line of the answer says where it ended.
     #[arg(
         id = "upload_bytes",
         long,
@@ -31,8 +31,7 @@ pub struct UploadSettings {
         default_value_t = BYTES
     )]
     pub bytes: u64,
-    /// Lines after which a request counts once more against its key's limit:
-    /// `WAYPOST_UPLOAD_LINES_COUNTED`, 10,000.
+    /// Number of lines after which a request counts once more against its key's limit.
     #[arg(
         id = "upload_lines_counted",
         long,
@@ -41,8 +40,8 @@ pub struct UploadSettings {
         value_parser = clap::value_parser!(u64).range(1..)
     )]
     pub lines_counted: u64,
-    /// Uploads of this process at a time that are too long to be answered as a whole; further ones
-    /// wait. An organization gets half of them where nobody else wants any: `WAYPOST_UPLOADS`, 32.
+    /// Uploads of one process at a time that are too long to be answered as a whole. Further ones
+    /// wait. An organization gets half of them at most while nobody else wants any.
     #[arg(id = "uploads", long, env = "WAYPOST_UPLOADS", default_value_t = UPLOADS)]
     pub uploads: usize,
 }
@@ -103,13 +102,19 @@ pub(super) struct Allowance {
 /// Why an upload ends before its lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Stop {
-    #[error("the API key is not valid any more; this line and those behind it were not written")]
+    #[error("the API key is no longer valid; this line and the lines after it were not written")]
     KeyEnded,
-    #[error("{0}; send this line and those behind it again then")]
+    #[error("{0}; then send this line and the lines after it again")]
     LimitReached(Refusal),
-    #[error("one request takes at most {0} lines; send this line and those behind it in another")]
+    #[error(
+        "a request takes at most {0} lines; send this line and the lines after it in another \
+         request"
+    )]
     TooManyLines(u64),
-    #[error("one request takes at most {0} bytes; send this line and those behind it in another")]
+    #[error(
+        "a request takes at most {0} bytes; send this line and the lines after it in another \
+         request"
+    )]
     TooManyBytes(u64),
 }
 

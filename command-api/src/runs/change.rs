@@ -22,7 +22,7 @@ struct ChangedRun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unchanged<E> {
     /// There is none.
-    #[error("there is no such run")]
+    #[error("run not found")]
     NoRun,
     /// It stands in the way itself.
     #[error(transparent)]
@@ -32,7 +32,7 @@ pub enum Unchanged<E> {
 impl<E: Display> Refusal for Unchanged<E> {
     fn into_http(self) -> HttpError {
         match self {
-            Self::NoRun => HttpError::not_found("there is no such run"),
+            Self::NoRun => HttpError::not_found("run not found"),
             Self::State(state) => HttpError::conflict(state.to_string()),
         }
     }

@@ -42,7 +42,7 @@ impl Wanted {
             })?;
             match position.log() {
                 Log::Events | Log::Locations => Ok(position),
-                Log::Deliveries => Err("after: not a position of the events or the locations"),
+                Log::Deliveries => Err("after: not a position of the events or locations feed"),
             }
         };
         match request {

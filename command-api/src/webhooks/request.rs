@@ -13,10 +13,10 @@ use crate::{CommandError, Commands, LogError, Origin, Refusal};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
     /// There is no such endpoint.
-    #[error("there is no such webhook")]
+    #[error("webhook not found")]
     NoWebhook,
     /// There is no such delivery of this endpoint.
-    #[error("there is no such delivery of this webhook")]
+    #[error("delivery not found")]
     NoDelivery,
     /// It gets nothing.
     #[error(transparent)]

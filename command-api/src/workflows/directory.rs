@@ -76,7 +76,7 @@ impl Directory {
         match self.log.last(&stream).await {
             Ok(last) => last.and_then(|recorded| self.workflows.note(&recorded)),
             Err(error) => {
-                tracing::warn!(%error, "A workflow could not be looked up in the log");
+                tracing::warn!(%error, "Cannot look up a workflow in the log");
                 self.get(org, id)
             }
         }

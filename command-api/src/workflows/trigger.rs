@@ -33,16 +33,16 @@ pub(crate) struct Started {
 enum Refusal {
     #[error("{0}")]
     Malformed(String),
-    #[error("there is no such workflow")]
+    #[error("workflow not found")]
     NoWorkflow,
     #[error(transparent)]
     NotTriggerable(#[from] NotTriggerable),
-    #[error(
-        "{MAX_HOPS} runs have set each other off one after the other; nothing more is set off by \
-         what the last of them calls"
-    )]
+    #[error("loop stopped: this call follows from {MAX_HOPS} runs that triggered one another")]
     TooManyHops,
-    #[error("the run could not be started; nothing was confirmed, so it may be tried again")]
+    #[error(
+        "the run could not be started, and nothing was confirmed; retry with the same \
+         Idempotency-Key"
+    )]
     Log(#[from] LogError),
 }
 
@@ -119,7 +119,7 @@ pub(crate) async fn run_now(
 pub(super) async fn trigger_nothing(
     _caller: Authorized<scope::TriggerWorkflow>,
 ) -> Result<Response, HttpError> {
-    Err(malformed("the workflow's id is missing").into())
+    Err(malformed("workflowId: is required in the path").into())
 }
 
 fn min_position(app: &App, headers: &HeaderMap) -> Result<Option<Position>, Refusal> {
@@ -156,7 +156,9 @@ fn read_payload(body: &Bytes, json: bool) -> Result<Map<String, Value>, Refusal>
         return Ok(Map::new());
     }
     if !json {
-        return Err(malformed("a body must have Content-Type: application/json"));
+        return Err(malformed(
+            "Content-Type: must be application/json for a request with a body",
+        ));
     }
     serde_json::from_slice(body).map_err(|error| {
         if error.is_data() {
@@ -319,7 +321,7 @@ async fn earlier(
     }
     if first.receipt.as_ref() != Some(receipt) {
         return Err(malformed(
-            "this Idempotency-Key was used with another request",
+            "this Idempotency-Key was already used with another request; use a new key",
         ));
     }
     Ok(Earlier::Fresh(

@@ -43,10 +43,10 @@ enum Attempt {
 impl Messages {
     pub(super) fn new(base: &str, settings: &SmsSettings) -> Result<Self, SendError> {
         let wrong = |reason: &str| SendError(format!("WAYPOST_SMS_URL {reason}"));
-        let mut url = Url::parse(base).map_err(|_| wrong("is not an address"))?;
+        let mut url = Url::parse(base).map_err(|_| wrong("is not a URL"))?;
         let account = settings.account.as_str();
         url.path_segments_mut()
-            .map_err(|()| wrong("is not an address to post to"))?
+            .map_err(|()| wrong("is not an http or https address"))?
             .pop_if_empty()
             .extend(["2010-04-01", "Accounts", account, "Messages.json"]);
         Ok(Self {
@@ -68,7 +68,7 @@ impl Messages {
                 Attempt::Refused(error) => return Err(error),
                 Attempt::Failed(error, _) if attempt >= self.attempts => return Err(error),
                 Attempt::Failed(error, asked) => {
-                    tracing::warn!(%error, attempt, "Sending a code is tried again");
+                    tracing::warn!(%error, attempt, "Retrying to send a code");
                     tokio::time::sleep(asked.unwrap_or(pause).min(LONGEST_PAUSE)).await;
                     pause *= 2;
                 }

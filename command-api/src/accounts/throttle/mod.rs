@@ -209,7 +209,7 @@ impl Throttles {
         entered.map(drop).map_err(|full| {
             told(&full);
             let wait = full.wait.unwrap_or_default();
-            refused("too many codes were asked for from this address", wait)
+            refused("too many codes were requested from this address", wait)
         })
     }
 
@@ -347,7 +347,7 @@ fn told(full: &Full) {
 
 fn too_many(full: Full) -> HttpError {
     told(&full);
-    refused("too many tries", full.wait.unwrap_or_default())
+    refused("too many attempts", full.wait.unwrap_or_default())
 }
 
 /// 429: the client has to wait so long.

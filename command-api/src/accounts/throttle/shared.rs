@@ -145,7 +145,7 @@ impl Shared {
         if !self.away.swap(true, Ordering::AcqRel) {
             tracing::warn!(
                 error,
-                "Postgres gives no answer: tries are counted by each process"
+                "Postgres does not answer: each process counts sign-in attempts alone"
             );
             metrics::gauge!("waypost_throttles_alone").set(1);
             tokio::spawn(Self::until_back(Arc::downgrade(self)));
@@ -163,7 +163,9 @@ impl Shared {
             let answer = timeout(shared.patience, question.fetch_one(&shared.pool)).await;
             if matches!(answer, Ok(Ok(_))) {
                 shared.away.store(false, Ordering::Release);
-                tracing::info!("Postgres is back: tries are counted by all processes together");
+                tracing::info!(
+                    "Postgres is back: sign-in attempts are counted across processes again"
+                );
                 metrics::gauge!("waypost_throttles_alone").set(0);
                 return;
             }
@@ -186,7 +188,7 @@ impl Shared {
                     Ok(Some(SWEPT_AT_ONCE)) => {}
                     Ok(_) => return,
                     Err(error) => {
-                        tracing::debug!(%error, "Throttles were not swept");
+                        tracing::debug!(%error, "Old sign-in counters could not be deleted");
                         return;
                     }
                 }
