@@ -29,8 +29,8 @@ impl fmt::Display for Durability {
                 interval.as_secs_f64()
             ),
             Self::Unknown => f.write_str(
-                "unknown: set WAYPOST_NATS_SYSTEM_URL to a system account, \
-                 or see that the server runs with jetstream.sync_interval: always",
+                "unknown: set WAYPOST_NATS_SYSTEM_URL to a connection of a system account, or \
+                 make sure that the server runs with jetstream.sync_interval: always",
             ),
         }
     }

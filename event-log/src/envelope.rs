@@ -109,7 +109,7 @@ pub(crate) fn decode(
             aggregate,
             id: plain_text(id),
         },
-        id: event_id(headers).ok_or_else(|| format!("{ID} is no event id"))?,
+        id: event_id(headers).ok_or_else(|| format!("{ID} is not an event id"))?,
         time: time.with_timezone(&Utc),
         event: Event::decode(&event_type, payload).map_err(|e| e.to_string())?,
         context: Context {

@@ -14,8 +14,8 @@ pub enum Error {
     Unfit(String),
     /// The log was begun by an installation with another master key, or this one was rotated away.
     #[error(
-        "the log was begun with another master key, or it was rotated since: put the installation's \
-         present secrets/master.key under WAYPOST_HOME, or name the key by WAYPOST_MASTER_KEY"
+        "the log was created with another master key, or the key has been rotated: put the \
+         current secrets/master.key into WAYPOST_HOME, or set WAYPOST_MASTER_KEY"
     )]
     OtherMasterKey,
     /// A stream or bucket could not be made or read back.
@@ -48,7 +48,7 @@ pub enum ReadError {
 #[derive(Debug, thiserror::Error)]
 pub enum TailError {
     /// Events are missing from the log that nobody deleted.
-    #[error("the log has a hole: sequences {from} to {to} are missing and were never deleted")]
+    #[error("the log has a gap: sequences {from} to {to} are missing and were never deleted")]
     Hole {
         /// The first missing sequence.
         from: u64,

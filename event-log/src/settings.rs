@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Where the log is and how long its streams live.
 #[derive(Clone, Debug, clap::Args)]
 pub struct LogSettings {
-    /// The NATS server or servers, comma-separated; may carry user and password.
+    /// NATS server or servers, comma-separated; may contain user and password.
     #[arg(
         long,
         env = "NATS_URL",
@@ -14,8 +14,8 @@ pub struct LogSettings {
     )]
     pub nats_url: String,
 
-    /// A connection to the server's system account, used once at start-up to read how durable
-    /// an acknowledgement is.
+    /// Connection to the server's system account. Used once at startup to read how durable an
+    /// acknowledgement is.
     #[arg(long, env = "WAYPOST_NATS_SYSTEM_URL", hide_env_values = true)]
     pub nats_system_url: Option<String>,
 
@@ -23,25 +23,24 @@ pub struct LogSettings {
     #[arg(long, env = "WAYPOST_LOG_REPLICAS", default_value_t = 1)]
     pub log_replicas: usize,
 
-    /// Set before every stream's and subject's name, so that several installations can share
-    /// a server.
+    /// Prefix of every stream and subject, so that several installations can share a server.
     #[arg(long, env = "WAYPOST_LOG_PREFIX", default_value = "")]
     pub log_prefix: String,
 
-    /// How long an append may take, acknowledgement and repeats together, in milliseconds.
+    /// How long an append may take, acknowledgement and retries included, in milliseconds.
     #[arg(long, env = "WAYPOST_LOG_TIMEOUT_MS", default_value_t = 1_500)]
     pub log_timeout_ms: u64,
 
-    /// How long an owner's key is held in memory, in milliseconds: this long at most after one
-    /// process forgot an owner, others can still read what was sealed.
+    /// How long an owner's encryption key stays in memory, in milliseconds. After one process has
+    /// forgotten a person, the others can read their data for this long at most.
     #[arg(long, env = "WAYPOST_VAULT_CACHE_MS", default_value_t = 30_000)]
     pub vault_cache_ms: u64,
 
-    /// How long positions are kept, in days.
+    /// How many days positions are kept.
     #[arg(long, env = "WAYPOST_LOCATIONS_DAYS", default_value_t = 90)]
     pub locations_days: u64,
 
-    /// How long webhook attempts are kept, in days.
+    /// How many days webhook delivery attempts are kept.
     #[arg(long, env = "WAYPOST_DELIVERIES_DAYS", default_value_t = 30)]
     pub deliveries_days: u64,
 }

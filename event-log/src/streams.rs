@@ -132,8 +132,11 @@ async fn prepare_stream(
     }
     let epoch = kept.metadata.get(EPOCH);
     let epoch = epoch.and_then(|text| u32::from_str_radix(text, 16).ok());
-    let epoch =
-        epoch.ok_or_else(|| Error::Unfit(format!("stream {name} is not Waypost's: no epoch")))?;
+    let epoch = epoch.ok_or_else(|| {
+        Error::Unfit(format!(
+            "stream {name} was not created by Waypost (it has no epoch)"
+        ))
+    })?;
     let found = kept.metadata.get(MASTER_KEY);
     if found.is_some_and(|found| *found != master_key.1) {
         return Err(Error::OtherMasterKey);
@@ -213,7 +216,7 @@ fn check_kept(kept: &Config, wanted: &Config) -> Result<(), String> {
         ),
     ];
     match limits.into_iter().find(|(_, is)| *is) {
-        Some((what, _)) => Err(format!("stream {name} limits {what}: facts would be lost")),
+        Some((what, _)) => Err(format!("stream {name} limits {what}: events would be lost")),
         None => Ok(()),
     }
 }
@@ -221,6 +224,8 @@ fn check_kept(kept: &Config, wanted: &Config) -> Result<(), String> {
 pub(crate) fn new_epoch() -> Result<String, Error> {
     let mut bytes = [0; 4];
     let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| Error::Unfit("the system gives no random bytes".to_owned()))?;
+    filled.map_err(|_| {
+        Error::Unfit("the operating system's random generator does not answer".to_owned())
+    })?;
     Ok(format!("{:08x}", u32::from_be_bytes(bytes)))
 }

@@ -275,7 +275,7 @@ impl Tail {
         tracing::debug!(
             stream = self.stream.name,
             reason,
-            "a tail lost its consumer, making it anew"
+            "Lost the log's consumer; creating a new one"
         );
         tokio::time::sleep(self.backoff).await;
         self.backoff = (self.backoff * 2).min(BACKOFF_MAX);

@@ -363,7 +363,8 @@ fn report(projection: &'static str, aside: &[Aside<'_>]) {
             tracing::error!(
                 projection,
                 sequence = one.sequence,
-                "An event cannot be applied; the later ones of its aggregate wait behind it"
+                "Dead letter: an event cannot be applied, and later events of its aggregate wait \
+                 behind it"
             );
         }
     }

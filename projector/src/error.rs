@@ -19,7 +19,7 @@ pub enum Error {
 /// Why a feed does not go on; it is tried again after a while whatever the reason.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FeedError {
-    #[error("the database does not answer as it should")]
+    #[error("unexpected answer from the database")]
     Database(#[from] sqlx::Error),
     #[error(transparent)]
     Write(WriteError),
@@ -36,7 +36,7 @@ pub(crate) enum FeedError {
          restored, so the projection has to be rebuilt"
     )]
     OtherEpoch { name: String, built: i64, now: u32 },
-    #[error("{name} stands at {position}, behind the log's end {end}: it has to be rebuilt")]
+    #[error("{name} is at {position}, past the end of the log {end}: it has to be rebuilt")]
     BehindTheEnd {
         name: String,
         position: u64,
@@ -76,15 +76,16 @@ impl From<ReaderError> for FeedError {
 #[derive(Debug, thiserror::Error)]
 pub enum RepairError {
     /// There is none of this name; the names that there are.
-    #[error("there is no projection {0}; there are: {1}")]
+    #[error("unknown projection {0}; available: {1}")]
     Unknown(String, String),
     /// Somebody else fills the same copy.
     #[error(
-        "{0} is being filled already: one rebuild and one check of a projection at a time;          one whose process was just ended is given up within seconds"
+        "{0} is already being rebuilt or verified: only one of each at a time; one whose process \
+         was just ended is given up within seconds"
     )]
     UnderWay(String),
     /// It was told to stop.
-    #[error("stopped; what is built so far is kept, and the next start goes on from there")]
+    #[error("stopped; progress is kept, and the next start continues from there")]
     Stopped,
     /// The projection has not been folded from this log, so that there is nothing to compare.
     #[error("{0}")]
@@ -93,7 +94,7 @@ pub enum RepairError {
     #[error("{0}")]
     Letter(String),
     /// The database does not answer as it should.
-    #[error("the database does not answer as it should: {0}")]
+    #[error("unexpected answer from the database: {0}")]
     Database(#[from] sqlx::Error),
     /// The log does not answer.
     #[error(transparent)]

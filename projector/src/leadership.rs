@@ -38,7 +38,7 @@ impl Leadership {
             sleep(TRY_EVERY).await;
         }
         answered(connector.takeover, end_others(&mut session, log)).await?;
-        tracing::info!(log = log_name(log), "This projector is active now");
+        tracing::info!(log = log_name(log), "This projector is now active");
         let (lost, release) = (CancellationToken::new(), CancellationToken::new());
         tokio::spawn(hold(
             session,
@@ -75,7 +75,7 @@ async fn hold(
             }
             () = sleep(takeover / 4) => {
                 if let Err(error) = answered(takeover / 2, session.ping()).await {
-                    tracing::warn!(%error, "The lock of the active projector is lost");
+                    tracing::warn!(%error, "Lost the lock of the active projector");
                     drop(lost);
                     return;
                 }

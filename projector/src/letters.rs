@@ -113,7 +113,7 @@ impl Id {
 
 fn unknown(given: &str) -> RepairError {
     RepairError::Letter(format!(
-        "{given} was not put aside; `waypost projection dead-letters` names those that were"
+        "{given} is not a dead letter; `waypost projection dead-letters` lists them"
     ))
 }
 
@@ -148,7 +148,7 @@ async fn letter(
     match (letter.reason, letter.behind) {
         (Some(reason), _) => Ok((letter.subject, reason)),
         (None, behind) => Err(RepairError::Letter(format!(
-            "{given} only waits behind {}:{}: retry or skip that one",
+            "{given} waits behind the dead letter {}:{}: retry or skip that one",
             id.projection,
             behind.unwrap_or_default()
         ))),

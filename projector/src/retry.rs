@@ -29,11 +29,7 @@ pub(crate) async fn retry(
         let outcome = retry_aggregate(member, session, log, feed, &subject).await?;
         if outcome.done > 0 {
             let (projection, events) = (member.projection.name(), outcome.done);
-            tracing::info!(
-                projection,
-                events,
-                "Events that were put aside are applied now"
-            );
+            tracing::info!(projection, events, "Dead letters were applied");
         }
     }
     Ok(())

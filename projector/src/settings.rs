@@ -7,7 +7,7 @@ use service::settings::seconds;
 /// How the projector works.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ProjectorSettings {
-    /// Events folded in one transaction at most: `WAYPOST_PROJECTOR_BATCH`, 5000.
+    /// Most events applied in one transaction.
     #[arg(
         id = "projector_batch",
         long,
@@ -15,8 +15,8 @@ pub struct ProjectorSettings {
         default_value_t = 5_000
     )]
     pub batch: usize,
-    /// Sessions that write a large batch of one log side by side at most, each for some of its
-    /// projections: `WAYPOST_PROJECTOR_WRITERS`, 4.
+    /// Most sessions that write a large batch of one stream in parallel, each for some of its
+    /// projections.
     #[arg(
         id = "projector_writers",
         long,
@@ -24,8 +24,7 @@ pub struct ProjectorSettings {
         default_value_t = 4
     )]
     pub writers: usize,
-    /// How long the active projector may be silent before another takes its place:
-    /// `WAYPOST_PROJECTOR_TAKEOVER_SECONDS`, 3.
+    /// How long the active projector may be silent before a standby takes over.
     #[arg(
         id = "projector_takeover_seconds",
         long,

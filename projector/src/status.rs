@@ -76,7 +76,7 @@ impl Status {
             return Ok(());
         }
         let told = parked.into_iter().map(|(projection, count)| {
-            format!("{projection}: {count} waiting behind an event that cannot be applied")
+            format!("{projection}: {count} waiting behind a dead letter")
         });
         Err(told.collect::<Vec<_>>().join("; "))
     }
@@ -84,7 +84,7 @@ impl Status {
     pub(crate) fn stands_by(&self) {
         let mut shared = self.shared();
         if !matches!(shared.state, State::StandingBy) {
-            tracing::info!(log = log_name(self.log), "This projector stands by");
+            tracing::info!(log = log_name(self.log), "This projector is on standby");
             shared.state = State::StandingBy;
         }
         shared.positions.clear();
@@ -104,7 +104,7 @@ impl Status {
             State::Active => return,
             State::Failing { grave: true, .. } if !from_grave => return,
             State::Failing { .. } => {
-                tracing::info!(log = log_name(self.log), "The projector works again");
+                tracing::info!(log = log_name(self.log), "The projector is working again");
             }
             State::Starting | State::StandingBy => {}
         }
@@ -115,7 +115,10 @@ impl Status {
         if matches!(error, FeedError::Write(WriteError::Overtaken)) {
             // What a rebuild, an operator or another projector has done is no fault: all that is
             // held in memory is read anew.
-            tracing::info!(log = log_name(self.log), "Rows have changed, reading anew");
+            tracing::info!(
+                log = log_name(self.log),
+                "Rows were changed by another process; reading again"
+            );
             return;
         }
         if let FeedError::Hole(_) = error {
@@ -128,9 +131,9 @@ impl Status {
             let (log, cause) = (log_name(self.log), error.source().map(ToString::to_string));
             if error.is_grave() {
                 counter!("waypost_projector_faults_total", "log" => log).increment(1);
-                tracing::error!(log, reason, cause, "The projector cannot go on");
+                tracing::error!(log, reason, cause, "The projector cannot continue");
             } else {
-                tracing::warn!(log, reason, cause, "The projector waits and tries again");
+                tracing::warn!(log, reason, cause, "The projector is retrying");
             }
         }
         shared.state = State::Failing {

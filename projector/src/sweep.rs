@@ -41,8 +41,8 @@ fn oldest(deps: &Dependencies, log: Log) -> Option<DateTime<Utc>> {
 fn tell(what: &'static str, swept: Result<u64, sqlx::Error>) {
     match swept {
         Ok(0) => {}
-        Ok(rows) => tracing::info!(rows, what, "Rows that were too old are deleted"),
-        Err(error) => tracing::warn!(%error, what, "Old rows cannot be deleted for now"),
+        Ok(rows) => tracing::info!(rows, what, "Deleted expired rows"),
+        Err(error) => tracing::warn!(%error, what, "Cannot delete expired rows"),
     }
 }
 

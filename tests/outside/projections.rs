@@ -304,7 +304,7 @@ async fn a_hole_in_the_log_is_told_aloud_and_not_passed_over() {
     eventually("it says that it is not ready, and why", async || {
         let request = projector.request(reqwest::Method::GET, "/readyz");
         let ready = harness::Answer::or_error(request).await.ok()?;
-        (ready.status == 503 && ready.text().contains("hole")).then_some(())
+        (ready.status == 503 && ready.text().contains("gap")).then_some(())
     })
     .await;
     let metrics = projector.get("/metrics").await.text();
@@ -315,12 +315,12 @@ async fn a_hole_in_the_log_is_told_aloud_and_not_passed_over() {
         gaps.is_some_and(|line| line.contains("events")),
         "{metrics}"
     );
-    assert!(system.said().contains("the log has a hole"));
+    assert!(system.said().contains("the log has a gap"));
     let rebuild = ["projection", "rebuild", "runs"];
     let output = system.waypost_output(&rebuild, b"").await;
     assert!(!output.status.success());
     let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("hole"), "{told}");
+    assert!(told.contains("gap"), "{told}");
 }
 
 /// Spoils one event in the server's file, as a disk may.
@@ -379,6 +379,6 @@ async fn dead_letters_that_do_not_exist_are_said_not_to() {
         let output = system.waypost_output(&command, b"").await;
         assert!(!output.status.success() && output.stdout.is_empty());
         let told = String::from_utf8(output.stderr).unwrap();
-        assert!(told.contains("was not put aside"), "{told}");
+        assert!(told.contains("is not a dead letter"), "{told}");
     }
 }

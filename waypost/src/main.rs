@@ -38,7 +38,7 @@ The running system is found through WAYPOST_HOME, or NATS_URL and DATABASE_URL w
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run everything in one process: servers of its own, all services, one address.
+    /// Run everything in one process: private servers, all services, one address.
     Up(Box<up::Up>),
     /// Organizations.
     #[command(subcommand)]
@@ -46,7 +46,7 @@ enum Command {
     /// API keys.
     #[command(subcommand)]
     Key(commands::key::Key),
-    /// Persons' accounts.
+    /// People's accounts.
     #[command(subcommand)]
     Account(commands::account::Account),
     /// Workflows.
@@ -55,9 +55,9 @@ enum Command {
     /// Secrets that workflows read as `secrets.<NAME>`.
     #[command(subcommand)]
     Secret(commands::secret::Secret),
-    /// Bring records in from a file.
+    /// Import records from a file.
     Import(commands::import::Import),
-    /// Print events as they stand in the log, one JSON object a line.
+    /// Print the event log, one JSON object per line.
     Events(Box<commands::events::Events>),
     /// Forget a person, or erase a business record.
     Forget(commands::forget::Forget),
@@ -68,16 +68,16 @@ enum Command {
                       contacts\n  waypost projection rebuild contacts\n  waypost projection dead-letters"
     )]
     Projection(commands::projection::Projection),
-    /// Copy the log into a folder, and check such a copy.
+    /// Back up the log, and verify backups.
     Backup(Box<commands::backup::Backup>),
-    /// Bring a backup back into an empty system.
+    /// Restore a backup into an empty system.
     Restore(Box<commands::restore::Restore>),
-    /// The key that all sealed data depends on.
+    /// The master key, which protects all sealed data.
     #[command(subcommand)]
     MasterKey(commands::master_key::MasterKey),
     /// Receive webhooks and workflow calls on this machine and print them.
     Listen(commands::listen::Listen),
-    /// Bring Postgres to this version's schema.
+    /// Migrate Postgres to this release's schema.
     Migrate(commands::migrate::Migrate),
     /// Print the demo's addresses, key and sign-in.
     #[command(after_help = "Example:\n  waypost demo")]

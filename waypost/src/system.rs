@@ -47,7 +47,7 @@ pub(crate) async fn organization(log: &EventLog, id: String) -> Result<OrgId, Fa
     let stream = StreamId::new(&org, AggregateType::Organization, org.as_str());
     match log.last(&stream).await? {
         Some(_) => Ok(org),
-        None => Err(format!("there is no organization {org}").into()),
+        None => Err(format!("organization {org} not found").into()),
     }
 }
 

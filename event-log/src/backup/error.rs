@@ -21,7 +21,7 @@ pub enum BackupError {
     #[error("{0} is not empty: a backup needs a folder of its own")]
     NotEmpty(PathBuf),
     /// There is no manifest.
-    #[error("{0} holds no backup, or one that was never finished")]
+    #[error("{0} does not contain a finished backup")]
     NoBackup(PathBuf),
     /// The manifest is not one that this program can go by.
     #[error("the backup's manifest is wrong: {reason}")]
@@ -43,13 +43,13 @@ pub enum BackupError {
     },
     /// The installation has another master key.
     #[error(
-        "the backup was made with another master key: put the one that the installation had then \
-         into WAYPOST_HOME as secrets/master.key, or set WAYPOST_MASTER_KEY"
+        "the backup was made with another master key: put the one of that time into WAYPOST_HOME \
+         as secrets/master.key, or set WAYPOST_MASTER_KEY"
     )]
     OtherKey,
     /// The log has a hole.
     #[error(
-        "the log has a hole: {stream} {from} to {to} are missing and were never deleted; a backup \
+        "the log has a gap: {stream} {from} to {to} are missing and were never deleted; a backup \
          must not hide that"
     )]
     Hole {
@@ -68,8 +68,7 @@ pub enum BackupError {
     },
     /// The system that should be restored into is running.
     #[error(
-        "{stream} is being read: stop every service first (the server notes the end of one that \
-         was killed after a minute)"
+        "{stream} is in use: stop every service first (after a kill, this takes up to a minute)"
     )]
     InUse {
         /// The stream.

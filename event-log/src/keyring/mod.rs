@@ -31,7 +31,7 @@ pub enum KeyringError {
     #[error("{0} must be 32 bytes in base64")]
     Malformed(String),
     /// The system gives no random bytes.
-    #[error("the system gives no random bytes")]
+    #[error("the operating system's random generator does not answer")]
     NoRandomness,
 }
 

@@ -28,7 +28,11 @@ pub(super) fn mark(bytes: &[u8; KEY_BYTES]) -> String {
 pub(super) fn random<const LENGTH: usize>() -> Result<[u8; LENGTH], VaultError> {
     let mut bytes = [0; LENGTH];
     let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| VaultError::Unavailable("the system gives no random bytes".to_owned()))?;
+    filled.map_err(|_| {
+        VaultError::Unavailable(
+            "the operating system's random generator does not answer".to_owned(),
+        )
+    })?;
     Ok(bytes)
 }
 

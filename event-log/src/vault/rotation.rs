@@ -30,7 +30,7 @@ const WRAPS: i64 = 2;
 pub enum RotationError {
     /// Another one is under way.
     #[error(
-        "a rotation to another master key is under way: end it with the key that it was begun with"
+        "a rotation to another master key is in progress: finish it with the key that it was started with"
     )]
     UnderWay,
     /// The old key must not be locked out by a process that does not hold the new one.

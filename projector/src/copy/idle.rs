@@ -80,7 +80,7 @@ pub(crate) async fn keep_sweeping(
                     KEPT
                 };
                 if let Err(error) = drop_idle(&pool, &schema, kept).await {
-                    tracing::debug!(%error, schema, "A copy that may be idle cannot be looked at");
+                    tracing::debug!(%error, schema, "Cannot inspect a copy that may be abandoned");
                 }
             }
             sleep(SWEEP_EVERY).await;
@@ -113,7 +113,7 @@ async fn drop_idle(pool: &PgPool, schema: &str, kept: Duration) -> Result<(), sq
             format!("DROP SCHEMA IF EXISTS {schema} CASCADE"),
         )
         .await?;
-        tracing::info!(schema, "A copy that nobody went on with is dropped");
+        tracing::info!(schema, "Dropping an abandoned copy");
     }
     transaction.commit().await
 }

@@ -54,13 +54,13 @@ impl<'a> Words<'a> {
                             self.value(column, log.as_ref()),
                             self.value(column, row.as_ref()),
                         );
-                        format!("{}: the log says {log}, the table {row}", column.name)
+                        format!("{}: {log} in the log, {row} in the table", column.name)
                     })
                     .collect();
                 format!("{table} ({key}): {}", differing.join("; "))
             }
-            (Some(_), None) => format!("{table} ({key}): the log has it, the table has not"),
-            _ => format!("{table} ({key}): the table has it, the log has not"),
+            (Some(_), None) => format!("{table} ({key}): missing in the table"),
+            _ => format!("{table} ({key}): not in the log"),
         }
     }
 

@@ -80,7 +80,7 @@ async fn target(log: &EventLog, copy: &mut Copy) -> Result<u64, RepairError> {
     if known.sequence < copy.fold.group.position {
         let name = copy.layout.name;
         return Err(RepairError::Unfit(format!(
-            "{name} was set back meanwhile: try again"
+            "{name} was reset meanwhile: try again"
         )));
     }
     Ok(known.sequence)

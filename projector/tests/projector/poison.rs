@@ -158,7 +158,12 @@ async fn a_retry_applies_what_can_be_applied_now_and_the_projector_goes_on_from_
     assert_eq!((applied.applied, applied.waiting), (2, 0), "{applied:?}");
     assert!(dead_letters(&world.pool).await.unwrap().is_empty());
     let again = retry_letter(&world.log, &world.pool, &id).await;
-    assert!(again.unwrap_err().to_string().contains("was not put aside"));
+    assert!(
+        again
+            .unwrap_err()
+            .to_string()
+            .contains("is not a dead letter")
+    );
     // What comes next waits behind nothing any more.
     let ended = Event::RunSucceeded(schemas::run::Succeeded {
         run_id: "r1".into(),
@@ -188,7 +193,7 @@ async fn a_skip_lasts_and_rebuilding_and_checking_respect_it() {
     world.caught_up(Log::Events, waiting).await;
     let id = format!("contacts:{waiting}");
     let error = skip_letter(&world.log, &world.pool, &id).await.unwrap_err();
-    let behind = format!("waits behind contacts:{unreadable}");
+    let behind = format!("waits behind the dead letter contacts:{unreadable}");
     assert!(error.to_string().contains(&behind), "{error}");
 
     let id = format!("contacts:{unreadable}");

@@ -11,14 +11,15 @@ use super::print;
 use crate::Failure;
 use crate::system::LogAccess;
 
-/// Persons' accounts.
+/// People's accounts.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Account {
-    /// Say how much of the location-safety API an account may use; prints `{"accountId", "tier"}`.
+    /// Set an account's tier: how much of the location API it may use; prints `{"accountId",
+    /// "tier"}`.
     Tier(SetTier),
 }
 
-/// Say how much of the location-safety API an account may use.
+/// Set an account's tier: how much of the location API it may use.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  waypost account tier ada@example.com enterprise --requests 50000 --locations 5000"
@@ -29,10 +30,10 @@ pub(crate) struct SetTier {
     /// `free`, `family`, `family+` or `enterprise`.
     #[arg(value_parser = tier)]
     tier: Tier,
-    /// Requests in any hour, in place of the tier's own number.
+    /// Requests in any rolling hour, instead of the tier's own limit.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     requests: Option<u32>,
-    /// Positions in any hour, in place of the tier's own number.
+    /// Positions in any rolling hour, instead of the tier's own limit.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     locations: Option<u32>,
     #[command(flatten)]

@@ -40,7 +40,7 @@ pub(crate) struct Backup {
 /// What else can be done with a backup.
 #[derive(Debug, clap::Subcommand)]
 enum Check {
-    /// Check that nothing in a backup was lost, changed, doubled or moved; names the first place
+    /// Check that nothing in a backup was lost, changed, duplicated or moved; names the first place
     /// that is wrong. Needs no running system.
     Verify {
         /// The backup's folder.
@@ -59,7 +59,7 @@ impl Backup {
             answer["takenAt"] = json!(manifest.taken_at);
             return print(&answer);
         }
-        let folder = self.folder.ok_or("name the backup's folder")?;
+        let folder = self.folder.ok_or("the backup's folder is required")?;
         let log = self.log.open(common).await?;
         let manifest = log.back_up(&folder, &|progress| bar.show(progress)).await?;
         bar.end();

@@ -67,7 +67,7 @@ impl Demo {
 pub(crate) fn show(common: &CommonSettings) -> Result<(), Failure> {
     let none = || {
         format!(
-            "no demo data in {}: `waypost up` makes it",
+            "no demo data in {}: `waypost up` creates it at the first start",
             common.home.display()
         )
     };

@@ -12,7 +12,7 @@ use service::settings::CommonSettings;
 use crate::Failure;
 use crate::system::{LogAccess, organization};
 
-/// Print events as they stand in the log, one JSON object a line.
+/// Print the event log, one JSON object per line.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  waypost events --org ORG --types 'run.*,lead.created'\n  waypost events --follow\n  waypost events --locations --follow"
@@ -24,13 +24,13 @@ pub(crate) struct Events {
     /// Only what came after this position; by default from the first event on.
     #[arg(long)]
     after: Option<String>,
-    /// Only these types: names or patterns such as run.*, with commas between them.
+    /// Only these types: names or patterns such as run.*, comma-separated.
     #[arg(long, value_delimiter = ',', value_parser = pattern)]
     types: Vec<String>,
-    /// Go on with what happens from now on, until Ctrl-C.
+    /// Continue with new events until Ctrl-C.
     #[arg(long)]
     follow: bool,
-    /// Positions of persons instead of everything else.
+    /// People's positions instead of everything else.
     #[arg(long)]
     locations: bool,
     #[command(flatten)]
@@ -89,6 +89,6 @@ fn after(log: &EventLog, feed: Log, text: Option<&str>) -> Result<u64, Failure> 
     if position.log() == feed {
         Ok(position.sequence())
     } else {
-        Err(format!("{text} is a position of the other feed").into())
+        Err(format!("{text} is a position of the other feed (see --locations)").into())
     }
 }

@@ -79,7 +79,7 @@ async fn person(commands: &Commands, pool: &PgPool, email: &str) -> Result<Value
 async fn invited(commands: &Commands, email: &Email) -> Result<Value, Failure> {
     let origin = Origin::default();
     match organizations::forget_address(commands, &origin, email).await? {
-        0 => Err("there is no account with this e-mail address".into()),
+        0 => Err("no account has this e-mail address".into()),
         _ => Ok(json!({ "forgotten": email.as_str(), "events": 0, "rows": 0 })),
     }
 }
@@ -91,13 +91,13 @@ async fn record(
     kind: &str,
     id: &str,
 ) -> Result<Value, Failure> {
-    let known = || format!("there are no records of the kind {kind}");
+    let known = || format!("unknown kind of record {kind}");
     let kind = Kind::parse(kind).ok_or_else(known)?;
     let stream = StreamId::new(org, kind.aggregate(), id);
     let rows_left = async || projector::rows_of_record(pool, kind.name(), &stream).await;
     let rows = rows_left().await?;
     let last = commands.log().last(&stream).await?;
-    let last = last.ok_or("there is no such record")?;
+    let last = last.ok_or("record not found")?;
     if kind.stands(Some(&last.event)) {
         let id = RecordId::from(id);
         records::delete(commands, &Origin::default(), org, kind, &id).await?;
@@ -121,6 +121,6 @@ async fn until_gone(
         Ok::<_, sqlx::Error>(())
     };
     let waited = tokio::time::timeout(PATIENCE, gone).await;
-    waited.map_err(|_| "the read models did not follow in time: is the projector running?")??;
+    waited.map_err(|_| "the read models did not catch up in time: is the projector running?")??;
     Ok(())
 }

@@ -19,7 +19,7 @@ use super::print;
 use crate::Failure;
 use crate::system::{LogAccess, organization};
 
-/// Bring records in from a file. The same file again changes nothing where its rows have ids.
+/// Import records from a file. The same file again changes nothing where its rows have ids.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Prints {\"imported\", \"rejected\", \"rejectsFile\"?, \"position\"}.
@@ -36,7 +36,7 @@ pub(crate) struct Import {
     kind: Kind,
     /// A `.csv` or `.ndjson` file, `-` for standard input.
     file: PathBuf,
-    /// What the file holds, where its name does not say; standard input shows it by how it begins.
+    /// Format of the file if its name does not tell; standard input is detected.
     #[arg(long, value_enum)]
     format: Option<Format>,
     #[command(flatten)]
@@ -46,9 +46,9 @@ pub(crate) struct Import {
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// A header row of field names, then a record a row.
+    /// A header row of field names, then one record per row.
     Csv,
-    /// A JSON object a line.
+    /// One JSON object per line.
     Ndjson,
 }
 
@@ -60,7 +60,7 @@ fn kind(name: &str) -> Result<Kind, String> {
             .collect::<Vec<_>>()
             .join(", ")
     };
-    Kind::parse(name).ok_or_else(|| format!("no such kind of record; there are: {}", known()))
+    Kind::parse(name).ok_or_else(|| format!("unknown kind of record; available: {}", known()))
 }
 
 impl Import {
@@ -104,10 +104,7 @@ impl Import {
             (None, _) if self.file == Path::new("-") => Ok(None),
             (None, _) => {
                 let file = self.file.display();
-                Err(
-                    format!("{file}: say --format csv or --format ndjson: its name does not")
-                        .into(),
-                )
+                Err(format!("{file}: unknown format: give --format csv or --format ndjson").into())
             }
         }
     }

@@ -15,13 +15,13 @@ use crate::system::{LogAccess, organization};
 /// API keys.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Key {
-    /// Make a key; prints `{"keyId", "key"}`, the key this once.
+    /// Create a key and show it once; prints `{"keyId", "key"}`.
     Create(Create),
-    /// Withdraw a key; it stops working everywhere within a second.
+    /// Revoke a key; it stops working everywhere within a second.
     Revoke(Revoke),
 }
 
-/// Make a key.
+/// Create a key.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  waypost key create --org ORG --name crm --scope export:contacts:read"
@@ -30,13 +30,13 @@ pub(crate) struct Create {
     /// The organization it acts for.
     #[arg(long)]
     org: String,
-    /// What its owner calls it.
+    /// A name for it.
     #[arg(long)]
     name: String,
-    /// What it may do, such as `workflows:trigger`; may stand several times.
+    /// A scope such as `workflows:trigger`; may be given several times.
     #[arg(long = "scope", required = true)]
     scopes: Vec<String>,
-    /// Requests in any hour; 1000 unless given.
+    /// Requests in any rolling hour; default 1000.
     #[arg(long)]
     rate_limit: Option<u64>,
     /// When it stops working, as RFC 3339.
@@ -46,16 +46,16 @@ pub(crate) struct Create {
     log: LogAccess,
 }
 
-/// Withdraw a key.
+/// Revoke a key.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  waypost key revoke --org ORG KEYID")]
 pub(crate) struct Revoke {
     /// The organization it acts for.
     #[arg(long)]
     org: String,
-    /// The key's public name, as `create` printed it.
+    /// The key's id, as printed by `create`.
     key_id: String,
-    /// Withdraw what it gave as well, and what that gave in turn.
+    /// Also revoke the keys that it created, and those they created.
     #[arg(long)]
     given: bool,
     #[command(flatten)]

@@ -17,10 +17,10 @@ use crate::Failure;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  waypost listen --addr 127.0.0.1:8099 --secret whsec_…")]
 pub(crate) struct Listen {
-    /// Where to listen.
+    /// Address to listen on.
     #[arg(long, default_value = super::demo::RECEIVER)]
     addr: SocketAddr,
-    /// The endpoint's secret; with it every signature is verified, and a wrong one answers 401.
+    /// The endpoint's secret: verify every signature, and answer 401 to a wrong one.
     #[arg(long, env = "WAYPOST_LISTEN_SECRET", hide_env_values = true)]
     secret: Option<String>,
 }

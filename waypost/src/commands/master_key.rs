@@ -12,14 +12,14 @@ use super::{print, read_input};
 use crate::Failure;
 use crate::system::LogAccess;
 
-/// The key that all sealed data depends on.
+/// The master key, which protects all sealed data.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum MasterKey {
-    /// Put another master key in the place of the present one, while the system runs.
+    /// Rotate the master key while the system runs.
     Rotate(Rotate),
 }
 
-/// Put another master key in the place of the present one, while the system runs.
+/// Rotate the master key while the system runs.
 ///
 /// Every owner's key is wrapped anew by the new key; afterwards the old one opens nothing of this
 /// system any more, only backups from before. May break off at any instant: run it again.
@@ -39,11 +39,11 @@ Examples:
   WAYPOST_MASTER_KEY=$OLD waypost master-key rotate --new-key new.key
   WAYPOST_MASTER_KEY=$NEW waypost master-key rotate")]
 pub(crate) struct Rotate {
-    /// A file with the new key, 32 bytes in base64 (`-`: standard input), where the present one is
+    /// A file with the new key, 32 bytes in base64 (`-`: standard input), if the current one is
     /// given by `WAYPOST_MASTER_KEY`.
     #[arg(long, value_name = "FILE")]
     new_key: Option<PathBuf>,
-    /// How long running services are given to hear of the new key before the old one is locked
+    /// How long to wait for running services to learn of the new key before locking the old one
     /// out.
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     settle_seconds: Duration,
@@ -81,8 +81,8 @@ impl Rotate {
     ) -> Result<Run, Failure> {
         if self.new_key.is_some() {
             return Err(
-                "the new key is made by this command: --new-key is for one that is given \
-                        by WAYPOST_MASTER_KEY"
+                "this command creates the new key itself: --new-key is only for a key given by \
+                 WAYPOST_MASTER_KEY"
                     .into(),
             );
         }
@@ -130,8 +130,8 @@ impl Rotate {
             (Some(new), Stage::None | Stage::Begun) => {
                 let rotated = begin(&log, &new).await?;
                 eprintln!(
-                    "Either key works now. Give the new one to every service, as \
-                     WAYPOST_MASTER_KEY, and run this again with it to lock the old one out."
+                    "Both keys work now. Give the new one to every service as WAYPOST_MASTER_KEY, \
+                     then run this again with it to lock the old one out."
                 );
                 Run {
                     rotated,
@@ -153,8 +153,8 @@ impl Rotate {
             }
             (Some(_), Stage::Ending) => {
                 return Err(
-                    "a rotation is under way, and WAYPOST_MASTER_KEY is its new key: run \
-                            this again without --new-key to end it"
+                    "a rotation is in progress, and WAYPOST_MASTER_KEY is its new key: run this \
+                     again without --new-key to finish it"
                         .into(),
                 );
             }
@@ -168,7 +168,7 @@ impl Rotate {
         eprintln!("Waiting {seconds} s until every running service knows the new key");
         tokio::time::sleep(self.settle_seconds).await;
         let bar = Bar::new();
-        let tell = |done, of| bar.at("keys looked at", done, of);
+        let tell = |done, of| bar.at("keys checked", done, of);
         let rotated = log.rotation().end(&tell).await?;
         bar.end();
         Ok(rotated)

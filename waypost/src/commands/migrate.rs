@@ -7,7 +7,7 @@ use service::settings::{CommonSettings, DatabaseSettings};
 use super::print;
 use crate::{Failure, system};
 
-/// Bring Postgres to this version's schema.
+/// Migrate Postgres to this release's schema.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  DATABASE_URL=postgres://… waypost migrate")]
 pub(crate) struct Migrate {

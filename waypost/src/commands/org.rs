@@ -15,28 +15,27 @@ use crate::system::{LogAccess, organization};
 /// Organizations.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Org {
-    /// Found an organization; prints `{"orgId", "ownerPassword"?, "ownerInvite"?}`.
+    /// Create an organization; prints `{"orgId", "ownerPassword"?, "ownerInvite"?}`.
     Create(Create),
-    /// List an organization's people and open invites; prints `{"people", "invites"}`.
+    /// List an organization's people and open invitations; prints `{"people", "invites"}`.
     People(People),
-    /// Invite somebody to an organization's people; prints `{"link", "expiresAt"}`.
+    /// Invite a person to own an organization; prints `{"link", "expiresAt"}`.
     Invite(Invite),
-    /// Remove somebody from an organization's people, or take their invite back; prints
-    /// `{"removed"}`.
+    /// Remove an owner of an organization, or withdraw an invitation; prints `{"removed"}`.
     Remove(Remove),
 }
 
-/// Found an organization.
+/// Create an organization.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  waypost org create --name 'Rivertown Repairs' --owner ada@example.com"
 )]
 pub(crate) struct Create {
-    /// Its name as people read it.
+    /// Its name.
     #[arg(long)]
     name: String,
-    /// Its owner's e-mail address. An address without an account gets one, with a password that
-    /// is shown here once; one that has an account gets a link by which whoever has it can agree.
+    /// E-mail address of its owner. An address without an account gets one, with a password shown
+    /// once; an address with an account gets an invitation link.
     #[arg(long)]
     owner: Option<String>,
     #[command(flatten)]
@@ -45,7 +44,7 @@ pub(crate) struct Create {
     log: LogAccess,
 }
 
-/// List an organization's people and open invites.
+/// List an organization's people and open invitations.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  waypost org people --org ORG")]
 pub(crate) struct People {
@@ -72,7 +71,7 @@ pub(crate) struct Invite {
     log: LogAccess,
 }
 
-/// Remove somebody from an organization's people, or take their invite back.
+/// Remove an owner of an organization, or withdraw an invitation.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  waypost org remove --org ORG ada@example.com")]
 pub(crate) struct Remove {
@@ -88,8 +87,8 @@ pub(crate) struct Remove {
 /// What links begin with, and how long they work.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Links {
-    /// Where people's browsers reach Waypost, such as `https://waypost.example`:
-    /// `WAYPOST_PUBLIC_URL`, by default `http://` and `WAYPOST_ADDR`.
+    /// Address under which browsers reach Waypost, such as `https://waypost.example`. Links printed
+    /// by `waypost org` begin with it. Default: `http://` and `WAYPOST_ADDR`.
     #[arg(long, env = "WAYPOST_PUBLIC_URL")]
     public_url: Option<String>,
     #[arg(
@@ -138,8 +137,8 @@ impl Create {
                 printed["ownerInvite"] = self.links.to(&invite).into();
                 printed["ownerInviteExpiresAt"] = json!(invite.expires_at);
                 eprintln!(
-                    "The address has an account already, and whoever has that must agree: give \
-                     the link to the owner, and to nobody else."
+                    "The address already has an account, whose owner must agree: give this link \
+                     to them and to nobody else."
                 );
             }
         }

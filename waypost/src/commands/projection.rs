@@ -16,29 +16,28 @@ use crate::system::{self, LogAccess};
 /// Read models.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Projection {
-    /// Print how far each has read the log: `{"projections": [{name, position, lag}]}`.
+    /// List the read models with position and lag: `{"projections": [{name, position, lag}]}`.
     List(Access),
-    /// Compare a projection's rows with what the log says, while the system runs.
+    /// Verify a projection: compare its rows with the log while the system runs.
     ///
-    /// Prints `{name, differences}`: 0 where every row is what the log says, up to where the
-    /// projection is. Rows that differ are told on stderr, without personal data, and the exit
-    /// status is not 0.
+    /// Prints `{name, differences}`: 0 if every row matches the log, up to the projection's
+    /// position. Differences are described on stderr, without personal data, and the exit
+    /// status is 1.
     #[command(after_help = "Example:\n  waypost projection verify contacts")]
     Verify(One),
-    /// Build the rows of projections anew from the first event, while the system runs.
+    /// Rebuild projections from the first event while the system runs.
     ///
-    /// Reads see the old rows until the new ones take their place, all at once. Ctrl-C leaves
-    /// everything as it is; started again, it goes on where it stopped. While others use the
-    /// database it takes a twentieth of the time, otherwise all. Several are built in one reading
-    /// of the log, and take over one after another. Prints `{name, position}`, of several
-    /// `{"rebuilt": [{name, position}]}`.
+    /// Reads see the old rows until the new ones replace them all at once. Ctrl-C changes nothing;
+    /// started again, it continues where it stopped. While others use the database, it works a
+    /// twentieth of the time only. Several are built in one reading of the log, and take over one
+    /// after another. Prints `{name, position}`, of several `{"rebuilt": [{name, position}]}`.
     #[command(
         after_help = "Examples:\n  waypost projection rebuild contacts\n  waypost projection \
                       rebuild contacts orders runs"
     )]
     Rebuild(Named),
-    /// Print events that could not be applied, and those that are left out:
-    /// `{"deadLetters": […], "skipped": […]}`; or do something about one.
+    /// List dead letters (events that could not be applied) and skipped ones:
+    /// `{"deadLetters": […], "skipped": […]}`; or retry or skip one.
     #[command(
         after_help = "Examples:\n  waypost projection dead-letters\n  waypost projection \
                       dead-letters --retry contacts:1207"
@@ -77,10 +76,10 @@ pub(crate) struct Named {
 /// Events that were put aside.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Letters {
-    /// Try an event again, and then those that wait behind it; prints `{id, applied, waiting}`.
+    /// Retry a dead letter, then the events that wait behind it; prints `{id, applied, waiting}`.
     #[arg(long, value_name = "ID", conflicts_with = "skip")]
     retry: Option<String>,
-    /// Leave an event out for good, and apply those that wait behind it; prints `{id, applied,
+    /// Skip a dead letter for good, and apply the events that wait behind it; prints `{id, applied,
     /// waiting}`. Rebuilding and verifying leave it out as well.
     #[arg(long, value_name = "ID")]
     skip: Option<String>,
@@ -132,7 +131,7 @@ impl Letters {
         };
         print(&repaired)?;
         match repaired.reason {
-            Some(reason) => Err(format!("{} still wait: {reason}", repaired.waiting).into()),
+            Some(reason) => Err(format!("{} still waiting: {reason}", repaired.waiting).into()),
             None => Ok(()),
         }
     }

@@ -21,7 +21,7 @@ const NOTES: [&str; 3] = [
     "PLACE_CHECKPOINTS",
 ];
 
-/// Bring a backup back into an empty system that is not running.
+/// Restore a backup into an empty system that is not running.
 ///
 /// The backup is checked whole first. Every event gets the sequence it had, and the log a new
 /// epoch, so that clients with positions from before are told to begin anew. Needs the master key of

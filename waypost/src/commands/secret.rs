@@ -13,11 +13,11 @@ use crate::system::{LogAccess, organization};
 /// Secrets that workflows read as `secrets.<NAME>`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Secret {
-    /// Give a secret a value, read from standard input; prints `{"name"}`.
+    /// Set a secret to the value on standard input; prints `{"name"}`.
     Set(Set),
 }
 
-/// Give a secret a value.
+/// Set a secret.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  printf %s \"$TOKEN\" | waypost secret set --org ORG CRM_TOKEN --hosts crm.example,*.crm.example"
@@ -28,11 +28,11 @@ pub(crate) struct Set {
     org: String,
     /// Its name.
     name: String,
-    /// The hosts that it may go to, with `*.` before a name for all below it; steps that would send
-    /// it elsewhere fail. Without it a secret keeps the hosts it has, and a new one goes to any.
+    /// Hosts that it may be sent to (`*.crm.example` for all below a name); steps that would send
+    /// it elsewhere fail. Default: the hosts that it has; for a new secret, any.
     #[arg(long, value_delimiter = ',', conflicts_with = "any_host")]
     hosts: Option<Vec<String>>,
-    /// Let it go to any host again.
+    /// Allow any host again.
     #[arg(long)]
     any_host: bool,
     #[command(flatten)]

@@ -13,7 +13,7 @@ use crate::Failure;
 use crate::commands::demo::Demo;
 use services::Services;
 
-/// Run everything in one process: servers of its own, all services, one address.
+/// Run everything in one process: private servers, all services, one address.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  waypost up\n  WAYPOST_ADDR=127.0.0.1:9090 WAYPOST_HOME=other waypost up"
@@ -25,7 +25,7 @@ pub(crate) struct Up {
     services: services::Settings,
     #[command(flatten)]
     database: DatabaseSettings,
-    /// Whether demo data is made at the first start: `WAYPOST_DEMO`, true.
+    /// Whether `waypost up` loads demo data at the first start.
     #[arg(long, env = "WAYPOST_DEMO", default_value_t = true, action = clap::ArgAction::Set,
           value_parser = clap::builder::BoolishValueParser::new())]
     demo: bool,
@@ -128,7 +128,7 @@ async fn demo(
     let mut demo = match Demo::load(&common.home)? {
         Some(demo) => demo,
         None if log.end(Log::Events).await?.sequence() > 0 => {
-            eprintln!("The log holds something already, so no demo data is made.");
+            eprintln!("The log is not empty, so no demo data is created.");
             return Ok(None);
         }
         None => demo::load(&services.commands, url).await?,

@@ -146,6 +146,6 @@ fn tell_durability(durability: Durability) {
     match durability {
         Durability::Always => tracing::info!("The log is durable: {durability}"),
         Durability::Within(_) => tracing::warn!("The log is {durability}"),
-        Durability::Unknown => tracing::warn!("How durable the log is, is {durability}"),
+        Durability::Unknown => tracing::warn!("Durability of the log: {durability}"),
     }
 }
