@@ -16,7 +16,7 @@ const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmn
 
 /// The system has no randomness to give.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the system gives no random bytes")]
+#[error("the operating system's random generator does not answer")]
 pub struct NoRandomness;
 
 /// A whole API key: `wp_`, 43 digits to the base 62, and a checksum by which a fake is known

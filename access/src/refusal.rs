@@ -23,13 +23,16 @@ pub enum Refusal {
     #[error("the access token is not valid")]
     InvalidToken,
     /// 429: the key has used up its limit.
-    #[error("the limit of this key is used up; try again in {retry_after} s")]
+    #[error("rate limit of this key exceeded; try again in {retry_after} s")]
     LimitReached {
         /// Seconds until a request is admitted.
         retry_after: u64,
     },
     /// 429: the account has used up what its tier allows in an hour.
-    #[error("the account's {} of this hour are used up; try again in {retry_after} s", policy.name())]
+    #[error(
+        "the account's hourly limit of {} is exceeded; try again in {retry_after} s",
+        policy.name()
+    )]
     AllowanceUsedUp {
         /// What is used up.
         policy: Policy,

@@ -79,7 +79,7 @@ scopes! {
     WriteRecords = "records:write" in Waypost,
     /// Change webhooks and see what they were sent.
     ManageWebhooks = "webhooks:manage" in Waypost,
-    /// Read the feed of events.
+    /// Read the events feed.
     ReadEvents = "events:read" in Waypost,
     /// Change the organization's circles.
     ManageCircles = "circles:manage" in Waypost,
@@ -91,7 +91,7 @@ scopes! {
 
 /// Text that is no scope.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no scope {0:?}")]
+#[error("unknown scope {0:?}")]
 pub struct UnknownScope(pub String);
 
 impl FromStr for Scope {

@@ -10,7 +10,7 @@ use crate::PersonSettings;
 /// How limits are kept.
 #[derive(Clone, Debug, Args)]
 pub struct LimitSettings {
-    /// The rolling window of a key's limit, in seconds: `WAYPOST_LIMIT_WINDOW_SECONDS`, 3600.
+    /// Rolling window of a key's limit, in seconds.
     #[arg(
         id = "limit-window-seconds",
         long,
@@ -19,7 +19,7 @@ pub struct LimitSettings {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub window: u32,
-    /// The fixed window of the business data API, in seconds: `WAYPOST_LIMIT_MINUTE_SECONDS`, 60.
+    /// Fixed window of the business data API, in seconds.
     #[arg(
         id = "limit-minute-seconds",
         long,
@@ -28,8 +28,7 @@ pub struct LimitSettings {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub minute: u32,
-    /// Requests of a key to the business data API in that window:
-    /// `WAYPOST_LIMIT_MINUTE_REQUESTS`, 100.
+    /// Requests of a key to the business data API in `WAYPOST_LIMIT_MINUTE_SECONDS`.
     #[arg(
         id = "limit-minute-requests",
         long,
@@ -38,8 +37,8 @@ pub struct LimitSettings {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub minute_requests: u32,
-    /// How long a check waits for Postgres before this process counts alone:
-    /// `WAYPOST_LIMIT_PATIENCE_SECONDS`, 0.5.
+    /// How long a limit check or a sign-in attempt waits for Postgres before this process counts
+    /// alone.
     #[arg(
         id = "limit-patience-seconds",
         long,
@@ -48,7 +47,7 @@ pub struct LimitSettings {
         value_parser = seconds
     )]
     pub patience: Duration,
-    /// How often Postgres is tried again after that: `WAYPOST_LIMIT_RETRY_SECONDS`, 1.
+    /// How often Postgres is tried again after a limit check got no answer.
     #[arg(
         id = "limit-retry-seconds",
         long,
@@ -57,9 +56,9 @@ pub struct LimitSettings {
         value_parser = seconds
     )]
     pub retry: Duration,
-    /// Whether counts are flushed to disk before a request goes on: `WAYPOST_LIMIT_FLUSH`, false.
-    /// Without it, a crash of Postgres itself (not one of Waypost) can forget the counts of its
-    /// last moments; with it, every request waits for Postgres' disk.
+    /// Whether counts are flushed to disk before a request continues. Without it, a crash of
+    /// Postgres itself (not one of Waypost) can lose the counts of the last moments; with it, every
+    /// request waits for Postgres' disk.
     #[arg(
         id = "limit-flush",
         long,

@@ -115,7 +115,7 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, HttpError> {
         let Ok(request) = RequestContext::from_request_parts(parts, state).await;
         let staff = Access::from_ref(state).signed_in(&parts.headers);
-        let staff = staff.map_err(|_| HttpError::unauthorized("sign in first"))?;
+        let staff = staff.map_err(|_| HttpError::unauthorized("not signed in"))?;
         let staff = staff.ok_or_else(not_staff)?;
         request.identify(&staff.org);
         Ok(staff)
@@ -124,7 +124,7 @@ where
 
 /// 403: the account is a person's who belongs to no organization.
 pub fn not_staff() -> HttpError {
-    HttpError::forbidden("this account belongs to no organization's staff")
+    HttpError::forbidden("this account is not an owner of any organization")
 }
 
 fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {

@@ -20,8 +20,8 @@ pub enum Error {
     },
     /// Another process runs this server of this home.
     #[error(
-        "the {server} under {} is in use by another process; stop that one first, \
-         or set WAYPOST_HOME to another folder",
+        "the {server} in {} is in use by another process; stop that process, or set WAYPOST_HOME \
+         to another folder",
         folder.display()
     )]
     InUse {
@@ -67,7 +67,7 @@ pub enum Error {
         output: String,
     },
     /// The server ended before it answered.
-    #[error("{server} stopped while it started ({status}). The end of {}:\n{tail}", log.display())]
+    #[error("{server} stopped during startup ({status}). Last lines of {}:\n{tail}", log.display())]
     Exited {
         /// Which server.
         server: &'static str,
@@ -80,7 +80,7 @@ pub enum Error {
     },
     /// The server runs but did not answer in time.
     #[error(
-        "{server} did not answer within {} s, look for what holds it up. The end of {}:\n{tail}",
+        "{server} did not answer within {} s. Last lines of {}:\n{tail}",
         limit.as_secs(), log.display()
     )]
     NotReady {

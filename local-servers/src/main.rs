@@ -24,7 +24,7 @@ enum Action {
     /// It finds them in `NATS_URL`, `DATABASE_URL` and `WAYPOST_READ_DATABASE_URL`; servers
     /// that these name already are used instead.
     With {
-        /// Where the data lies [default: a temporary folder].
+        /// Folder of the data [default: a temporary folder].
         #[arg(long)]
         home: Option<PathBuf>,
         /// The command and its arguments.
@@ -33,7 +33,7 @@ enum Action {
     },
     /// Runs the servers until Ctrl-C and prints their addresses for a shell.
     Run {
-        /// Where the data lies.
+        /// Folder of the data.
         #[arg(long, env = "WAYPOST_HOME", default_value = ".waypost")]
         home: PathBuf,
     },
@@ -42,7 +42,7 @@ enum Action {
         /// The folder of the migrations.
         #[arg(long, default_value = "migrations")]
         from: PathBuf,
-        /// The database.
+        /// Address of the database.
         #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
         database_url: String,
     },

@@ -135,6 +135,6 @@ async fn restart<S>(
 }
 
 async fn tell(server: &str, status: ExitStatus) {
-    tracing::error!(server, %status, "A server of ours ended by itself and is started again.");
+    tracing::error!(server, %status, "A private server ended unexpectedly; restarting it.");
     tokio::time::sleep(PAUSE).await;
 }

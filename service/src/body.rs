@@ -109,7 +109,7 @@ fn broken_off(error: axum::Error) -> HttpError {
     if came_too_slowly(&error) {
         HttpError::new(StatusCode::REQUEST_TIMEOUT, TooSlow.to_string())
     } else {
-        HttpError::bad_request("the body broke off before its end").with_cause(error)
+        HttpError::bad_request("the body ended early").with_cause(error)
     }
 }
 
@@ -126,7 +126,7 @@ fn came_too_slowly(error: &axum::Error) -> bool {
 }
 
 fn no_room() -> HttpError {
-    let message = "too many requests are being read; try again in a few seconds";
+    let message = "too many request bodies are being received; try again in a few seconds";
     HttpError::unavailable(message).with_header(header::RETRY_AFTER, RETRY_AFTER)
 }
 

@@ -86,8 +86,8 @@ fn is_bare(response: &Response) -> bool {
 
 fn default_message(status: StatusCode, method: &Method, route_known: bool) -> String {
     match status {
-        StatusCode::NOT_FOUND if !route_known => "there is nothing at this path".to_owned(),
-        StatusCode::METHOD_NOT_ALLOWED => format!("this path does not take {method}"),
+        StatusCode::NOT_FOUND if !route_known => "unknown path".to_owned(),
+        StatusCode::METHOD_NOT_ALLOWED => format!("{method} is not allowed for this path"),
         _ => status
             .canonical_reason()
             .unwrap_or("the request failed")

@@ -113,7 +113,7 @@ impl HttpError {
 }
 
 /// What a client reads where the reason must not be told.
-pub(crate) const INTERNAL: &str = "something went wrong inside; the trace id names it";
+pub(crate) const INTERNAL: &str = "internal error; the trace id in traceparent identifies it";
 const BEARER: HeaderValue = HeaderValue::from_static("Bearer");
 
 impl fmt::Display for HttpError {

@@ -33,8 +33,8 @@ pub(crate) fn connections_within_limit(wished: usize) -> usize {
     tracing::warn!(
         files,
         connections = possible,
-        "Fewer connections are taken than WAYPOST_CONNECTIONS says, since the process may open \
-         only so many files; raise the hard limit (ulimit -Hn, LimitNOFILE=) for more"
+        "The limit of open files allows fewer connections than WAYPOST_CONNECTIONS; raise the \
+         hard limit (ulimit -Hn, LimitNOFILE=)"
     );
     possible
 }

@@ -35,16 +35,16 @@ pub struct Patience {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Cut {
     /// The client took nothing for too long.
-    #[error("the client took nothing for too long")]
+    #[error("the client read nothing for too long")]
     Stalled,
     /// The client took too little for too long.
-    #[error("the client took too little for too long")]
+    #[error("the client read too slowly for too long")]
     Slow,
     /// It took longer than an answer may.
     #[error("the answer took too long")]
     Late,
     /// Whoever asked may not have it any more.
-    #[error("the key has ended")]
+    #[error("the key was revoked or has expired")]
     Ended,
 }
 
@@ -98,7 +98,7 @@ where
         let (kind, reason) = (patience.kind, cut.name());
         metrics::counter!("waypost_answers_cut_total", "kind" => kind, "reason" => reason)
             .increment(1);
-        tracing::info!(kind, reason, "An answer ended before all was given");
+        tracing::info!(kind, reason, "An answer was cut off");
         let quiet = cut == Cut::Ended && at_key_end == AtKeyEnd::End;
         // Set once, before the channel closes and wakes the body.
         let _ = end.set(if quiet { Ok(()) } else { Err(cut) });

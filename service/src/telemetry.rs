@@ -86,7 +86,7 @@ fn install_recorder() -> Result<PrometheusHandle, Box<dyn Error>> {
     metrics::describe_histogram!(
         REQUEST_DURATION,
         metrics::Unit::Seconds,
-        "Time from a request's head to its answer's head"
+        "Time from a request's head to the answer's head"
     );
     let upkeep = handle.clone();
     let thread = std::thread::Builder::new().name("metrics-upkeep".to_owned());

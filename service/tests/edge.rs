@@ -92,7 +92,7 @@ async fn unknown_path_is_a_json_404() {
         send(request(Method::GET, "/no").body(Body::empty()).unwrap()).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
     assert_eq!(headers["content-type"], "application/json");
-    assert_eq!(error_in(&body), "there is nothing at this path");
+    assert_eq!(error_in(&body), "unknown path");
 }
 
 #[tokio::test]
@@ -103,7 +103,7 @@ async fn wrong_method_is_a_json_405_that_names_the_right_ones() {
     let (status, headers, body) = send(request).await;
     assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED);
     assert_eq!(headers["allow"], "POST");
-    assert_eq!(error_in(&body), "this path does not take DELETE");
+    assert_eq!(error_in(&body), "DELETE is not allowed for this path");
 }
 
 #[tokio::test]

@@ -46,7 +46,7 @@ async fn every_described_operation_is_there_and_no_other() {
                 answer.status,
                 answer.text()
             );
-            let unknown = answer.status == 404 && answer.text().contains("nothing at this path");
+            let unknown = answer.status == 404 && answer.text().contains("unknown path");
             assert!(!unknown, "{method} {path}");
         }
     }

@@ -48,7 +48,10 @@ impl Outage {
             return;
         }
         *locked(&self.reason) = Some(away.to_string());
-        tracing::warn!(error = %away, "Postgres gives no answer: limits go on with the counts last seen");
+        tracing::warn!(
+            error = %away,
+            "Postgres does not answer: limits continue with the last known counts"
+        );
         metrics::gauge!("waypost_limits_alone").set(1);
         self.work.notify_one();
     }
@@ -191,7 +194,7 @@ async fn heal(
         };
         match attempt.await {
             Ok(()) => return,
-            Err(away) => tracing::debug!(error = %away, "Postgres still gives no answer"),
+            Err(away) => tracing::debug!(error = %away, "Postgres still does not answer"),
         }
         tokio::select! {
             () = shutdown.cancelled() => return,
@@ -218,7 +221,7 @@ async fn sweep_all(outage: &Outage, server: &Server, kept: &mut Option<PgConnect
             Ok(true) => (),
             Ok(false) => return,
             Err(away) => {
-                tracing::debug!(error = %away, "Counters were not swept");
+                tracing::debug!(error = %away, "Old counters could not be deleted");
                 return;
             }
         }

@@ -5,7 +5,7 @@ use clap::Args;
 /// How long tokens live, and what the tier `enterprise` may do by itself.
 #[derive(Clone, Debug, Args)]
 pub struct PersonSettings {
-    /// The life of an access token, in seconds: `WAYPOST_TOKEN_SECONDS`, 3600.
+    /// Lifetime of an access token, in seconds.
     #[arg(
         long,
         env = "WAYPOST_TOKEN_SECONDS",
@@ -13,8 +13,8 @@ pub struct PersonSettings {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub token_seconds: u32,
-    /// Requests in an hour of the tier `enterprise`, where the operator names no number for an
-    /// account: `WAYPOST_ENTERPRISE_REQUESTS`, 1,000,000.
+    /// Requests an hour for accounts of the tier `enterprise`, unless the operator set a number for
+    /// the account.
     #[arg(
         long,
         env = "WAYPOST_ENTERPRISE_REQUESTS",
@@ -22,8 +22,8 @@ pub struct PersonSettings {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub enterprise_requests: u32,
-    /// Positions in an hour of the tier `enterprise`, where the operator names no number for an
-    /// account: `WAYPOST_ENTERPRISE_LOCATIONS`, 100,000.
+    /// Positions an hour for accounts of the tier `enterprise`, unless the operator set a number
+    /// for the account.
     #[arg(
         long,
         env = "WAYPOST_ENTERPRISE_LOCATIONS",

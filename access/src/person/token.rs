@@ -104,7 +104,7 @@ fn use_ring() {
     static INSTALL: Once = Once::new();
     INSTALL.call_once(|| {
         if RING.install_default().is_err() {
-            tracing::error!("Another library signs the access tokens of this process");
+            tracing::error!("Access tokens are signed by another library than expected");
         }
     });
 }

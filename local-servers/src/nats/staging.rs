@@ -53,7 +53,7 @@ impl Staging {
         }
         if let Err(error) = self.claim() {
             tracing::warn!(folder = %self.memory.display(), %error,
-                "Batches are staged on the disk: somebody else has the folder in memory");
+                "Staging batches on disk: the folder in memory belongs to another user");
             for stream in STREAMS {
                 self.unlink(&streams.join(stream).join("batches"));
             }
@@ -81,7 +81,7 @@ impl Staging {
         if about.is_dir() && own && about.mode() & 0o777 == 0o700 {
             return Ok(());
         }
-        let reason = "it is no folder of this user that is closed to others";
+        let reason = "it is not a private folder of this user";
         Err(io::Error::new(io::ErrorKind::PermissionDenied, reason))
     }
 

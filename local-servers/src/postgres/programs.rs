@@ -36,8 +36,8 @@ pub(super) async fn find(data: &Path) -> Result<Programs, Error> {
         Some(major) if !found.is_empty() => Error::Unusable {
             folder: data.to_owned(),
             reason: format!(
-                "Postgres {major} made it and is no longer installed; install postgresql-{major}, \
-                 or remove the folder: all in it comes back from the log"
+                "it was created by Postgres {major}, which is no longer installed; install \
+                 postgresql-{major}, or delete the folder (its content is rebuilt from the log)"
             ),
         },
         _ => Error::Missing {

@@ -25,15 +25,14 @@ pub(super) const FULL: LastAnswer = LastAnswer {
 pub(super) const SHARE_TAKEN: LastAnswer = LastAnswer {
     status: "429 Too Many Requests",
     headers: "retry-after: 5\r\n",
-    error: "too many connections are open from this address; close some, or use them for several \
-            requests each",
+    error: "too many connections from this address; close some, or reuse them for several requests",
 };
 
 /// 408: a head did not come in time.
 pub(super) const HEAD_TOO_SLOW: LastAnswer = LastAnswer {
     status: "408 Request Timeout",
     headers: "",
-    error: "the request's head took too long; send it at once",
+    error: "the request's headers took too long; send them at once",
 };
 
 /// 400: no head of an HTTP request.
@@ -54,7 +53,7 @@ pub(super) const ADDRESS_TOO_LONG: LastAnswer = LastAnswer {
 pub(super) const HEAD_TOO_LARGE: LastAnswer = LastAnswer {
     status: "431 Request Header Fields Too Large",
     headers: "",
-    error: "the request's head is too large; send fewer or shorter headers",
+    error: "the request's headers are too large; send fewer or shorter ones",
 };
 
 impl LastAnswer {

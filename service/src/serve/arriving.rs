@@ -18,7 +18,7 @@ use super::wire::note_timeout;
 
 /// A body did not keep the pace that is asked of all.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the body came too slowly; send it faster, or in smaller parts")]
+#[error("the body arrived too slowly; send it faster or in smaller parts")]
 pub(crate) struct TooSlow;
 
 /// How bodies are waited for.

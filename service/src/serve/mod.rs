@@ -83,7 +83,7 @@ pub async fn serve(
     if ended.is_err() {
         tracing::warn!(
             grace_ms = grace.as_millis(),
-            "Requests still under way were cut off"
+            "Requests in progress were cut off"
         );
     }
     Ok(())
@@ -180,7 +180,7 @@ impl Door {
         place: Place,
     ) -> impl Future<Output = ()> + Send + use<> {
         if let Err(error) = prepare(&stream, self.patience.unread) {
-            tracing::debug!(%error, "A connection stays as the system made it");
+            tracing::debug!(%error, "A connection's options could not be set");
         }
         let life = Life::new();
         let wire = Wire::new(stream, Arc::clone(&life), self.patience, place);
@@ -201,7 +201,7 @@ impl Door {
                 }
             };
             if let Err(error) = ended {
-                tracing::trace!(%error, "A connection broke off");
+                tracing::trace!(%error, "A connection was cut off");
             }
         }
     }

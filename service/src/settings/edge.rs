@@ -10,17 +10,15 @@ use crate::client::Networks;
 /// How connections are served.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct EdgeSettings {
-    /// Connections of this process at a time; fewer where it may not open as many files:
-    /// `WAYPOST_CONNECTIONS`, 20000.
+    /// Open connections of one process, sockets included; fewer (with a warning in the log) if the
+    /// process may not open a third more files than that. Further ones are answered 503.
     #[arg(long, env = "WAYPOST_CONNECTIONS", default_value_t = CONNECTIONS)]
     pub connections: usize,
-    /// Connections of one client address (an IPv6 /64 is one) at a time, and never more than are
-    /// still free; trusted proxies and this machine itself are not counted:
-    /// `WAYPOST_CONNECTIONS_PER_ADDRESS`, 2000.
+    /// Open connections of one client address (an IPv6 /64 counts as one), and never more than are
+    /// still free. Trusted proxies and the machine itself are not counted.
     #[arg(long, env = "WAYPOST_CONNECTIONS_PER_ADDRESS", default_value_t = PER_ADDRESS)]
     pub connections_per_address: usize,
-    /// How long a request's head may take, and a new connection may be silent:
-    /// `WAYPOST_HEAD_SECONDS`, 15.
+    /// How long a request's head may take, and how long a new connection may be silent.
     #[arg(
         id = "head-seconds",
         long,
@@ -29,11 +27,11 @@ pub struct EdgeSettings {
         value_parser = seconds
     )]
     pub head: Duration,
-    /// The largest head of a request in bytes: `WAYPOST_HEAD_BYTES`, 32768.
+    /// Largest request head, in bytes; a larger one is answered 431.
     #[arg(long, env = "WAYPOST_HEAD_BYTES", default_value_t = HEAD_BYTES)]
     pub head_bytes: usize,
-    /// How long a connection is kept without a request under way. Longer than proxies keep
-    /// theirs, so that these let go first: `WAYPOST_IDLE_SECONDS`, 180.
+    /// How long a connection without a request is kept. Longer than proxies keep theirs (Caddy 120,
+    /// nginx and many others 60), so that the proxy closes first.
     #[arg(
         id = "idle-seconds",
         long,
@@ -43,7 +41,8 @@ pub struct EdgeSettings {
     )]
     pub idle: Duration,
     /// How long a body may keep its reader waiting beyond what `WAYPOST_BODY_BYTES_PER_SECOND`
-    /// allows, and how long an unread one is waited for: `WAYPOST_BODY_SECONDS`, 30.
+    /// allows, before the request is answered 408 (400 on the trigger) and the connection closes;
+    /// also how long an unread body is waited for.
     #[arg(
         id = "body-seconds",
         long,
@@ -52,8 +51,7 @@ pub struct EdgeSettings {
         value_parser = seconds
     )]
     pub body: Duration,
-    /// The rate that a body has to keep up while it is waited for, in bytes a second:
-    /// `WAYPOST_BODY_BYTES_PER_SECOND`, 500.
+    /// Lowest rate at which a body must arrive, in bytes a second.
     #[arg(
         long,
         env = "WAYPOST_BODY_BYTES_PER_SECOND",
@@ -61,17 +59,17 @@ pub struct EdgeSettings {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub body_bytes_per_second: u32,
-    /// Bytes of bodies that this process holds in memory at a time, of which one client gets a
-    /// fifth at most, and the less the fewer are free: `WAYPOST_BODY_MEMORY_BYTES`, 268435456.
+    /// Bytes of request bodies that one process holds in memory. One client gets a fifth at most,
+    /// and less the fewer are free; beyond that it is answered 503 with `Retry-After` (500 on the
+    /// trigger).
     #[arg(long, env = "WAYPOST_BODY_MEMORY_BYTES", default_value_t = BODY_MEMORY)]
     pub body_memory_bytes: usize,
-    /// The largest rest of a body that is read and thrown away after an early answer, so that the
-    /// connection can be used again; with a longer one the answer says that it closes:
-    /// `WAYPOST_DRAIN_BYTES`, 1048576.
+    /// Longest rest of a body that is read and discarded after an early answer, so that the
+    /// connection stays usable. With a longer rest the answer says `Connection: close`.
     #[arg(long, env = "WAYPOST_DRAIN_BYTES", default_value_t = DRAIN_BYTES)]
     pub drain_bytes: u64,
-    /// How long a client may take nothing of an answer that waits for it:
-    /// `WAYPOST_UNREAD_SECONDS`, 60.
+    /// How long a client may take nothing of an answer that waits for it. One that takes a little
+    /// now and then has five times as long.
     #[arg(
         id = "unread-seconds",
         long,
@@ -80,8 +78,8 @@ pub struct EdgeSettings {
         value_parser = seconds
     )]
     pub unread: Duration,
-    /// Proxies whose `X-Forwarded-For` is believed, addresses or ranges with commas or spaces
-    /// between: `WAYPOST_TRUSTED_PROXIES`, none.
+    /// Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: addresses or ranges,
+    /// separated by commas or spaces.
     #[arg(long, env = "WAYPOST_TRUSTED_PROXIES", default_value = "")]
     pub trusted_proxies: Networks,
 }

@@ -30,11 +30,10 @@ pub struct MissingSetting {
 /// What every program has.
 #[derive(Clone, Debug, Args)]
 pub struct CommonSettings {
-    /// The folder of secrets, outbox and private servers: `WAYPOST_HOME`, `.waypost`.
+    /// Folder of the secrets, the outbox and the private servers.
     #[arg(long, env = "WAYPOST_HOME", default_value = ".waypost", global = true)]
     pub home: PathBuf,
-    /// What is logged, such as `info,projector=debug`: `WAYPOST_LOG`; by
-    /// default everything worth knowing of Waypost, and of its libraries only what went wrong.
+    /// What is logged, such as `info,projector=debug`.
     #[arg(
         long,
         env = "WAYPOST_LOG",
@@ -42,7 +41,7 @@ pub struct CommonSettings {
         global = true
     )]
     pub log: String,
-    /// How log lines look: `WAYPOST_LOG_FORMAT`, `auto`.
+    /// `text`, `json`, or `auto`: text on a terminal, JSON elsewhere.
     #[arg(
         long,
         env = "WAYPOST_LOG_FORMAT",
@@ -59,17 +58,17 @@ pub enum LogFormat {
     Auto,
     /// Text for people.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
 /// Where a service listens, and how it serves.
 #[derive(Clone, Debug, Args)]
 pub struct HttpSettings {
-    /// The address to listen at: `WAYPOST_ADDR`, `127.0.0.1:8080`.
+    /// Address to listen on.
     #[arg(long, env = "WAYPOST_ADDR", default_value = "127.0.0.1:8080")]
     pub addr: SocketAddr,
-    /// How long requests under way may take to end at shutdown: `WAYPOST_SHUTDOWN_SECONDS`, 10.
+    /// How long requests in progress may take to finish at shutdown.
     #[arg(long, env = "WAYPOST_SHUTDOWN_SECONDS", default_value = "10", value_parser = seconds)]
     pub shutdown: Duration,
     /// What may be taken over connections.
@@ -80,7 +79,7 @@ pub struct HttpSettings {
 /// Where Postgres is and how it is used.
 #[derive(Clone, Debug, Args)]
 pub struct DatabaseSettings {
-    /// Postgres, as the role that writes: `DATABASE_URL`, none.
+    /// Postgres, as the role that writes.
     #[arg(
         id = "database-url",
         long,
@@ -88,8 +87,7 @@ pub struct DatabaseSettings {
         hide_env_values = true
     )]
     pub url: Option<Secret<String>>,
-    /// Postgres, as a role that can only read: `WAYPOST_READ_DATABASE_URL`, by default
-    /// `DATABASE_URL` in read-only transactions.
+    /// Postgres, as a role that can only read. Default: `DATABASE_URL`, in read-only transactions.
     #[arg(
         id = "read-database-url",
         long,
@@ -97,7 +95,7 @@ pub struct DatabaseSettings {
         hide_env_values = true
     )]
     pub read_url: Option<Secret<String>>,
-    /// Connections that may write, for one process: `WAYPOST_DATABASE_CONNECTIONS`, 12.
+    /// Connections of one process that may write.
     #[arg(
         id = "database-connections",
         long,
@@ -105,7 +103,7 @@ pub struct DatabaseSettings {
         default_value_t = 12
     )]
     pub connections: u32,
-    /// Connections that only read, for one process: `WAYPOST_READ_DATABASE_CONNECTIONS`, 16.
+    /// Connections of one process that only read.
     #[arg(
         id = "read-database-connections",
         long,
@@ -113,7 +111,7 @@ pub struct DatabaseSettings {
         default_value_t = 16
     )]
     pub read_connections: u32,
-    /// How long to wait for a connection: `WAYPOST_DATABASE_ACQUIRE_SECONDS`, 2.
+    /// How long to wait for a free connection.
     #[arg(
         id = "database-acquire-seconds",
         long,
@@ -122,8 +120,7 @@ pub struct DatabaseSettings {
         value_parser = seconds
     )]
     pub acquire_timeout: Duration,
-    /// How long a statement may take: `WAYPOST_DATABASE_STATEMENT_SECONDS`, 10. What takes longer
-    /// by its nature (an export, a rebuild) says so in its own transaction.
+    /// How long a statement may take. Exports and rebuilds set a limit of their own.
     #[arg(
         id = "database-statement-seconds",
         long,
