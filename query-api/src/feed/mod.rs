@@ -106,7 +106,7 @@ async fn open(state: &State, log: Log, org: &OrgId, asked: Asked) -> Result<Read
             Ok(reader) => return Ok(reader),
             Err(ReadError::Unavailable(_)) if begun.elapsed() < PATIENCE => sleep(AGAIN).await,
             Err(error) => {
-                let away = "the event log is not available: try again in a moment";
+                let away = "the event log is not available; try again in a moment";
                 let away = HttpError::unavailable(away).with_cause(error);
                 return Err(away.with_header(header::RETRY_AFTER, HeaderValue::from(1)));
             }

@@ -53,7 +53,7 @@ impl Feeds {
         if !self.count(&caller.key_id, per_key) {
             note_refusal("key");
             let error = format!(
-                "this key reads {per_key} feeds already, as many as it may at a time: end one first"
+                "this key already reads {per_key} feeds, which is the maximum: close one first"
             );
             let error = HttpError::new(StatusCode::TOO_MANY_REQUESTS, error);
             return Err(error.with_header(header::RETRY_AFTER, TRY_AGAIN_SECONDS));
@@ -61,8 +61,8 @@ impl Feeds {
         let Some(share) = self.readers.try_enter(&caller.org) else {
             self.uncount(&caller.key_id);
             note_refusal("process");
-            let error = "too many feeds are read at the moment, or too many of them by this \
-                         organization: end one, or try again in a moment";
+            let error = "too many feeds are open, in all or by this organization: close one, or try \
+                         again in a moment";
             let error = HttpError::unavailable(error);
             return Err(error.with_header(header::RETRY_AFTER, TRY_AGAIN_SECONDS));
         };

@@ -45,7 +45,7 @@ impl FeedError {
 impl From<FeedError> for io::Error {
     /// What carries the feed breaks, so that nobody takes a part for the whole.
     fn from(error: FeedError) -> Self {
-        tracing::error!(%error, "A feed breaks off");
+        tracing::error!(%error, "A feed was cut off");
         Self::other(error)
     }
 }
