@@ -2,7 +2,8 @@
 //!
 //! `published.sha256` lists what has been published, in the form of `sha256sum`. `UPDATE_SCHEMAS=1
 //! cargo test -p schemas` writes the schemas of new types and versions and adds them to the list;
-//! it never rewrites what is listed. `docs/event-versions.md` says how a type gets a new version.
+//! it never rewrites what is listed. `docs/how-to/add-an-event-version.md` says how a type gets a new
+//! version.
 #![expect(clippy::unwrap_used, reason = "a test may fail by panic")]
 
 use std::collections::BTreeMap;
@@ -93,8 +94,8 @@ fn committed_schemas_are_those_of_the_types() {
         assert!(
             known == schema,
             "json/{name} differs from its type. A published type never changes: give the new \
-             shape a new version with an upcaster (docs/event-versions.md). The type now says:\n\
-             {schema}"
+             shape a new version with an upcaster (docs/how-to/add-an-event-version.md). The type now \
+             says:\n{schema}"
         );
     }
 }
@@ -109,7 +110,7 @@ fn a_published_schema_never_changes_nor_goes() {
         assert!(
             digest(schema) == *published,
             "json/{name} has been published and must not change: give the new shape a new \
-             version with an upcaster (docs/event-versions.md)"
+             version with an upcaster (docs/how-to/add-an-event-version.md)"
         );
     }
 }

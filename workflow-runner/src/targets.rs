@@ -32,10 +32,10 @@ const IDLE_PER_HOST: usize = 64;
 #[derive(Clone, Debug, Default, Args)]
 pub struct TargetSettings {
     /// Private address ranges that HTTP steps and webhooks may reach, comma-separated:
-    /// `10.1.0.0/16,fd12:3456::/48`. `1` means this machine and the private ranges (127/8, 10/8,
-    /// 172.16/12, 192.168/16, `::1`, fc00::/7), `0` none. Link-local addresses, cloud metadata
-    /// services and tunnels are always refused, and so are the ports of Waypost's own NATS and
-    /// Postgres on private addresses.
+    /// `10.1.0.0/16,fd12:3456::/48`. `1` means this machine and the private ranges (`127/8`,
+    /// `10/8`, `172.16/12`, `192.168/16`, `::1`, `fc00::/7`), `0` none. Link-local addresses, cloud
+    /// metadata services and tunnels are always refused, and so are the ports of Waypost's own NATS
+    /// and Postgres on private addresses.
     #[arg(
         long = "allow-private-targets",
         env = "WAYPOST_ALLOW_PRIVATE_TARGETS",

@@ -75,11 +75,7 @@ fn operations() -> Vec<Operation> {
         )
         .says("Every change creates a new version; runs in progress keep theirs.")
         .key(Scope::WriteWorkflows)
-        .path_value(
-            "workflowId",
-            "The workflow; created if it does not exist.",
-            id(),
-        )
+        .path_value("workflowId", "The workflow; created if new.", id())
         .takes("WorkflowDefinition")
         .answers(200, "Saved.", schema("SavedWorkflow"))
         .command()
