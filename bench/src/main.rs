@@ -31,6 +31,7 @@ use clap::Parser;
 
 use report::Report;
 use system::System;
+use tokio::runtime::Runtime;
 
 /// The variable that tells a child of the bench where to listen in its role.
 const ROLE_ADDR: &str = "BENCH_ROLE_ADDR";
@@ -103,9 +104,17 @@ enum Part {
     Large,
 }
 
-#[tokio::main]
-async fn main() {
+fn main() {
     let options = Options::parse();
+    if options.crowd.is_some() {
+        // Before there are threads, which inherit it.
+        rustix::process::nice(19).expect("a lower priority");
+    }
+    let runtime = Runtime::new().expect("a runtime");
+    runtime.block_on(run(options));
+}
+
+async fn run(options: Options) {
     // A second provider is no fault: everybody in this process asks for the same one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     if let Ok(addr) = std::env::var(ROLE_ADDR) {

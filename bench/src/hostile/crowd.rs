@@ -1,4 +1,5 @@
-//! The crowd as a process of its own, so that what it costs is not taken for what it does.
+//! The crowd as a process of its own, so that what it costs is not taken for what it does: it has
+//! the lowest priority, since elsewhere it would have machines of its own.
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -70,6 +70,8 @@ impl Sender {
             return stored(&members, last);
         }
         tracing::debug!(?answer, "An append was not acknowledged.");
+        metrics::counter!("waypost_log_attempts_failed_total", "reason" => answer.reason())
+            .increment(1);
         let verdicts = self.judge(&members, answer).await;
         if verdicts.iter().all(|v| matches!(v, Verdict::Again { .. })) {
             // Whatever stood in the way may be gone a moment later.

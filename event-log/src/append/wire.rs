@@ -181,6 +181,19 @@ pub(crate) enum Answer {
     Silence(String),
 }
 
+impl Answer {
+    /// What metrics call it.
+    pub(super) fn reason(&self) -> &'static str {
+        match self {
+            Self::Stored(_) => "none",
+            Self::Conflict => "conflict",
+            Self::NotNow(_) => "busy",
+            Self::Never(_) => "refused",
+            Self::Silence(_) => "silence",
+        }
+    }
+}
+
 #[derive(Deserialize)]
 struct RawAnswer {
     seq: Option<u64>,

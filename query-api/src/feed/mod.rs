@@ -78,6 +78,7 @@ async fn answer(
     let turn = state.feeds.begin(&caller.org).await;
     let reader = open(state, log, &caller.org, asked).await?;
     drop(turn);
+    let reader = reader.in_turns(state.feeds.catching_up());
     let (patience, ended) = (state.feeds.patience(), state.access.ended(&caller));
     let (kind, body) = match form {
         Form::Lines => {

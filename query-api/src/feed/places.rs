@@ -6,6 +6,8 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::available_parallelism;
+use std::time::Duration;
 
 use access::Caller;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -18,6 +20,8 @@ use super::settings::FeedSettings;
 /// Readers that begin at a time. To begin makes the log's server count what there is to read, which
 /// takes it the longer the more that is; all others wait for it meanwhile.
 const BEGIN_AT_ONCE: usize = 4;
+/// How long a turn to read lasts at most; on a log that does not answer nobody waits for it.
+pub(super) const TURN: Duration = Duration::from_millis(250);
 /// When a place may be free again: readers of lines come and go.
 const TRY_AGAIN_SECONDS: HeaderValue = HeaderValue::from_static("5");
 
@@ -27,6 +31,10 @@ pub(crate) struct Feeds {
     settings: FeedSettings,
     readers: Shares<OrgId>,
     beginning: Shares<OrgId>,
+    /// Those who catch up read by turns, as many at a time as there are processors, of one
+    /// organization half of them: what came before is told as fast as it can be read, to however
+    /// many, and everything else has to go on meanwhile.
+    catching_up: Shares<OrgId>,
     of_key: Arc<Mutex<HashMap<KeyId, usize>>>,
 }
 
@@ -42,6 +50,7 @@ impl Feeds {
         Self {
             readers: Shares::new(settings.readers),
             beginning: Shares::new(BEGIN_AT_ONCE),
+            catching_up: Shares::new(available_parallelism().map_or(1, usize::from)),
             of_key: Arc::default(),
             settings,
         }
@@ -77,6 +86,11 @@ impl Feeds {
     /// A turn to begin.
     pub(super) async fn begin(&self, org: &OrgId) -> Share<OrgId> {
         self.beginning.enter(org.clone()).await
+    }
+
+    /// Turns to read what came before.
+    pub(super) fn catching_up(&self) -> Shares<OrgId> {
+        self.catching_up.clone()
     }
 
     /// How patient feeds are.

@@ -7,10 +7,12 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use event_log::{EventLog, Item, Position, ReadError, Tail, TailError, VaultError, Whose};
 use futures::{Stream, stream};
 use schemas::{Log, OrgId, Recorded, Visibility};
-use tokio::time::{Instant, sleep};
+use service::{Share, Shares};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::asked::{Asked, Form};
 use super::line::line;
+use super::places::TURN;
 use super::sight::Sight;
 
 /// Events told at a time: enough to be quick, few enough to hold little for a reader that is slow.
@@ -62,6 +64,8 @@ pub(super) struct Reader {
     tail: Tail,
     /// Whose; everybody's for whoever holds the log itself.
     org: Option<OrgId>,
+    /// Turns to catch up in; none where nobody is to be let before.
+    turns: Option<Shares<OrgId>>,
     /// Which persons are seen, once events tell of any.
     sight: Option<Sight>,
     /// What was taken from the log and is not told yet.
@@ -102,6 +106,7 @@ impl Reader {
             log: log.clone(),
             tail,
             org: org.cloned(),
+            turns: None,
             sight,
             taken: Vec::new(),
             held: 0,
@@ -109,6 +114,12 @@ impl Reader {
             asked,
             end,
         })
+    }
+
+    /// Takes turns with others who catch up.
+    pub(super) fn in_turns(mut self, turns: Shares<OrgId>) -> Self {
+        self.turns = Some(turns);
+        self
     }
 
     /// What is told next, which may be nothing of what was read; `None` at the end. Waits for it
@@ -121,16 +132,34 @@ impl Reader {
         if self.left == 0 || (ended && self.taken.is_empty()) {
             return Ok(None);
         }
+        let mut turn = self.turn().await;
         if self.taken.is_empty() {
-            self.taken = self.tail.next(CHUNK).await?.items;
+            let batch = if let Ok(batch) = timeout(TURN, self.tail.next(CHUNK)).await {
+                batch
+            } else {
+                drop(turn.take());
+                self.tail.next(CHUNK).await
+            };
+            self.taken = batch?.items;
         }
         let begun = Instant::now();
         loop {
-            match self.tell().await {
+            let told = self.tell().await;
+            drop(turn.take());
+            match told {
                 Err(error) if error.passes() && begun.elapsed() < PATIENCE => sleep(AGAIN).await,
                 told => return told.map(Some),
             }
         }
+    }
+
+    /// Where there is something to catch up with, a turn to do so.
+    async fn turn(&self) -> Option<Share<OrgId>> {
+        let (turns, org) = (self.turns.as_ref()?, self.org.clone()?);
+        if self.tail.caught_up() {
+            return None;
+        }
+        Some(turns.enter(org).await)
     }
 
     /// Tells what was taken. Nothing changes before all of it can be told.
