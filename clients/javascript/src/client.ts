@@ -45,7 +45,7 @@ export class Waypost {
   readonly analytics: AnalyticsResource;
   readonly keys: Keys;
   readonly webhooks: Webhooks;
-  /** Everything that happened, but for positions of persons. */
+  /** Everything that happened, except people's positions. */
   readonly events: Feed;
   /** The positions of those who are in the organization's circles. */
   readonly locations: Feed;

@@ -3,7 +3,7 @@ import { type Clock, platform } from "./platform.js";
 /** An access token, or the session that a sign-in answered with, which also says how long it holds. */
 export type Token = string | { access_token: string; expires_in?: number };
 
-/** A token, or where to get one: asked at first need, and again when the present one has ended. */
+/** A token, or where to get one: asked when first needed, and again when the current one has expired. */
 export type TokenSource = Token | (() => Token | Promise<Token>);
 
 /** When a token is replaced before its end: a fifth of its life, and at most a minute. */
@@ -11,7 +11,7 @@ const MARGIN_MS = 60_000;
 
 /** Whose requests these are. */
 export class Credential {
-  /** Whether another token can be had when this one has ended. */
+  /** Whether another token can be had when this one has expired. */
   readonly renewable: boolean;
   readonly #source: TokenSource | undefined;
   readonly #clock: Clock;

@@ -82,7 +82,7 @@ export class NotFoundError extends ApiError {
 export class ConflictError extends ApiError {
   override readonly name: string = "ConflictError";
 }
-/** 410: what was named has ended for good, such as a position from before a restore. */
+/** 410: what was named is gone for good, such as a position from before a restore. */
 export class GoneError extends ApiError {
   override readonly name: string = "GoneError";
 }

@@ -1,4 +1,4 @@
-// What a person does with an access token: account, positions, circles, calls for help.
+// What a person does with an access token: account, positions, circles, SOS.
 import type { RequestOptions } from "./http.js";
 import type { List, PageQuery } from "./list.js";
 import { operations } from "./operations.js";
@@ -19,7 +19,7 @@ import type {
   TriggeredSos,
 } from "./types.js";
 
-/** Accounts of persons. A session that is answered with is the caller's to keep. */
+/** People's accounts. Keeping the session it answers with is up to the caller. */
 export class Auth extends Resource {
   /** Opens an account. */
   async register(account: Registration, options?: RequestOptions): Promise<Session> {
@@ -74,7 +74,7 @@ export class Auth extends Resource {
   }
 }
 
-/** Where persons are. */
+/** Where people are. */
 export class Location extends Resource {
   /** Says where one is, or was. A fix without `recorded_at` is of now. */
   async update(fix: Fix, options?: RequestOptions): Promise<Accepted> {
@@ -115,7 +115,7 @@ export class Location extends Resource {
   }
 }
 
-/** Persons who see each other, and the places that are watched for them. */
+/** People who see each other's positions, and the places watched for them. */
 export class Circles extends Resource {
   /** Makes one. */
   async create(circle: { name: string }, options?: RequestOptions): Promise<NewCircle> {
@@ -166,9 +166,9 @@ export class Circles extends Resource {
   }
 }
 
-/** Calls for help, which nothing limits. */
+/** SOS calls; no rate limit applies to them. */
 export class Sos extends Resource {
-  /** Calls for help, and says who was told. */
+  /** Triggers an SOS, and says who was alerted. */
   async trigger(call?: Call, options?: RequestOptions): Promise<TriggeredSos> {
     return this.http.json({ operation: operations.triggerSos, body: call, options });
   }

@@ -1,4 +1,4 @@
-/** Which feed a command writes to. Positions of persons have one of their own. */
+/** Which feed a command writes to. People's positions have one of their own. */
 export type Feed = "log" | "fixes";
 
 /** Whether `position` lies behind `other`; undefined where nobody but the server can say. */

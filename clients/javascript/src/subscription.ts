@@ -1,7 +1,7 @@
 import { isBehind } from "./positions.js";
 import type { AbortSignalLike } from "./platform.js";
 
-/** What can be subscribed to. Persons have `locations`, `places` and `sos`; keys have all. */
+/** What can be subscribed to. People have `locations`, `places` and `sos`; keys have all. */
 export type Channel = "locations" | "places" | "sos" | "runs" | "events";
 
 /** What a subscription tells. */

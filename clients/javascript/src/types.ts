@@ -81,13 +81,13 @@ export interface Accepted {
   recorded_at: string;
 }
 
-/** A call for help, and who was told. */
+/** An SOS, and who was alerted. */
 export interface TriggeredSos {
   sos_id: string;
   audience: { id: number; name: string | null }[];
 }
 
-/** How a call for help stands. */
+/** The status of an SOS. */
 export interface SosState {
   sos_id: string;
   status: Open<"acknowledged" | "resolved">;

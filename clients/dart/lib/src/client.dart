@@ -30,7 +30,7 @@ class Waypost {
   Waypost.withToken(String token, Settings settings)
       : _transport = Transport(settings, Credential.fixed(token, settings.clock));
 
-  /// With a function that gives an access token: asked at first need, and again when it has ended.
+  /// With a function that gives an access token: asked when first needed, and again when it has expired.
   Waypost.withTokens(TokenSource source, Settings settings)
       : _transport = Transport(settings, Credential.from(source, settings.clock));
 

@@ -18,7 +18,7 @@ class Credential {
   /// A token that is asked for.
   Credential.from(TokenSource this._source, this._clock);
 
-  /// Whether another token can be had when this one has ended.
+  /// Whether another token can be had when this one has expired.
   bool get renewable => _source != null;
 
   /// When the token is to be replaced, where that is known: a fifth of its life before its end, and

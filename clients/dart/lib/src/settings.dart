@@ -6,7 +6,7 @@ import 'package:web_socket_channel/web_socket_channel.dart';
 
 import 'errors.dart';
 
-/// Where an access token comes from: asked at first need, and again when the present one has ended.
+/// Where an access token comes from: asked when first needed, and again when the current one has expired.
 typedef TokenSource = FutureOr<String> Function();
 
 /// Time and chance. Tests pass their own.

@@ -75,7 +75,7 @@ class BadRequestError(ApiError):
 
 
 class UnauthorizedError(ApiError):
-    """401: the key or token is missing, unknown, or has ended."""
+    """401: the key or token is missing, unknown, expired or revoked."""
 
 
 class ForbiddenError(ApiError):
@@ -91,7 +91,7 @@ class ConflictError(ApiError):
 
 
 class GoneError(ApiError):
-    """410: what was named has ended for good, or a feed cannot go on from there."""
+    """410: what was named is gone for good, or a feed cannot resume from there."""
 
 
 class TooLargeError(ApiError):

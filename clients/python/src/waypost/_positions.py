@@ -6,7 +6,7 @@ import threading
 from typing import Literal
 
 Feed = Literal["events", "fixes"]
-"""Where a command is recorded: fixes of persons have a feed of their own."""
+"""Where a command is recorded: people's positions have a feed of their own."""
 
 
 class Positions:

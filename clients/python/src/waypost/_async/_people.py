@@ -1,4 +1,4 @@
-"""Accounts, positions, circles and calls for help of persons."""
+"""People's accounts, positions, circles and SOS."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Places = list[Place]
 
 
 class AsyncAuth(_AsyncResource):
-    """Accounts of persons."""
+    """People's accounts."""
 
     async def register(
         self,
@@ -206,7 +206,7 @@ class AsyncLocation(_AsyncResource):
 
 
 class AsyncCircles(_AsyncResource):
-    """Persons who see each other, and the places that are watched for them."""
+    """People who see each other's positions, and the places watched for them."""
 
     async def create(self, name: str, *, idempotency_key: str | None = None) -> NewCircle:
         """Create a circle with this person in it."""
@@ -259,7 +259,7 @@ class AsyncCircles(_AsyncResource):
 
 
 class AsyncSos(_AsyncResource):
-    """Calls for help, which nothing limits."""
+    """SOS calls; no rate limit applies to them."""
 
     async def trigger(
         self,
@@ -270,7 +270,7 @@ class AsyncSos(_AsyncResource):
         recorded_at: datetime | str | None = None,
         idempotency_key: str | None = None,
     ) -> Alert:
-        """Call for help; tells who is alerted. All is optional; ``lat`` goes with ``lng``."""
+        """Trigger an SOS; tells who is alerted. All is optional; ``lat`` goes with ``lng``."""
         given: dict[str, Any] = {
             "lat": lat,
             "lng": lng,

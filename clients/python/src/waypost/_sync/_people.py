@@ -1,4 +1,4 @@
-"""Accounts, positions, circles and calls for help of persons.
+"""People's accounts, positions, circles and SOS.
 
 Made by scripts/unasync.py.
 """
@@ -34,7 +34,7 @@ Places = list[Place]
 
 
 class Auth(_AsyncResource):
-    """Accounts of persons."""
+    """People's accounts."""
 
     def register(
         self,
@@ -205,7 +205,7 @@ class Location(_AsyncResource):
 
 
 class Circles(_AsyncResource):
-    """Persons who see each other, and the places that are watched for them."""
+    """People who see each other's positions, and the places watched for them."""
 
     def create(self, name: str, *, idempotency_key: str | None = None) -> NewCircle:
         """Create a circle with this person in it."""
@@ -258,7 +258,7 @@ class Circles(_AsyncResource):
 
 
 class Sos(_AsyncResource):
-    """Calls for help, which nothing limits."""
+    """SOS calls; no rate limit applies to them."""
 
     def trigger(
         self,
@@ -269,7 +269,7 @@ class Sos(_AsyncResource):
         recorded_at: datetime | str | None = None,
         idempotency_key: str | None = None,
     ) -> Alert:
-        """Call for help; tells who is alerted. All is optional; ``lat`` goes with ``lng``."""
+        """Trigger an SOS; tells who is alerted. All is optional; ``lat`` goes with ``lng``."""
         given: dict[str, Any] = {
             "lat": lat,
             "lng": lng,
