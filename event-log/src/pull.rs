@@ -7,13 +7,10 @@ use std::time::Duration;
 
 use async_nats::jetstream::Message;
 use async_nats::jetstream::consumer::pull;
-use async_nats::{Message as Answer, StatusCode, Subscriber};
-use bytes::Bytes;
+use async_nats::{StatusCode, Subscriber};
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::json;
-use tokio::sync::mpsc;
 use tokio::time::timeout;
-use tokio_util::task::AbortOnDropHandle;
 
 use crate::way::Way;
 
@@ -22,9 +19,6 @@ const HEARTBEAT: Duration = Duration::from_secs(1);
 const SILENCE: Duration = Duration::from_secs(2);
 /// How long one request waits at the server for messages to come.
 const EXPIRES: Duration = Duration::from_secs(20);
-
-/// What the server says besides messages while a request waits.
-const STATUSES: usize = 32;
 
 /// How a consumer's messages come from the server.
 pub(crate) enum Messages {
@@ -40,8 +34,7 @@ pub(crate) struct Pull {
     /// Where the consumer takes requests.
     subject: String,
     inbox: String,
-    answers: mpsc::Receiver<Answer>,
-    _copying: AbortOnDropHandle<()>,
+    answers: Subscriber,
     /// Messages that the request under way may still bring.
     left: usize,
 }
@@ -50,13 +43,10 @@ impl Pull {
     pub(crate) async fn of(way: &Way, stream: &str, consumer: &str) -> Result<Self, String> {
         let inbox = way.client.new_inbox();
         let answers = way.client.subscribe(inbox.clone()).await;
-        let answers = answers.map_err(|error| error.to_string())?;
-        let (pass_on, taken) = mpsc::channel(way.messages + STATUSES);
         Ok(Self {
             subject: format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"),
             inbox,
-            answers: taken,
-            _copying: AbortOnDropHandle::new(tokio::spawn(copy(answers, pass_on))),
+            answers: answers.map_err(|error| error.to_string())?,
             way: way.clone(),
             left: 0,
         })
@@ -68,7 +58,7 @@ impl Pull {
             if self.left == 0 {
                 self.ask().await?;
             }
-            let answer = timeout(SILENCE, self.answers.recv()).await;
+            let answer = timeout(SILENCE, self.answers.next()).await;
             let answer = answer.map_err(|_| "the server is silent".to_owned())?;
             let message = answer.ok_or("the connection is closed")?;
             match message.status.unwrap_or(StatusCode::OK) {
@@ -109,18 +99,6 @@ impl Pull {
         sent.await.map_err(|error| error.to_string())?;
         self.left = self.way.messages;
         Ok(())
-    }
-}
-
-/// Copies each message as it comes. As the client library gives it, a message is a part of what was
-/// read from the connection at one time, for many readers, and holds all of that for as long as its
-/// own reader leaves it.
-async fn copy(mut answers: Subscriber, pass_on: mpsc::Sender<Answer>) {
-    while let Some(mut answer) = answers.next().await {
-        answer.payload = Bytes::copy_from_slice(&answer.payload);
-        if pass_on.send(answer).await.is_err() {
-            return;
-        }
     }
 }
 
