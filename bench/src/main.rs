@@ -28,10 +28,10 @@ use std::time::Duration;
 
 use ::hostile::Attack;
 use clap::Parser;
+use tokio::runtime::Runtime;
 
 use report::Report;
 use system::System;
-use tokio::runtime::Runtime;
 
 /// The variable that tells a child of the bench where to listen in its role.
 const ROLE_ADDR: &str = "BENCH_ROLE_ADDR";

@@ -1,12 +1,12 @@
 //! Passwords: hashed slowly, away from the threads that answer requests, and so many at a time.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::num::NonZero;
 use std::sync::{Arc, OnceLock};
 
 use argon2::Argon2;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
+use service::processors;
 
 use super::network::Network;
 use super::turns::{Lane, NoTurn, Room, Turns, Visitor};
@@ -79,8 +79,7 @@ impl Visitor {
 
 /// All processors but one, which is left for everything else.
 pub(super) fn at_once() -> usize {
-    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-    processors.saturating_sub(1).max(1)
+    processors().saturating_sub(1).max(1)
 }
 
 impl Default for Passwords {

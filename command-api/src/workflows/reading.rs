@@ -1,12 +1,9 @@
 //! Reading definitions: every template in them is compiled to judge it.
 
-use std::num::NonZero;
-use std::thread::available_parallelism;
-
 use domain::workflow;
 use schemas::workflow::Definition;
 use schemas::{OrgId, WorkflowId};
-use service::{HttpError, Shares};
+use service::{HttpError, Shares, processors};
 use tokio::task::spawn_blocking;
 
 use crate::Refusal;
@@ -21,8 +18,7 @@ pub(crate) struct Reading(Shares<OrgId>);
 
 impl Default for Reading {
     fn default() -> Self {
-        let processors = available_parallelism().map_or(1, NonZero::get);
-        Self(Shares::new(processors / 2))
+        Self(Shares::new(processors() / 2))
     }
 }
 

@@ -10,7 +10,6 @@ use tokio::time::{Instant, timeout_at};
 use super::group::{Group, Pending};
 use super::load::Load;
 use super::sender::{Sender, Verdict, is_late};
-use super::turns::Party;
 use super::wire::Prepared;
 use super::{AppendError, Commit};
 use crate::connection;
@@ -54,19 +53,16 @@ impl Appender {
     /// or none.
     pub(crate) async fn commit(&self, commit: Commit) -> Result<u64, AppendError> {
         let client = self.sender.client();
-        let malformed = AppendError::Malformed("no write");
-        let party = commit.writes.first().ok_or(malformed)?;
-        let party = Party::of(&party.stream);
         let prepared = Prepared::new(&self.subjects, commit, client.max_payload())?;
         // Not kept for the time after: a caller who is told "no" here can rely on it.
         connection::check(client).map_err(AppendError::Unavailable)?;
         let deadline = Instant::now() + self.timeout;
-        let on_its_way = self.load.enter(party, prepared.len() == 1);
+        let on_its_way = self.load.enter(prepared.party, prepared.len() == 1);
         let fate = async {
             if on_its_way.is_alone {
                 self.alone(prepared, deadline).await
             } else {
-                self.together(party, prepared, deadline).await
+                self.together(prepared, deadline).await
             }
         };
         let late = || AppendError::Unavailable("no answer in time".to_owned());
@@ -86,14 +82,9 @@ impl Appender {
         }
     }
 
-    async fn together(
-        &self,
-        party: Party,
-        prepared: Prepared,
-        deadline: Instant,
-    ) -> Result<u64, AppendError> {
+    async fn together(&self, prepared: Prepared, deadline: Instant) -> Result<u64, AppendError> {
         let (reply, fate) = oneshot::channel();
-        let pending = Pending::new(party, prepared, deadline, reply);
+        let pending = Pending::new(prepared, deadline, reply);
         let dropped = || AppendError::Unavailable("the append was dropped".to_owned());
         self.queue.send(pending).await.map_err(|_| dropped())?;
         fate.await.unwrap_or_else(|_| Err(dropped()))

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::AppendError;
 use super::load::Load;
 use super::sender::{Sender, Verdict, is_late};
-use super::turns::{Party, Turns};
+use super::turns::Turns;
 use super::wire::{BATCH_BYTES, BATCH_MESSAGES, Prepared};
 
 /// Commits that are sent side by side where they go each by itself.
@@ -29,7 +29,6 @@ const SHARED_BYTES: usize = BATCH_BYTES / 8;
 
 /// A commit that waits, and where its fate is told.
 pub(super) struct Pending {
-    party: Party,
     prepared: Prepared,
     deadline: Instant,
     reply: oneshot::Sender<Result<u64, AppendError>>,
@@ -42,13 +41,11 @@ pub(super) struct Pending {
 
 impl Pending {
     pub(super) fn new(
-        party: Party,
         prepared: Prepared,
         deadline: Instant,
         reply: oneshot::Sender<Result<u64, AppendError>>,
     ) -> Self {
         Self {
-            party,
             prepared,
             deadline,
             reply,
@@ -120,7 +117,7 @@ impl Group {
                         break;
                     }
                     for pending in new.drain(..) {
-                        if let Err(too_many) = self.turns.push(pending.party, pending) {
+                        if let Err(too_many) = self.turns.push(pending.prepared.party, pending) {
                             too_many.give_up();
                         }
                     }

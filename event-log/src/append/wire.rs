@@ -7,6 +7,7 @@ use bytes::Bytes;
 use schemas::EventId;
 use serde::Deserialize;
 
+use super::turns::Party;
 use super::{AppendError, Commit, Write};
 use crate::envelope;
 use crate::subject::Subjects;
@@ -51,6 +52,8 @@ pub(super) struct Expectation {
 /// A commit that has been checked and is ready for the wire.
 #[derive(Debug)]
 pub(super) struct Prepared {
+    /// Whose turn it takes.
+    pub(super) party: Party,
     writes: Vec<Write>,
     /// One for each write.
     pub(super) expectations: Vec<Expectation>,
@@ -67,6 +70,8 @@ impl Prepared {
         max_payload: usize,
     ) -> Result<Self, AppendError> {
         let writes = commit.writes;
+        let no_write = AppendError::Malformed("no write");
+        let party = Party::of(&writes.first().ok_or(no_write)?.stream);
         let messages = writes.iter().map(|write| write.events.len()).sum();
         if messages > BATCH_MESSAGES {
             return Err(AppendError::TooLarge);
@@ -91,6 +96,7 @@ impl Prepared {
             offset += len;
         }
         let mut prepared = Self {
+            party,
             writes,
             expectations,
             wires: Vec::new(),

@@ -6,14 +6,13 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::available_parallelism;
 use std::time::Duration;
 
 use access::Caller;
 use axum::http::{HeaderValue, StatusCode, header};
 use schemas::{KeyId, OrgId};
 use service::outflow::Patience;
-use service::{HttpError, Share, Shares};
+use service::{HttpError, Share, Shares, processors};
 
 use super::settings::FeedSettings;
 
@@ -50,7 +49,7 @@ impl Feeds {
         Self {
             readers: Shares::new(settings.readers),
             beginning: Shares::new(BEGIN_AT_ONCE),
-            catching_up: Shares::new(available_parallelism().map_or(1, usize::from)),
+            catching_up: Shares::new(processors()),
             of_key: Arc::default(),
             settings,
         }

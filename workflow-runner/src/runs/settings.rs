@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use service::processors;
 use service::settings::seconds;
 
 /// What templates and expressions may cost.
@@ -48,7 +49,6 @@ impl Default for TemplateSettings {
 impl TemplateSettings {
     /// Threads that evaluate; half of the processors stay for everything else.
     pub(super) fn threads(&self) -> usize {
-        let processors = || std::thread::available_parallelism().map_or(1, usize::from);
         self.threads.unwrap_or_else(|| processors() / 2).max(1)
     }
 }
