@@ -9,9 +9,10 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use service::RequestContext;
 
-use crate::{Access, Api, Caller, Refusal, ScopeMarker};
+use crate::{Access, Api, Caller, Refusal, ScopeMarker, visits};
 
-/// Proof that the request came with a key in force, fitted into its limit and has the scope `S`.
+/// Proof that the request came with a key in force (or, on an organization's pages, with a session of
+/// its staff), fitted into its limit and has the scope `S`.
 ///
 /// It is the first argument of its handler, so that a request which fails later is counted too.
 /// The order of the checks is 401, 429, 403. It reads as the [`Caller`] that it holds.
@@ -37,8 +38,12 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, Refusal> {
         let access = Access::from_ref(state);
         let Ok(request) = RequestContext::from_request_parts(parts, state).await;
-        let presented = presented_key(&parts.headers, S::API).ok_or(Refusal::NoKey)?;
-        let caller = access.identify(presented)?;
+        let caller = if let Some(caller) = visits::caller_of(parts) {
+            caller
+        } else {
+            let presented = presented_key(&parts.headers, S::API).ok_or(Refusal::NoKey)?;
+            access.identify(presented)?
+        };
         request.identify(&caller.org);
         access.count(&caller, S::API, &request).await?;
         if !caller.may(S::SCOPE) {

@@ -11,13 +11,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::key::KeyHash;
 use crate::limit::{Counter, Limiter, Policy};
-use crate::{Scope, ScopeSet};
+use crate::{Person, Scope, ScopeSet};
 
-/// Who is asking: a key in force.
+/// Who is asking for an organization: a key in force, or the session of somebody of its staff.
 pub struct Caller {
-    /// The organization that owns the key.
+    /// The organization.
     pub org: OrgId,
-    /// The key's public name.
+    /// The key's public name; for a session, one that no key has.
     pub key_id: KeyId,
     /// What it may do.
     pub scopes: ScopeSet,
@@ -25,15 +25,22 @@ pub struct Caller {
     pub rate_limit: u32,
     /// When it stops working.
     pub expires_at: Option<DateTime<Utc>>,
-    pub(crate) hash: KeyHash,
+    pub(crate) credential: Credential,
     pub(crate) hourly: Arc<Counter>,
-    pub(crate) minute: Arc<Counter>,
-    /// Cancelled when the key is let go of.
+    /// Cancelled when the key is let go of, or the person leaves the staff.
     pub(crate) revoked: CancellationToken,
 }
 
+/// By what a caller is known.
+pub(crate) enum Credential {
+    /// A key, which has a limit of its own for the business data API.
+    Key { hash: KeyHash, minute: Arc<Counter> },
+    /// A person's session.
+    Session(Person),
+}
+
 impl Caller {
-    /// Whether the key passes a check for `scope`.
+    /// Whether it passes a check for `scope`.
     pub fn may(&self, scope: Scope) -> bool {
         self.scopes.allow(scope)
     }
@@ -112,14 +119,16 @@ impl KeyDirectory {
             scopes: ScopeSet::from_names(created.scopes.iter().map(String::as_str)),
             rate_limit: created.rate_limit,
             expires_at: created.expires_at,
-            hash,
+            credential: Credential::Key {
+                hash,
+                minute: Arc::new(limiter.counter(Policy::Minute, created.key_id.as_str())),
+            },
             hourly: Arc::new(limiter.counter(Policy::Hourly, created.key_id.as_str())),
-            minute: Arc::new(limiter.counter(Policy::Minute, created.key_id.as_str())),
             revoked: CancellationToken::new(),
         };
         let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if !caller.has_expired(now) && keys.may_come_from(&created.created_by, org) {
-            keys.insert(caller);
+            keys.insert(hash, caller);
         }
     }
 }
@@ -137,7 +146,7 @@ impl Keys {
         giver.is_some_and(|giver| giver.org == *org)
     }
 
-    fn insert(&mut self, caller: Caller) {
+    fn insert(&mut self, hash: KeyHash, caller: Caller) {
         if self.hashes.contains_key(&caller.key_id) {
             return;
         }
@@ -145,8 +154,8 @@ impl Keys {
             self.ends.insert((end, caller.key_id.clone()));
         }
         *self.of_org.entry(caller.org.clone()).or_default() += 1;
-        self.hashes.insert(caller.key_id.clone(), caller.hash);
-        self.by_hash.insert(caller.hash, Arc::new(caller));
+        self.hashes.insert(caller.key_id.clone(), hash);
+        self.by_hash.insert(hash, Arc::new(caller));
         self.tell();
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
+use crate::directory::Credential;
 use crate::{Access, Caller, Refusal};
 
 /// How often the clock is looked at: a key that ends by itself is done with within this time,
@@ -11,11 +12,12 @@ use crate::{Access, Caller, Refusal};
 const LOOK: Duration = Duration::from_millis(500);
 
 impl Access {
-    /// Waits until a key is revoked or expires. What goes on longer than a request ends with this,
-    /// however it is held up: lines that come in, feeds, exports and sockets.
+    /// Waits until a key is revoked or expires, or a session ends. What goes on longer than a request
+    /// ends with this, however it is held up: lines that come in, feeds, exports and sockets.
     pub fn ended(&self, caller: &Caller) -> impl Future<Output = ()> + Send + use<> {
         let (clock, revoked) = (self.0.clock.clone(), caller.revoked.clone());
         let expires_at = caller.expires_at;
+        let signed_out = self.signed_out(caller);
         let expired = async move {
             let Some(expires_at) = expires_at else {
                 return std::future::pending().await;
@@ -30,6 +32,23 @@ impl Access {
             tokio::select! {
                 () = revoked.cancelled() => (),
                 () = expired => (),
+                () = signed_out => (),
+            }
+        }
+    }
+
+    /// Waits until a session ends in another way than by its time.
+    fn signed_out(&self, caller: &Caller) -> impl Future<Output = ()> + Send + use<> {
+        let person = match &caller.credential {
+            Credential::Key { .. } => None,
+            Credential::Session(person) => Some((self.clone(), person.clone())),
+        };
+        async move {
+            let Some((access, person)) = person else {
+                return std::future::pending().await;
+            };
+            while access.person_is_good(&person) {
+                sleep(LOOK).await;
             }
         }
     }

@@ -1,4 +1,4 @@
-//! API keys, access tokens, scopes and limits.
+//! API keys, access tokens, sessions, scopes and limits.
 //!
 //! A handler names what it asks for in its signature:
 //!
@@ -23,6 +23,7 @@ mod refusal;
 mod scopes;
 mod settings;
 mod staff;
+mod visits;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,9 +45,10 @@ pub use person::{
 pub use refusal::Refusal;
 pub use scopes::{Api, Scope, ScopeMarker, ScopeSet, UnknownScope, scope};
 pub use settings::LimitSettings;
-pub use staff::{ORGANIZATION_COOKIE, SESSION_COOKIE, Staff, not_staff};
+pub use staff::{ORGANIZATION_COOKIE, SESSION_COOKIE, Staff, is_own_page, not_staff};
+pub use visits::by_session;
 
-use directory::KeyDirectory;
+use directory::{Credential, KeyDirectory};
 use key::has_key_form;
 use limit::Limiter;
 use person::Persons;
@@ -143,12 +145,20 @@ impl Access {
         }
     }
 
-    /// Whether the key is still in force, for connections that outlive their first request.
+    /// Whether the key or session is still in force, for connections that outlive their first
+    /// request.
     pub fn is_in_force(&self, caller: &Caller) -> bool {
-        let known = self.0.keys.find(&caller.hash);
-        known.is_some_and(|known| {
-            known.key_id == caller.key_id && !known.has_expired(self.0.clock.now())
-        })
+        match &caller.credential {
+            Credential::Key { hash, .. } => {
+                let known = self.0.keys.find(hash);
+                known.is_some_and(|known| {
+                    known.key_id == caller.key_id && !known.has_expired(self.0.clock.now())
+                })
+            }
+            Credential::Session(person) => {
+                self.person_is_good(person) && !caller.revoked.is_cancelled()
+            }
+        }
     }
 
     /// How many keys of an organization are in force, as this process knows.
@@ -189,9 +199,11 @@ impl Access {
         api: Api,
         request: &RequestContext,
     ) -> Result<(), Refusal> {
-        let (counter, quota) = match api {
-            Api::Waypost => (&caller.hourly, caller.rate_limit),
-            Api::BusinessData => (&caller.minute, self.0.settings.minute_requests),
+        let (counter, quota) = match (api, &caller.credential) {
+            (Api::BusinessData, Credential::Key { minute, .. }) => {
+                (minute, self.0.settings.minute_requests)
+            }
+            _ => (&caller.hourly, caller.rate_limit),
         };
         let decision = self.0.limiter.check(counter, quota, 1).await;
         decision.announce(request);
@@ -225,7 +237,7 @@ impl Access {
         let now = self.0.clock.now();
         for recorded in batch.readable("keys and accounts") {
             self.0.keys.apply(recorded, &self.0.limiter, now);
-            self.0.staff.apply(recorded);
+            self.0.staff.apply(recorded, &self.0.limiter);
             if recorded.stream.aggregate == AggregateType::Account {
                 self.0.persons.apply(recorded, now);
             }

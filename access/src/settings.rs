@@ -37,6 +37,16 @@ pub struct LimitSettings {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub minute_requests: u32,
+    /// Requests that somebody of an organization's staff may send from its pages in
+    /// `WAYPOST_LIMIT_WINDOW_SECONDS`.
+    #[arg(
+        id = "limit-staff-requests",
+        long,
+        env = "WAYPOST_LIMIT_STAFF_REQUESTS",
+        default_value_t = 20_000,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub staff_requests: u32,
     /// How long a limit check or a sign-in attempt waits for Postgres before this process counts
     /// alone.
     #[arg(
@@ -78,6 +88,7 @@ impl Default for LimitSettings {
             window: 3_600,
             minute: 60,
             minute_requests: 100,
+            staff_requests: 20_000,
             patience: Duration::from_millis(500),
             retry: Duration::from_secs(1),
             flush: false,

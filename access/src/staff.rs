@@ -2,14 +2,16 @@
 //! person uses its pages: an access token in a cookie that no script can read.
 
 use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use axum::extract::{FromRef, FromRequestParts};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use schemas::{AccountId, Event, OrgId, Recorded};
 use service::{HttpError, RequestContext};
+use tokio_util::sync::CancellationToken;
 
+use crate::limit::{Counter, Limiter, Policy};
 use crate::{Access, Person, Refusal};
 
 /// The cookie that holds the access token.
@@ -31,15 +33,30 @@ pub struct Staff {
 
 /// Every account's organizations, in the order in which it joined them.
 #[derive(Default)]
-pub(crate) struct StaffDirectory(RwLock<HashMap<AccountId, Vec<OrgId>>>);
+pub(crate) struct StaffDirectory(RwLock<HashMap<AccountId, Vec<Membership>>>);
+
+/// That somebody belongs to an organization's staff.
+pub(crate) struct Membership {
+    org: OrgId,
+    /// What the person asks for on its pages.
+    pub(crate) requests: Arc<Counter>,
+    /// Cancelled when it ends.
+    pub(crate) ended: CancellationToken,
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        self.ended.cancel();
+    }
+}
 
 impl StaffDirectory {
     /// Takes up an event of an organization or an account; the same event twice is the same as
     /// once.
-    pub(crate) fn apply(&self, recorded: &Recorded) {
+    pub(crate) fn apply(&self, recorded: &Recorded, limiter: &Limiter) {
         let org = &recorded.stream.org;
         match &recorded.event {
-            Event::OrganizationMemberAdded(added) => self.add(added.account_id, org),
+            Event::OrganizationMemberAdded(added) => self.add(added.account_id, org, limiter),
             Event::OrganizationMemberRemoved(removed) => self.remove(removed.account_id, org),
             Event::AccountForgotten(forgotten) => {
                 self.write().remove(&forgotten.account_id);
@@ -48,19 +65,24 @@ impl StaffDirectory {
         }
     }
 
-    fn add(&self, account: AccountId, org: &OrgId) {
+    fn add(&self, account: AccountId, org: &OrgId, limiter: &Limiter) {
         let mut known = self.write();
-        let organizations = known.entry(account).or_default();
-        if !organizations.contains(org) {
-            organizations.push(org.clone());
+        let memberships = known.entry(account).or_default();
+        if memberships.iter().all(|one| one.org != *org) {
+            let who = format!("{account}@{org}");
+            memberships.push(Membership {
+                org: org.clone(),
+                requests: Arc::new(limiter.counter(Policy::Hourly, &who)),
+                ended: CancellationToken::new(),
+            });
         }
     }
 
     fn remove(&self, account: AccountId, org: &OrgId) {
         let mut known = self.write();
-        if let Some(organizations) = known.get_mut(&account) {
-            organizations.retain(|one| one != org);
-            if organizations.is_empty() {
+        if let Some(memberships) = known.get_mut(&account) {
+            memberships.retain(|one| one.org != *org);
+            if memberships.is_empty() {
                 known.remove(&account);
             }
         }
@@ -68,10 +90,22 @@ impl StaffDirectory {
 
     fn organizations(&self, account: AccountId) -> Vec<OrgId> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        known.get(&account).cloned().unwrap_or_default()
+        let memberships = known.get(&account).into_iter().flatten();
+        memberships.map(|one| one.org.clone()).collect()
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, HashMap<AccountId, Vec<OrgId>>> {
+    /// What counts a person's requests for an organization, and what tells when they end.
+    pub(crate) fn membership(
+        &self,
+        account: AccountId,
+        org: &OrgId,
+    ) -> Option<(Arc<Counter>, CancellationToken)> {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let one = known.get(&account)?.iter().find(|one| one.org == *org)?;
+        Some((one.requests.clone(), one.ended.clone()))
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, HashMap<AccountId, Vec<Membership>>> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -89,7 +123,7 @@ impl Access {
     }
 
     /// Who is signed in by the cookies of a request.
-    fn signed_in(&self, headers: &HeaderMap) -> Result<Option<Staff>, Refusal> {
+    pub(crate) fn signed_in(&self, headers: &HeaderMap) -> Result<Option<Staff>, Refusal> {
         let person = self.person_of_session(headers)?;
         let organizations = self.organizations_of(person.account_id);
         let chosen = cookie(headers, ORGANIZATION_COOKIE);
@@ -127,6 +161,18 @@ pub fn not_staff() -> HttpError {
     HttpError::forbidden("this account is not an owner of any organization")
 }
 
+/// Whether a request was sent by one of our own pages: browsers say in `Origin` whose page has sent a
+/// request, and no page can say otherwise. The session's cookie does not go along with what other
+/// sites send, either; neither is relied on alone.
+pub fn is_own_page(headers: &HeaderMap) -> bool {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let origin = text(header::ORIGIN).and_then(|origin| origin.split_once("://"));
+    match (origin, text(header::HOST)) {
+        (Some((_, origin)), Some(host)) => origin.eq_ignore_ascii_case(host),
+        _ => false,
+    }
+}
+
 fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let lines = headers.get_all(header::COOKIE).iter();
     let mut cookies = lines
@@ -140,9 +186,34 @@ fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderValue;
+    use axum::http::{HeaderName, HeaderValue};
 
     use super::*;
+
+    fn own(given: &[(HeaderName, &'static str)]) -> bool {
+        let pairs = given.iter().cloned();
+        is_own_page(
+            &pairs
+                .map(|(name, value)| (name, HeaderValue::from_static(value)))
+                .collect(),
+        )
+    }
+
+    #[test]
+    fn only_the_same_host_and_port_is_own() {
+        let at = |origin, host| own(&[(header::ORIGIN, origin), (header::HOST, host)]);
+        assert!(at("http://127.0.0.1:8080", "127.0.0.1:8080"));
+        assert!(at("https://Waypost.example", "waypost.example"));
+        assert!(!at("https://evil.example", "waypost.example"));
+        assert!(!at("http://127.0.0.1:9090", "127.0.0.1:8080"));
+        assert!(!at(
+            "https://waypost.example.evil.example",
+            "waypost.example"
+        ));
+        assert!(!at("null", "waypost.example"));
+        assert!(!own(&[(header::HOST, "waypost.example")]));
+        assert!(!own(&[]));
+    }
 
     #[test]
     fn a_cookie_is_found_among_others_by_its_whole_name() {

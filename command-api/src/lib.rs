@@ -30,9 +30,10 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use access::Access;
+use access::{Access, by_session};
 use axum::Router;
 use axum::extract::FromRef;
+use axum::middleware::from_fn_with_state;
 use domain::target::Ranges;
 use event_log::EventLog;
 use service::settings::HttpSettings;
@@ -148,18 +149,26 @@ pub fn router(dependencies: Dependencies) -> Router {
         uploads: records::Uploads::new(dependencies.settings.uploads),
         reading: workflows::Reading::default(),
     }));
+    let on_pages = from_fn_with_state(app.access.clone(), by_session);
     Router::new()
         .merge(accounts::router())
-        .merge(circles::router())
         .merge(dashboard::router())
-        .merge(keys::router())
         .merge(locations::router())
+        .merge(sos::router())
+        .merge(circles::router())
+        .merge(keys::router())
+        .merge(of_organizations())
+        .nest("/dashboard", of_organizations().layer(on_pages))
+        .with_state(app)
+}
+
+/// What an organization's programs do with a key, and its staff on its pages with a session.
+fn of_organizations() -> Router<App> {
+    Router::new()
         .merge(records::router())
         .merge(runs::router())
-        .merge(sos::router())
         .merge(webhooks::router())
         .merge(workflows::router())
-        .with_state(app)
 }
 
 /// Serves commands at an address of their own until `shutdown`.

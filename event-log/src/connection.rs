@@ -1,15 +1,41 @@
 //! The connection to NATS.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use async_nats::connection::State;
 use async_nats::{Client, ConnectOptions, ServerAddr};
 use percent_encoding::percent_decode_str;
+use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::Error;
 
+/// Reads and writes connections. The client library reads all that has come, for tens of
+/// milliseconds at a time, before it writes or lets anything else go on: among other tasks it would
+/// hold these up. Between threads the system shares the processors.
+static CONNECTIONS: LazyLock<Option<Runtime>> = LazyLock::new(|| {
+    let mut threads = Builder::new_multi_thread();
+    threads
+        .worker_threads(2)
+        .thread_name("nats")
+        .enable_all()
+        .build()
+        .inspect_err(|error| tracing::warn!(%error, "connections have no threads of their own"))
+        .ok()
+});
+
 /// Connects to one of the servers of a comma-separated list and holds the connection for ever.
 pub(crate) async fn open(urls: &str) -> Result<Client, Error> {
+    let threads = CONNECTIONS.as_ref().map(Runtime::handle);
+    open_on(threads.unwrap_or(&Handle::current()), urls).await
+}
+
+/// As [`open`], for what shall give way to everything else.
+pub(crate) async fn open_in_background(urls: &str) -> Result<Client, Error> {
+    open_on(&background::handle(), urls).await
+}
+
+async fn open_on(threads: &Handle, urls: &str) -> Result<Client, Error> {
     let servers: Result<Vec<ServerAddr>, _> = addresses(urls).collect();
     let servers = servers.map_err(|error| Error::Address(error.to_string()))?;
     let options = match servers.iter().find(|server| server.has_user_pass()) {
@@ -19,7 +45,7 @@ pub(crate) async fn open(urls: &str) -> Result<Client, Error> {
         ),
         None => ConnectOptions::new(),
     };
-    options
+    let options = options
         .name("waypost")
         // A server that is back is found within a moment, so that everything heals by itself.
         .reconnect_delay_callback(|attempts| {
@@ -32,10 +58,11 @@ pub(crate) async fn open(urls: &str) -> Result<Client, Error> {
         .subscription_capacity(64 * 1024)
         .client_capacity(4096)
         // Subjects are built from checked tokens in one place.
-        .skip_subject_validation(true)
-        .connect(servers)
-        .await
-        .map_err(Error::Connect)
+        .skip_subject_validation(true);
+    let connecting = options.connect(servers);
+    let connected = threads.spawn(connecting).await;
+    let connected = connected.map_err(|error| Error::Address(error.to_string()))?;
+    connected.map_err(Error::Connect)
 }
 
 /// The ports of a comma-separated list of servers.

@@ -29,6 +29,9 @@ pub struct EventLog {
 
 struct Shared {
     client: Client,
+    /// Reads what this program follows by itself, so that what it is sent holds up nothing that it
+    /// appends.
+    followers: Client,
     /// Reads for those outside, so that nothing they do holds up what is appended.
     readers: Client,
     context: jetstream::Context,
@@ -51,7 +54,8 @@ impl EventLog {
         context.set_timeout(Duration::from_secs(2));
         streams::check_server(&client)?;
         streams::check_prefix(&settings.log_prefix)?;
-        let readers = connection::open(&settings.nats_url).await?;
+        let followers = connection::open(&settings.nats_url).await?;
+        let readers = connection::open_in_background(&settings.nats_url).await?;
         let opened = Opened::by(&context, settings, &keyring).await?;
         let keyring = opened.keyring.clone();
         let subjects = Subjects::new(&settings.log_prefix, keyring.clone());
@@ -70,6 +74,7 @@ impl EventLog {
             locations: appender(Log::Locations),
             deliveries: appender(Log::Deliveries),
             client,
+            followers,
             readers,
             context,
             settings: settings.clone(),
@@ -194,6 +199,10 @@ impl EventLog {
 
     pub(crate) fn client(&self) -> &Client {
         &self.shared.client
+    }
+
+    pub(crate) fn followers(&self) -> &Client {
+        &self.shared.followers
     }
 
     pub(crate) fn readers(&self) -> &Client {

@@ -35,7 +35,7 @@ pub(crate) struct Way {
 impl Way {
     /// For what follows the log by itself, always takes what comes, and is only a few.
     pub(crate) fn of_this_program(log: &EventLog) -> Self {
-        let client = log.client().clone();
+        let client = log.followers().clone();
         Self {
             context: context(&client),
             messages: 4_096,

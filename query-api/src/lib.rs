@@ -23,8 +23,9 @@ mod workflows;
 
 use std::sync::Arc;
 
-use access::Access;
+use access::{Access, by_session};
 use axum::Router;
+use axum::middleware::from_fn_with_state;
 use event_log::EventLog;
 use service::health::{self, Readiness};
 use service::settings::HttpSettings;
@@ -56,6 +57,7 @@ const COMMANDS: &[&str] = &[
     "/api/v1/webhooks/{id}/test",
     "/api/v1/workflows//trigger",
     "/api/v1/workflows/{id}/trigger",
+    "/auth/delete",
     "/auth/login",
     "/auth/logout",
     "/auth/otp/send",
@@ -123,20 +125,28 @@ fn state_of(dependencies: Dependencies) -> State {
 }
 
 fn routes(state: State) -> Router {
+    let on_pages = from_fn_with_state(state.access.clone(), by_session);
     Router::new()
-        .merge(business::router())
         .merge(circles::router())
         .merge(documents::router())
+        .merge(locations::router())
+        .merge(pages::router())
+        .merge(of_organizations())
+        .nest("/dashboard", of_organizations().layer(on_pages))
+        .with_state(state)
+}
+
+/// What an organization's programs read with a key, and its staff on its pages with a session.
+fn of_organizations() -> Router<State> {
+    Router::new()
+        .merge(business::router())
         .merge(exports::router())
         .merge(feed::router())
         .merge(keys::router())
-        .merge(locations::router())
-        .merge(pages::router())
         .merge(records::router())
         .merge(runs::router())
         .merge(webhooks::router())
         .merge(workflows::router())
-        .with_state(state)
 }
 
 /// Answers reads at an address of its own until `shutdown`.

@@ -32,11 +32,6 @@ pub use serve::{ServeError, listen, serve, until_signalled};
 pub use settings::Secret;
 pub use shares::{Share, Shares};
 
-/// How many processors this process may use; 1 where that cannot be told.
-pub fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 /// Requests allocate much and free on other threads, which the system's allocator is slow at; for
 /// every program that this is part of.
 #[global_allocator]

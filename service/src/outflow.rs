@@ -15,6 +15,7 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
@@ -87,7 +88,7 @@ where
         end: end.clone(),
         told: false,
     };
-    tokio::spawn(async move {
+    threads().spawn(async move {
         let cut = tokio::select! {
             biased;
             () = ended => Some(Cut::Ended),
@@ -104,6 +105,16 @@ where
         let _ = end.set(if quiet { Ok(()) } else { Err(cut) });
     });
     Body::from_stream(body)
+}
+
+/// What reads far and writes much gives way to what is answered at once. Tests keep to their own
+/// runtime, since they make its clock go by.
+fn threads() -> Handle {
+    if cfg!(test) {
+        Handle::current()
+    } else {
+        background::handle()
+    }
 }
 
 /// Gives one piece after the other; says why the client was given up, if it was.

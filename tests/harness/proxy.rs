@@ -91,6 +91,8 @@ fn route(request: &str, routes: Routes) -> SocketAddr {
         words.next().unwrap_or_default(),
     );
     let path = target.split('?').next().unwrap_or_default();
+    // What an organization's pages use of the key APIs goes where those go.
+    let path = path.strip_prefix("/dashboard").unwrap_or(path);
     if path == "/ws" {
         routes.sockets
     } else if path.starts_with("/api/export/") || matches!(method, "GET" | "HEAD") {

@@ -55,18 +55,27 @@ impl Socket {
         .await
     }
 
-    /// Connects with subprotocols and further headers; gives the one that the server selected.
+    /// Connects with subprotocols; gives the one that the server selected.
     pub async fn offer(
         system: &System,
         protocols: &str,
     ) -> Result<(Self, Option<String>), Box<tungstenite::Error>> {
-        let mut request = format!("ws://{}/ws", system.addr())
+        Self::with_headers(system, "/ws", &[("sec-websocket-protocol", protocols)]).await
+    }
+
+    /// Connects to a path with further headers; gives the subprotocol that the server selected.
+    pub async fn with_headers(
+        system: &System,
+        path: &str,
+        headers: &[(&'static str, &str)],
+    ) -> Result<(Self, Option<String>), Box<tungstenite::Error>> {
+        let mut request = format!("ws://{}{path}", system.addr())
             .into_client_request()
             .expect("a request");
-        let protocols = protocols.parse().expect("a header");
-        request
-            .headers_mut()
-            .insert("sec-websocket-protocol", protocols);
+        for (name, value) in headers {
+            let value = value.parse().expect("a header");
+            request.headers_mut().insert(*name, value);
+        }
         let tcp = proxy::connect(system.addr()).await.expect("a connection");
         let (stream, answer) = client_async(request, tcp).await?;
         let selected = answer.headers().get("sec-websocket-protocol");

@@ -10,9 +10,9 @@ use crate::system;
 
 /// Somebody who owns an organization, and has signed in on its pages.
 pub(super) struct Owner {
-    client: Client,
-    org: String,
-    cookie: String,
+    pub(super) client: Client,
+    pub(super) org: String,
+    pub(super) cookie: String,
 }
 
 impl Owner {
@@ -53,7 +53,7 @@ impl Owner {
     }
 
     /// What a page of the dashboard sends.
-    async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Answer {
+    pub(super) async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Answer {
         let request = self.client.request(method, path);
         let request = request
             .header(COOKIE, &self.cookie)

@@ -37,6 +37,7 @@ mod locations;
 mod master_key;
 mod ndjson;
 mod neighbours;
+mod on_pages;
 mod operations;
 mod outages;
 mod pages;

@@ -1,6 +1,7 @@
 //! Persons' accounts: opening one, signing in and out, phone numbers and their one-time codes.
 
 mod address;
+mod argon;
 mod change_password;
 mod codes;
 mod forget;

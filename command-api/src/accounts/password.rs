@@ -3,11 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, OnceLock};
 
-use argon2::Argon2;
-use argon2::password_hash::phc::PasswordHash;
-use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
-use service::processors;
+use argon2::password_hash;
+use background::processors;
 
+use super::argon::Argon;
 use super::network::Network;
 use super::turns::{Lane, NoTurn, Room, Turns, Visitor};
 use crate::{LogError, Random};
@@ -26,6 +25,7 @@ pub struct Passwords(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     turns: Turns,
+    argon: Argon,
     /// Nobody's password: what is hashed against where there is no account, so that it takes as
     /// long as where there is one.
     nobodys: OnceLock<String>,
@@ -43,6 +43,12 @@ pub(crate) enum HashError {
     /// What nobody expected.
     #[error("{0}")]
     Broken(String),
+}
+
+impl From<password_hash::Error> for HashError {
+    fn from(error: password_hash::Error) -> Self {
+        Self::Broken(error.to_string())
+    }
 }
 
 impl From<HashError> for LogError {
@@ -93,6 +99,7 @@ impl Passwords {
     pub(super) fn new(at_once: usize, room: Room) -> Self {
         Self(Arc::new(Inner {
             turns: Turns::new(at_once, room),
+            argon: Argon::default(),
             nobodys: OnceLock::new(),
         }))
     }
@@ -114,8 +121,11 @@ impl Passwords {
         password: String,
     ) -> Result<String, HashError> {
         let salt: [u8; 16] = random.bytes();
-        self.in_turn(visitor, move |_| hash(password.as_bytes(), &salt))
-            .await?
+        self.in_turn(visitor, move |inner| {
+            let hash = inner.argon.hash(password.as_bytes(), &salt)?;
+            Ok(hash)
+        })
+        .await?
     }
 
     /// Whether a password is the one behind a hash; without a hash it is not, and finding that out
@@ -132,10 +142,8 @@ impl Passwords {
                 Some(expected) => expected,
                 None => inner.nobodys()?,
             };
-            let expected = PasswordHash::new(&expected)
-                .map_err(|error| HashError::Broken(error.to_string()))?;
-            let right = Argon2::default().verify_password(password.as_bytes(), &expected);
-            Ok(right.is_ok() && known)
+            let right = inner.argon.verify(password.as_bytes(), &expected)?;
+            Ok(right && known)
         })
         .await?
     }
@@ -168,15 +176,9 @@ impl Inner {
         if let Some(known) = self.nobodys.get() {
             return Ok(known.clone());
         }
-        let made = hash(b"nobody's", &[0; 16])?;
+        let made = self.argon.hash(b"nobody's", &[0; 16])?;
         Ok(self.nobodys.get_or_init(|| made).clone())
     }
-}
-
-fn hash(password: &[u8], salt: &[u8]) -> Result<String, HashError> {
-    let hash = Argon2::default().hash_password_with_salt(password, salt);
-    let hash = hash.map_err(|error| HashError::Broken(error.to_string()))?;
-    Ok(hash.to_string())
 }
 
 #[cfg(test)]

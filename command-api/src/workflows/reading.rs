@@ -3,8 +3,7 @@
 use domain::workflow;
 use schemas::workflow::Definition;
 use schemas::{OrgId, WorkflowId};
-use service::{HttpError, Shares, processors};
-use tokio::task::spawn_blocking;
+use service::{HttpError, Shares};
 
 use crate::Refusal;
 use crate::body::JsonBody;
@@ -18,7 +17,7 @@ pub(crate) struct Reading(Shares<OrgId>);
 
 impl Default for Reading {
     fn default() -> Self {
-        Self(Shares::new(processors() / 2))
+        Self(Shares::new(background::processors() / 2))
     }
 }
 
@@ -32,7 +31,7 @@ impl Reading {
         let document = body.value()?;
         let read = if body.len() > TRIFLE {
             let (id, thread) = (id.clone(), self.0.enter(org.clone()).await);
-            let reading = spawn_blocking(move || {
+            let reading = background::compute(move || {
                 let _thread = thread;
                 workflow::parse(&id, document)
             });

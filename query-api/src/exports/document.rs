@@ -43,7 +43,7 @@ pub(super) async fn write(
 ) -> Result<Spool, ExportError> {
     let (rows, waiting) = mpsc::channel(BATCHES_WAITING);
     let organization = snapshot.organization;
-    let writer = tokio::task::spawn_blocking(move || {
+    let writer = background::compute(move || {
         let _place = place;
         write_rows(asked, format, organization, waiting, spool)
     });

@@ -40,7 +40,7 @@ impl Ferry {
     /// a part for the whole.
     pub(super) fn carry(mut self, rows: Rows) -> impl Stream<Item = Result<Bytes, ExportError>> {
         let (pieces, taken) = mpsc::channel(WAITING);
-        tokio::spawn(async move {
+        background::spawn(async move {
             // Where nobody waits for them any more, the rows are let go of at once.
             let carried = tokio::select! {
                 carried = self.go(rows, &pieces) => carried,

@@ -59,7 +59,7 @@ impl Reader {
     pub(super) async fn open(self, org: &OrgId) -> Result<Snapshot, ExportError> {
         let (opened, organization) = oneshot::channel();
         let (rows, batches) = mpsc::channel(BATCHES_WAITING);
-        tokio::spawn(self.read(org.clone(), opened, rows));
+        background::spawn(self.read(org.clone(), opened, rows));
         Ok(Snapshot {
             organization: organization.await.map_err(|_| ExportError::Abandoned)??,
             batches,

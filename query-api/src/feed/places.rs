@@ -12,7 +12,7 @@ use access::Caller;
 use axum::http::{HeaderValue, StatusCode, header};
 use schemas::{KeyId, OrgId};
 use service::outflow::Patience;
-use service::{HttpError, Share, Shares, processors};
+use service::{HttpError, Share, Shares};
 
 use super::settings::FeedSettings;
 
@@ -30,7 +30,7 @@ pub(crate) struct Feeds {
     settings: FeedSettings,
     readers: Shares<OrgId>,
     beginning: Shares<OrgId>,
-    /// Those who catch up read by turns, as many at a time as there are processors, of one
+    /// Those who catch up read by turns, one fewer at a time than there are processors, of one
     /// organization half of them: what came before is told as fast as it can be read, to however
     /// many, and everything else has to go on meanwhile.
     catching_up: Shares<OrgId>,
@@ -49,7 +49,7 @@ impl Feeds {
         Self {
             readers: Shares::new(settings.readers),
             beginning: Shares::new(BEGIN_AT_ONCE),
-            catching_up: Shares::new(processors()),
+            catching_up: Shares::new((background::processors() - 1).max(1)),
             of_key: Arc::default(),
             settings,
         }

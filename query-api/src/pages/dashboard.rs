@@ -82,7 +82,7 @@ pub(super) async fn show_overview(
         let behind = end.and_then(|end| state.progress.behind(end));
         standings.push(Standing { log: name, behind });
     }
-    let page = visit.page("dashboard.html", "Overview", "overview").await?;
+    let page = visit.page("dashboard.html", "Home", "home").await?;
     Ok(page.show(context! {
         workflows => shown(&workflows),
         runs => shown(&runs),

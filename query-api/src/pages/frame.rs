@@ -114,7 +114,10 @@ pub(super) struct Page {
     pub(super) title: &'static str,
     /// Where in the dashboard it stands; empty outside of it.
     pub(super) place: &'static str,
-    pub(super) script: Option<&'static str>,
+    /// In this order; they share what they name.
+    pub(super) scripts: Vec<&'static str>,
+    /// A style beside the one of all pages.
+    pub(super) style: Option<&'static str>,
     /// Who looks, in the dashboard.
     pub(super) visitor: Value,
 }
@@ -126,17 +129,23 @@ impl Page {
             template,
             title,
             place: "",
-            script: None,
+            scripts: Vec::new(),
+            style: None,
             visitor: Value::UNDEFINED,
         }
     }
 
-    /// The same with a script.
-    pub(super) fn with_script(self, script: &'static str) -> Self {
-        Self {
-            script: Some(script),
-            ..self
-        }
+    /// The same with one script more.
+    pub(super) fn with_script(mut self, script: &'static str) -> Self {
+        self.scripts.push(script);
+        self
+    }
+
+    /// The same with a style of its own.
+    #[expect(dead_code, reason = "taken up with the first page that has one")]
+    pub(super) fn with_style(mut self, style: &'static str) -> Self {
+        self.style = Some(style);
+        self
     }
 
     /// The page with what it shows. Nobody keeps a copy of it.
@@ -150,7 +159,8 @@ impl Page {
         ENVIRONMENT.get_template("frame.html")?.render(context! {
             title => self.title,
             place => self.place,
-            script => self.script,
+            scripts => self.scripts,
+            style => self.style,
             visitor => self.visitor,
             content => Value::from_safe_string(content),
         })

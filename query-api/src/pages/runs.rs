@@ -25,7 +25,7 @@ pub(super) async fn show_run(
         write_out(&mut step["input"]);
         write_out(&mut step["output"]);
     }
-    let page = visit.page("run.html", "Run", "overview").await?;
+    let page = visit.page("run.html", "Run", "runs").await?;
     Ok(page.show(context! { run => shown(&run) })?)
 }
 

@@ -124,7 +124,8 @@ impl Visit {
             template,
             title,
             place,
-            script: Some("dashboard.js"),
+            scripts: vec!["dashboard.js"],
+            style: None,
             visitor: context! {
                 name => name,
                 org => own,

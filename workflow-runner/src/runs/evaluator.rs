@@ -12,7 +12,6 @@ use std::time::Duration;
 use domain::template::Meter;
 use schemas::OrgId;
 use service::Shares;
-use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::measure;
@@ -86,7 +85,7 @@ impl Evaluator {
         let thread = self.threads.enter(org.clone()).await;
         let meter = Meter::new(self.work);
         let paying = meter.clone();
-        let evaluating = spawn_blocking(move || {
+        let evaluating = background::compute(move || {
             // Given back when the thread is free, not when nobody waits for it any more.
             let _thread = thread;
             sheltered(|| evaluate(&paying))
@@ -159,7 +158,7 @@ mod tests {
         };
         let done = evaluator.run_apart(&OrgId::from("o"), endless).await;
         assert!(matches!(done, Err(Failed::Slow(_))));
-        let ended = spawn_blocking(move || tell.lock().is_ok_and(|tell| tell.recv().is_ok()));
+        let ended = background::compute(move || tell.lock().is_ok_and(|tell| tell.recv().is_ok()));
         assert!(ended.await.unwrap());
     }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use background::processors;
 use clap::Args;
-use service::processors;
 use service::settings::seconds;
 
 /// What templates and expressions may cost.

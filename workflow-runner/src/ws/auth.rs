@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use access::{Caller, Person, Refusal, Scope};
+use axum::http::HeaderMap;
 use domain::circles;
 use futures::future::BoxFuture;
 use schemas::{AccountId, OrgId};
-use service::RequestContext;
+use service::{HttpError, RequestContext};
 use tokio::time::sleep;
 
 use super::Live;
@@ -19,7 +20,7 @@ const KEY_PREFIX: &str = "wp_";
 /// Somebody who may see something.
 #[derive(Clone, Debug)]
 pub(super) enum Viewer {
-    /// The holder of an API key, who may see an organization's events.
+    /// The holder of an API key or somebody of the staff, who may see an organization's events.
     Key(Arc<Caller>),
     /// A person, who may see those they share a circle with.
     Person(Person),
@@ -57,6 +58,21 @@ impl Live {
         let person = self.person(token).await?;
         self.access.count_request(&person, request).await?;
         Ok(Viewer::Person(person))
+    }
+
+    /// Whom a session of an organization's staff lets in, on one of our own pages.
+    ///
+    /// # Errors
+    /// What the handshake is refused with.
+    pub(super) async fn admit_session(
+        &self,
+        headers: &HeaderMap,
+        request: &RequestContext,
+    ) -> Result<Result<Viewer, CloseReason>, HttpError> {
+        let caller = self.access.caller_of_session(headers, false)?;
+        request.identify(&caller.org);
+        let counted = self.access.count_again(&caller).await;
+        Ok(counted.map(|()| Viewer::Key(caller)).map_err(Into::into))
     }
 
     /// Who goes on under another token within a connection, which counts nothing more.

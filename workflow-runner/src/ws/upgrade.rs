@@ -30,10 +30,11 @@ const READ_BUFFER_BYTES: usize = 2 * 1024;
 /// Frames are gathered up to this size before they are written without being asked to.
 const WRITE_BUFFER_BYTES: usize = 16 * 1024;
 
-/// The route `/ws`.
+/// The route `/ws`, and the same for an organization's pages.
 pub fn router(live: Live) -> Router {
     Router::new()
         .route("/ws", get(open_socket))
+        .route("/dashboard/ws", get(open_page_socket))
         .with_state(live)
 }
 
@@ -41,6 +42,33 @@ async fn open_socket(
     State(live): State<Live>,
     request: RequestContext,
     headers: HeaderMap,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Response {
+    let admitted = match presented(&headers) {
+        Some(token) => Some(live.admit(&token, &request).await),
+        None => None,
+    };
+    open(live, request, admitted, upgrade)
+}
+
+/// Sockets of other sites' pages are refused: browsers ask nobody before they open one.
+async fn open_page_socket(
+    State(live): State<Live>,
+    request: RequestContext,
+    headers: HeaderMap,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Response {
+    let admitted = live.admit_session(&headers, &request).await;
+    match admitted {
+        Ok(admitted) => open(live, request, Some(admitted), upgrade),
+        Err(refused) => refused.into_response(),
+    }
+}
+
+fn open(
+    live: Live,
+    request: RequestContext,
+    admitted: Option<Result<Viewer, CloseReason>>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
     let upgrade = match upgrade {
@@ -53,10 +81,6 @@ async fn open_socket(
             "this process has the maximum number of sockets; try again later",
         )
         .into_response();
-    };
-    let admitted = match presented(&headers) {
-        Some(token) => Some(live.admit(&token, &request).await),
-        None => None,
     };
     upgrade
         .protocols([PROTOCOL])

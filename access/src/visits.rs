@@ -1,0 +1,76 @@
+//! The key APIs on an organization's pages: under `/dashboard`, a session stands in a key's stead.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use schemas::KeyId;
+use service::HttpError;
+
+use crate::directory::Credential;
+use crate::{Access, Caller, Scope, ScopeSet, Staff, is_own_page, not_staff};
+
+/// The caller of a request that came with a session; put there by [`by_session`] alone.
+#[derive(Clone)]
+pub(crate) struct BySession(pub(crate) Arc<Caller>);
+
+/// Middleware for routes that are given to an organization's staff as they are given to keys. Whoever
+/// is signed in may do there what a key with every scope may, counted by person. What changes
+/// anything has to come from one of our own pages.
+pub async fn by_session(
+    State(access): State<Access>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    let caller = access.caller_of_session(request.headers(), is_read);
+    match caller {
+        Ok(caller) => {
+            request.extensions_mut().insert(BySession(caller));
+            next.run(request).await
+        }
+        Err(refused) => refused.into_response(),
+    }
+}
+
+/// The caller that [`by_session`] found.
+pub(crate) fn caller_of(parts: &Parts) -> Option<Arc<Caller>> {
+    let caller = parts.extensions.get::<BySession>();
+    caller.map(|BySession(caller)| caller.clone())
+}
+
+impl Access {
+    /// The staff's session of a request as a caller of the key APIs.
+    ///
+    /// # Errors
+    /// 401 without a session, 403 where the account is of no organization's staff, or where
+    /// the request is no read and comes from another page than our own.
+    pub fn caller_of_session(
+        &self,
+        headers: &HeaderMap,
+        is_read: bool,
+    ) -> Result<Arc<Caller>, HttpError> {
+        if !is_read && !is_own_page(headers) {
+            let message = "cross-origin request refused: use the dashboard's own pages";
+            return Err(HttpError::forbidden(message));
+        }
+        let staff = self.signed_in(headers);
+        let staff = staff.map_err(|_| HttpError::unauthorized("not signed in"))?;
+        let Staff { person, org, .. } = staff.ok_or_else(not_staff)?;
+        let membership = self.staff().membership(person.account_id, &org);
+        let (hourly, revoked) = membership.ok_or_else(not_staff)?;
+        Ok(Arc::new(Caller {
+            org,
+            key_id: KeyId::from(format!("owner:{}", person.account_id)),
+            scopes: ScopeSet::from_iter([Scope::Admin]),
+            rate_limit: self.0.settings.staff_requests,
+            expires_at: Some(person.expires_at),
+            credential: Credential::Session(person),
+            hourly,
+            revoked,
+        }))
+    }
+}
