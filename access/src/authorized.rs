@@ -45,6 +45,7 @@ where
             access.identify(presented)?
         };
         request.identify(&caller.org);
+        request.sent_by(caller.actor());
         access.count(&caller, S::API, &request).await?;
         if !caller.may(S::SCOPE) {
             return Err(Refusal::ScopeMissing(S::SCOPE));

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use chrono::{DateTime, Utc};
 use schemas::key::{self, Giver};
-use schemas::{Event, KeyId, OrgId, Recorded};
+use schemas::{Actor, Event, KeyId, OrgId, Recorded};
 use tokio_util::sync::CancellationToken;
 
 use crate::key::KeyHash;
@@ -40,6 +40,14 @@ pub(crate) enum Credential {
 }
 
 impl Caller {
+    /// Who it is, for the events that its requests lead to.
+    pub(crate) fn actor(&self) -> Actor {
+        match &self.credential {
+            Credential::Key { .. } => Actor::Key(self.key_id.to_string()),
+            Credential::Session(person) => Actor::Person(person.account_id),
+        }
+    }
+
     /// Whether it passes a check for `scope`.
     pub fn may(&self, scope: Scope) -> bool {
         self.scopes.allow(scope)

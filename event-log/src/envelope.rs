@@ -9,7 +9,8 @@ use bytes::Bytes;
 use chrono::{DateTime, SecondsFormat, Utc};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use schemas::{
-    Cause, Context, Event, EventId, NewEvent, OrgId, Receipt, Recorded, StreamId, Traceparent,
+    Actor, Cause, Context, Event, EventId, NewEvent, OrgId, Receipt, Recorded, StreamId,
+    Traceparent,
 };
 use uuid::Uuid;
 
@@ -27,6 +28,7 @@ const CAUSATION: HeaderName = HeaderName::from_static("ce-causationid");
 const TRACEPARENT: HeaderName = HeaderName::from_static("ce-traceparent");
 const HOPS: HeaderName = HeaderName::from_static("ce-hops");
 const CAUSE: HeaderName = HeaderName::from_static("ce-causeid");
+const ACTOR: HeaderName = HeaderName::from_static("ce-actor");
 const CAUSED_RUNS: HeaderName = HeaderName::from_static("ce-causedruns");
 const CONTENT_TYPE: HeaderName = HeaderName::from_static("content-type");
 const RECEIPT_KEY: HeaderName = HeaderName::from_static("waypost-receipt");
@@ -71,6 +73,9 @@ pub(crate) fn encode(stream: &StreamId, new: &NewEvent) -> Result<Encoded, serde
     if let Some(cause) = &new.context.cause {
         add(CAUSE, cause.id.to_string().into());
         add(CAUSED_RUNS, cause.runs.to_string().into());
+    }
+    if let Some(actor) = &new.context.actor {
+        add(ACTOR, header_text(&actor.to_string()));
     }
     if let Some(receipt) = &new.receipt {
         add(RECEIPT_KEY, header_text(&receipt.key));
@@ -123,6 +128,7 @@ pub(crate) fn decode(
                 let runs = runs.unwrap_or_default();
                 Some(Cause { id, runs })
             }),
+            actor: text(ACTOR).and_then(|actor| Actor::parse(&plain_text(actor))),
         },
         receipt: text(RECEIPT_KEY)
             .zip(text(RECEIPT_FINGERPRINT))

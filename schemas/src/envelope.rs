@@ -200,6 +200,45 @@ pub struct Context {
     /// What runs that set each other off go back to; nothing where none lies before this event but
     /// the one in whose stream it stands.
     pub cause: Option<Cause>,
+    /// Who or what wrote it, as [`Actor`] has it; not told where that is nobody outside.
+    pub actor: Option<Actor>,
+}
+
+/// Who or what wrote an event. An id each, never a name: names change, and persons are forgotten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Actor {
+    /// A request with this API key.
+    Key(String),
+    /// A person of the organization's staff, on its pages.
+    Person(AccountId),
+    /// A step of this run.
+    Run(String),
+    /// The operator's command line.
+    Operator,
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(id) => write!(f, "key:{id}"),
+            Self::Person(id) => write!(f, "person:{id}"),
+            Self::Run(id) => write!(f, "run:{id}"),
+            Self::Operator => f.write_str("operator"),
+        }
+    }
+}
+
+impl Actor {
+    /// Reads what [`Self`] displays; nothing else.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.split_once(':') {
+            None if text == "operator" => Some(Self::Operator),
+            Some(("key", id)) => Some(Self::Key(id.to_owned())),
+            Some(("person", id)) => id.parse().ok().map(|id| Self::Person(AccountId(id))),
+            Some(("run", id)) => Some(Self::Run(id.to_owned())),
+            _ => None,
+        }
+    }
 }
 
 /// The event or run from outside that runs which set each other off go back to. What it may lead
@@ -246,6 +285,7 @@ impl Context {
             traceparent: cause.context.traceparent.clone(),
             hops: cause.context.hops,
             cause: cause.context.cause,
+            actor: None,
         }
     }
 }

@@ -27,7 +27,7 @@ pub mod workflow;
 
 pub use catalog::{CATALOG, CatalogEntry, Custom, DecodeError, Event, Visibility};
 pub use envelope::{
-    AggregateType, Cause, Context, Log, NewEvent, Receipt, Recorded, SYSTEM_ORG, StreamId,
+    Actor, AggregateType, Cause, Context, Log, NewEvent, Receipt, Recorded, SYSTEM_ORG, StreamId,
     Traceparent,
 };
 pub use ids::{

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use schemas::{Context, OrgId, Traceparent};
+use schemas::{Actor, Context, OrgId, Traceparent};
 use uuid::Uuid;
 
 /// The request's trace and its name, and, once known, whose request it is. Cheap to clone; all
@@ -19,6 +19,7 @@ struct Known {
     traceparent: Traceparent,
     correlation_id: Uuid,
     org: OnceLock<OrgId>,
+    actor: OnceLock<Actor>,
     answer_headers: Mutex<Vec<(HeaderName, HeaderValue)>>,
 }
 
@@ -39,6 +40,7 @@ impl RequestContext {
             traceparent,
             correlation_id,
             org: OnceLock::new(),
+            actor: OnceLock::new(),
             answer_headers: Mutex::default(),
         }))
     }
@@ -62,6 +64,7 @@ impl RequestContext {
             traceparent: Some(self.0.traceparent.clone()),
             hops: 0,
             cause: None,
+            actor: self.0.actor.get().cloned(),
         }
     }
 
@@ -69,6 +72,12 @@ impl RequestContext {
     pub fn identify(&self, org: &OrgId) {
         // A request has one caller: a second call can only say the same.
         let _ = self.0.org.set(org.clone());
+    }
+
+    /// Says who has sent it, for the events that it leads to.
+    pub fn sent_by(&self, actor: Actor) {
+        // A request has one sender: a second call can only say the same.
+        let _ = self.0.actor.set(actor);
     }
 
     /// Whose request it is, once known.

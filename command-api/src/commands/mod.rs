@@ -12,7 +12,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use chrono::{DateTime, Utc};
 use event_log::{AppendError, CAUSE_HEADER, Commit, EventLog, Expected, Position, Write};
-use schemas::{Context, Event, NewEvent, Receipt, Recorded, StreamId};
+use schemas::{Actor, Context, Event, NewEvent, Receipt, Recorded, StreamId};
 use service::{Clock, RequestContext};
 
 use crate::accounts::Passwords;
@@ -49,6 +49,19 @@ pub struct Origin {
     pub context: Context,
     /// Its receipt, where it came with an `Idempotency-Key`.
     pub receipt: Option<Receipt>,
+}
+
+impl Origin {
+    /// The operator's command line.
+    pub fn operator() -> Self {
+        Self {
+            context: Context {
+                actor: Some(Actor::Operator),
+                ..Context::default()
+            },
+            receipt: None,
+        }
+    }
 }
 
 impl FromRequestParts<App> for Origin {

@@ -18,6 +18,7 @@ static OPERATOR: Origin = Origin {
         traceparent: None,
         hops: 0,
         cause: None,
+        actor: None,
     },
     receipt: None,
 };

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use event_log::{AppendError, Commit, Expected, Position, Write};
-use schemas::{AggregateType, Cause, Context, Event, Log, Receipt, Traceparent, claim, delivery};
+use schemas::{
+    Actor, AggregateType, Cause, Context, Event, Log, Receipt, Traceparent, claim, delivery,
+};
 use uuid::Uuid;
 
 use crate::support::{
@@ -25,6 +27,7 @@ async fn an_event_is_read_back_as_it_was_decided() {
             id: Uuid::from_u128(7),
             runs: 5,
         }),
+        actor: Some(Actor::Key("ä key".to_owned())),
     };
     new.receipt = Some(Receipt {
         key: "key".to_owned(),

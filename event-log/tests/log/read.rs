@@ -198,6 +198,7 @@ fn ids_names_and_contexts_of_any_characters_survive() {
                     traceparent: None,
                     hops: 0,
                     cause: None,
+                    actor: None,
                 },
                 ..event()
             };

@@ -71,7 +71,7 @@ impl Import {
         let mut rejects = Rejects::beside(&self.file);
         let commands = Commands::new(self.log.open(common).await?);
         let org = organization(commands.log(), self.org).await?;
-        let origin = Origin::default();
+        let origin = Origin::operator();
         let import = RecordImport {
             commands: &commands,
             origin: &origin,

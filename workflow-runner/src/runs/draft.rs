@@ -7,7 +7,9 @@ use schemas::run::{
     EventAwaited, Failed, Started, StepFailed, StepStarted, StepSucceeded, Succeeded, Waiting, Way,
 };
 use schemas::workflow::Triggered;
-use schemas::{Cause, Context, Event, EventId, NewEvent, Recorded, StepId, StreamId, Traceparent};
+use schemas::{
+    Actor, Cause, Context, Event, EventId, NewEvent, Recorded, StepId, StreamId, Traceparent,
+};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -139,6 +141,7 @@ impl Draft {
         let mut event = self.new_event(event, now);
         // Its own stream does not say that a run has written it.
         event.context.cause = Some(self.cause());
+        event.context.actor = Some(Actor::Run(self.stream.id.clone()));
         let events = vec![event];
         self.beside.push(Write {
             stream,

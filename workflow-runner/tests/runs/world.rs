@@ -381,6 +381,7 @@ fn commit(stream: &StreamId, seen: Option<u64>, event: Event) -> Commit {
             traceparent: Some(trace),
             hops: 0,
             cause: None,
+            actor: None,
         },
         receipt: None,
     };
