@@ -10,6 +10,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::Error;
 
 const POLL: Duration = Duration::from_millis(20);
+const PAUSE_POLL: Duration = Duration::from_millis(1);
+const PAUSE_LIMIT: Duration = Duration::from_secs(2);
 
 /// The processes that were started with `flag` directly followed by `path`, as our servers
 /// are (`-c …/nats.conf`, `-D …/data`). A dead process that nobody has collected has no
@@ -41,6 +43,31 @@ pub(crate) fn signal(pid: Pid, signal: Signal) {
     {
         tracing::warn!(%pid, ?signal, %error, "A process could not be signalled.");
     }
+}
+
+/// Stops a process (SIGSTOP) and waits until it is: one of its threads takes the signal, and until
+/// that one had a processor the others go on.
+pub(crate) fn pause(pid: Pid) {
+    signal(pid, Signal::STOP);
+    let limit = Instant::now() + PAUSE_LIMIT;
+    while !has_stopped(pid) && Instant::now() < limit {
+        std::thread::sleep(PAUSE_POLL);
+    }
+}
+
+/// Whether all of its threads stand still, or none is left.
+fn has_stopped(pid: Pid) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return true;
+    };
+    threads.flatten().all(|thread| {
+        let state = fs::read_to_string(thread.path().join("stat"));
+        // Behind the program's name, which stands in brackets and may hold anything.
+        state.is_ok_and(|state| {
+            let state = state.rsplit_once(") ").map(|(_, rest)| rest);
+            state.is_some_and(|state| state.starts_with(['T', 'Z', 'X']))
+        })
+    })
 }
 
 /// Ends what a killed run left behind: asks with `quit`, and kills after `limit`.

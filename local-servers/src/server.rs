@@ -178,6 +178,13 @@ impl Server {
         self.kill();
     }
 
+    /// Holds the server's own process still; it does when this returns.
+    pub(crate) fn pause(&self) {
+        if let Some(pid) = self.pid() {
+            processes::pause(pid);
+        }
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         if let Some(pid) = self.pid() {
             processes::signal(pid, signal);

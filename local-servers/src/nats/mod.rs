@@ -128,7 +128,7 @@ impl LocalNats {
 
     /// Holds the server still (SIGSTOP): connections stay open and nothing answers.
     pub fn pause(&self) {
-        self.server.signal(Signal::STOP);
+        self.server.pause();
     }
 
     /// Lets a paused server go on (SIGCONT).

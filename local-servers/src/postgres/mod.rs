@@ -161,9 +161,9 @@ impl LocalPostgres {
 
     /// Holds the server and its workers still (SIGSTOP): connections stay open and nothing answers.
     pub fn pause(&self) {
-        self.server.signal(Signal::STOP);
+        self.server.pause();
         for pid in self.workers() {
-            processes::signal(pid, Signal::STOP);
+            processes::pause(pid);
         }
     }
 
