@@ -37,6 +37,8 @@ pub(super) struct Pending {
     doubtful: bool,
     /// It goes by itself: the server refused something about a batch that it was in.
     apart: bool,
+    /// Why it was not written when it went before.
+    reason: Option<AppendError>,
 }
 
 impl Pending {
@@ -51,6 +53,7 @@ impl Pending {
             reply,
             doubtful: false,
             apart: false,
+            reason: None,
         }
     }
 
@@ -60,7 +63,8 @@ impl Pending {
     }
 
     fn give_up(self) {
-        let reason = AppendError::Unavailable("too many appends are waiting".to_owned());
+        let too_many = || AppendError::Unavailable("too many appends are waiting".to_owned());
+        let reason = self.reason.unwrap_or_else(too_many);
         // A caller that has gone away is nobody's concern.
         let _ = self.reply.send(Err(reason));
     }
@@ -70,7 +74,8 @@ impl Pending {
         let fate = match verdict {
             Verdict::Settled(fate) => fate,
             Verdict::Again { reason, .. } if self.is_over() => Err(reason),
-            Verdict::Again { apart, .. } => {
+            Verdict::Again { reason, apart } => {
+                self.reason = Some(reason);
                 self.apart |= apart;
                 self.doubtful = false;
                 return Some(self);
