@@ -9,7 +9,7 @@ from typing import Any, Iterator
 HEAD = """\
 # The API
 
-Written from `/openapi.json` by `scripts/check-reference --write`; a running Waypost shows the same at `/docs`, with a form to try each request. Sockets, webhooks and feeds are described in [events](events.md) and in `/asyncapi.json`.
+Written from `/openapi.json` by `scripts/check-reference --write`; a running Waypost shows the same at `/docs/reference/api`, with a form to try each request. Sockets, webhooks and feeds are described in [events](events.md) and in `/asyncapi.json`.
 
 - Base address: `http://127.0.0.1:8080` with `make run`. Bodies are JSON in UTF-8.
 - **Keys** go into `Authorization: Bearer wp_…`; the business data API also takes `X-Api-Key`. A scope in the tables below is what the key needs; `admin` passes every check.

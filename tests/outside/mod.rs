@@ -41,6 +41,8 @@ mod on_pages;
 mod operations;
 mod outages;
 mod pages;
+mod pages_docs;
+mod pages_events;
 mod people;
 mod projections;
 mod records;

@@ -12,6 +12,7 @@ mod reader;
 mod settings;
 mod sight;
 mod sse;
+mod window;
 
 use std::io;
 use std::time::Duration;
@@ -35,6 +36,7 @@ pub(crate) use self::places::Feeds;
 use self::places::Place;
 use self::reader::Reader;
 pub use self::settings::FeedSettings;
+pub(crate) use self::window::{around, event_at, newest_before};
 use crate::state::State;
 
 /// How long a feed is begun anew while the log does not answer.

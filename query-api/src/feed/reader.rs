@@ -122,6 +122,12 @@ impl Reader {
         self
     }
 
+    /// Tells nothing behind this sequence.
+    pub(super) fn through(mut self, sequence: u64) -> Self {
+        self.end = Some(self.end.map_or(sequence, |end| end.min(sequence)));
+        self
+    }
+
     /// What is told next, which may be nothing of what was read; `None` at the end. Waits for it
     /// where the feed goes on. Cancelling the wait loses nothing.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<Told>>, FeedError> {

@@ -1,11 +1,13 @@
 //! API keys.
 
 mod list;
+mod used;
 
 use axum::Router;
 use axum::routing::get;
 
 pub(crate) use self::list::{count_keys, find_keys};
+pub(crate) use self::used::used_last_hour;
 use crate::state::State;
 
 pub(crate) fn router() -> Router<State> {

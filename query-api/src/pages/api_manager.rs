@@ -9,8 +9,8 @@ use minijinja::context;
 
 use super::frame::shown;
 use super::visit::{Instead, Visit};
-use crate::keys::{count_keys, find_keys};
-use crate::paging::{Page as Part, Parameters};
+use crate::keys::{count_keys, find_keys, used_last_hour};
+use crate::paging::{Listed, Page as Part, Parameters};
 use crate::progress::Projection;
 use crate::state::State;
 
@@ -24,10 +24,13 @@ pub(super) async fn show_keys(
     let total = count_keys(visit.org(), models).await?;
     let mut keys = find_keys(visit.org(), &part, models).await?;
     let next = part.next_link(&uri, &mut keys);
+    let ids: Vec<_> = keys.iter().map(Listed::id).collect();
+    let used = used_last_hour(&ids, models).await?;
     let scopes: Vec<_> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
     let page = visit.page("api_manager.html", "API keys", "keys").await?;
     Ok(page.show(context! {
         keys => shown(&keys),
+        used => shown(&used),
         total => total,
         next => next,
         now => shown(state.clock.now()),

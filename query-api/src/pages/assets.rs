@@ -22,6 +22,21 @@ const ASSETS: &[(&str, &str, &str)] = &[
         "text/javascript; charset=utf-8",
         include_str!("assets/docs.js"),
     ),
+    (
+        "events.css",
+        "text/css; charset=utf-8",
+        include_str!("assets/events.css"),
+    ),
+    (
+        "events.js",
+        "text/javascript; charset=utf-8",
+        include_str!("assets/events.js"),
+    ),
+    (
+        "webhooks.js",
+        "text/javascript; charset=utf-8",
+        include_str!("assets/webhooks.js"),
+    ),
     ("icon.svg", "image/svg+xml", include_str!("assets/icon.svg")),
 ];
 

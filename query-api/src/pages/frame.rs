@@ -36,6 +36,12 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "api_manager.html",
     "dashboard.html",
     "docs.html",
+    "docs_index.html",
+    "docs_nav.html",
+    "docs_search.html",
+    "document.html",
+    "event.html",
+    "events.html",
     "frame.html",
     "invite.html",
     "message.html",
@@ -43,6 +49,7 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "run.html",
     "sign_in.html",
     "webhook.html",
+    "webhook_form.html",
     "webhooks.html",
 ];
 
@@ -59,6 +66,13 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     }
     environment
 });
+
+/// A piece that several pages have, written where it stands.
+pub(super) fn piece(template: &str, shown: Value) -> Result<Value, HttpError> {
+    let template = ENVIRONMENT.get_template(template);
+    let html = template.and_then(|template| template.render(shown));
+    Ok(Value::from_safe_string(html.map_err(HttpError::internal)?))
+}
 
 /// Anything as a template sees it.
 pub(super) fn shown(value: impl Serialize) -> Value {
@@ -142,7 +156,6 @@ impl Page {
     }
 
     /// The same with a style of its own.
-    #[expect(dead_code, reason = "taken up with the first page that has one")]
     pub(super) fn with_style(mut self, style: &'static str) -> Self {
         self.style = Some(style);
         self

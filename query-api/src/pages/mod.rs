@@ -7,6 +7,7 @@ mod api_manager;
 mod assets;
 mod dashboard;
 mod docs;
+mod events;
 mod frame;
 mod people;
 mod runs;
@@ -20,13 +21,15 @@ use crate::state::State;
 
 pub(crate) fn router() -> Router<State> {
     Router::new()
-        .route("/docs", get(docs::show_docs))
+        .merge(docs::router())
         .route("/dashboard", get(dashboard::show_overview))
         .route("/dashboard/sign-in", get(dashboard::show_sign_in))
         .route("/dashboard/people", get(people::list_people))
         .route("/dashboard/invite", get(people::show_invite))
         .route("/dashboard/assets/{name}", get(assets::get_asset))
         .route("/dashboard/runs/{run_id}", get(runs::show_run))
+        .route("/dashboard/events", get(events::list_events))
+        .route("/dashboard/events/{position}", get(events::show_event))
         .route("/dashboard/webhooks", get(webhooks::list_webhooks))
         .route("/dashboard/webhooks/{id}", get(webhooks::show_webhook))
         .route(

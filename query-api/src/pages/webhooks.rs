@@ -5,12 +5,17 @@ use axum::response::Response;
 use minijinja::context;
 use service::HttpError;
 
-use super::frame::shown;
+use super::frame::{piece, shown};
 use super::visit::{Instead, Visit};
 use crate::paging::{Page as Part, Parameters};
 use crate::progress::Projection;
 use crate::reading::ResourceId;
-use crate::webhooks::{find_deliveries, find_webhook, find_webhooks, no_webhook};
+use crate::webhooks::{
+    LOOKED_THROUGH, find_deliveries, find_deliveries_in, find_webhook, find_webhooks, no_webhook,
+};
+
+/// What deliveries can be.
+const STATUSES: [&str; 3] = ["FAILED", "PENDING", "SUCCEEDED"];
 
 pub(super) async fn list_webhooks(visit: Visit, uri: Uri) -> Result<Response, Instead> {
     let part = Part::asked_for(&Parameters::of(&uri)?)?;
@@ -18,8 +23,10 @@ pub(super) async fn list_webhooks(visit: Visit, uri: Uri) -> Result<Response, In
     let mut webhooks = find_webhooks(visit.org(), &part, models).await?;
     let next = part.next_link(&uri, &mut webhooks);
     let page = visit.page("webhooks.html", "Webhooks", "webhooks").await?;
+    let page = page.with_script("webhooks.js");
     let webhooks = shown(&webhooks);
-    Ok(page.show(context! { webhooks => webhooks, next => next })?)
+    let form = piece("webhook_form.html", context! {})?;
+    Ok(page.show(context! { webhooks => webhooks, next => next, form => form })?)
 }
 
 pub(super) async fn show_webhook(
@@ -27,19 +34,34 @@ pub(super) async fn show_webhook(
     ResourceId(id): ResourceId,
     uri: Uri,
 ) -> Result<Response, Instead> {
-    let part = Part::asked_for(&Parameters::of(&uri)?)?;
+    let parameters = Parameters::of(&uri)?;
+    let part = Part::asked_for(&parameters)?;
+    let status = parameters.one("status")?.unwrap_or_default();
+    if !status.is_empty() && !STATUSES.contains(&status) {
+        let wanted = "status: must be FAILED, PENDING or SUCCEEDED";
+        return Err(HttpError::bad_request(wanted).into());
+    }
     let read_from = [Projection::Webhooks, Projection::Deliveries];
     let models = visit.models(&read_from).await?;
     let webhook = find_webhook(visit.org(), &id, models).await?;
     let webhook = webhook.ok_or_else(no_webhook)?;
-    let mut deliveries = find_deliveries(visit.org(), &id, &part, models).await?;
+    let mut deliveries = if status.is_empty() {
+        find_deliveries(visit.org(), &id, &part, models).await?
+    } else {
+        find_deliveries_in(visit.org(), &id, status, &part, models).await?
+    };
     let next = part.next_link(&uri, &mut deliveries);
     // Attempts are kept as JSON text, which only a JSON reader understands.
     let deliveries = serde_json::to_value(&deliveries).map_err(HttpError::internal)?;
     let page = visit.page("webhook.html", "Webhook", "webhooks").await?;
+    let page = page.with_script("webhooks.js");
     Ok(page.show(context! {
+        form => piece("webhook_form.html", context! { webhook => shown(&webhook) })?,
         webhook => shown(&webhook),
         deliveries => shown(&deliveries),
         next => next,
+        status => status,
+        statuses => STATUSES,
+        looked_through => LOOKED_THROUGH,
     })?)
 }

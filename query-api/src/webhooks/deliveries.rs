@@ -20,16 +20,16 @@ use crate::reading::{Reading, ResourceId};
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Delivery {
-    id: String,
-    event_id: Uuid,
+    pub(super) id: String,
+    pub(super) event_id: Uuid,
     #[serde(rename = "type")]
-    event_type: String,
-    status: String,
-    next_attempt_at: Option<DateTime<Utc>>,
-    attempts: Json<Box<RawValue>>,
-    created_at: DateTime<Utc>,
+    pub(super) event_type: String,
+    pub(super) status: String,
+    pub(super) next_attempt_at: Option<DateTime<Utc>>,
+    pub(super) attempts: Json<Box<RawValue>>,
+    pub(super) created_at: DateTime<Utc>,
     #[serde(skip)]
-    total: i64,
+    pub(super) total: i64,
 }
 
 impl Listed for Delivery {

@@ -1,6 +1,7 @@
 //! Webhook endpoints and what was sent to them.
 
 mod deliveries;
+mod filtered;
 mod get;
 mod list;
 mod row;
@@ -9,6 +10,7 @@ use axum::Router;
 use axum::routing::get;
 
 pub(crate) use self::deliveries::find_deliveries;
+pub(crate) use self::filtered::{LOOKED_THROUGH, find_deliveries_in};
 pub(crate) use self::get::{find_webhook, no_webhook};
 pub(crate) use self::list::find_webhooks;
 use self::row::Webhook;

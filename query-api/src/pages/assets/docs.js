@@ -10,12 +10,38 @@ function openTarget() {
 addEventListener("hashchange", openTarget);
 openTarget();
 
-for (const button of document.querySelectorAll("[data-copy]")) {
-  button.addEventListener("click", async () => {
-    const line = button.parentElement.querySelector("pre").textContent;
-    await navigator.clipboard.writeText(line.replace("$WAYPOST", location.origin));
+/** On plain HTTP there is no clipboard: then the text is marked for whoever copies it. */
+async function copy(button) {
+  const shown = button.parentElement.querySelector("pre");
+  try {
+    await navigator.clipboard.writeText(shown.textContent.replace("$WAYPOST", location.origin));
     button.firstChild.textContent = "Copied";
-  });
+  } catch {
+    getSelection().selectAllChildren(shown);
+    button.firstChild.textContent = "Press Ctrl+C";
+  }
+}
+
+for (const code of document.querySelectorAll(".code")) {
+  if (code.querySelector("[data-copy]")) continue;
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "small plain";
+  button.dataset.copy = "";
+  button.append("Copy");
+  const what = document.createElement("span");
+  what.className = "hidden";
+  what.textContent = " this code";
+  button.append(what);
+  code.append(button);
+}
+for (const button of document.querySelectorAll("[data-copy]")) {
+  button.addEventListener("click", () => copy(button));
+}
+
+// A phone shows the page first, and the list of all pages when it is asked for.
+if (matchMedia("(max-width: 50rem)").matches) {
+  document.querySelector("details.contents")?.removeAttribute("open");
 }
 
 function requestOf(form) {

@@ -1,0 +1,287 @@
+//! Documents written in Markdown as parts of a page.
+
+use std::collections::HashMap;
+
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+
+/// A document as it is shown.
+pub(super) struct Written {
+    /// Its first heading, as text.
+    pub(super) title: String,
+    pub(super) html: String,
+    /// What it is made of, for who looks something up; the first one has no anchor.
+    pub(super) sections: Vec<Section>,
+}
+
+/// A heading and what stands below it.
+#[derive(Default)]
+pub(super) struct Section {
+    pub(super) depth: u8,
+    pub(super) heading: String,
+    pub(super) anchor: String,
+    pub(super) text: String,
+}
+
+/// Writes a document. `lead` says where a link goes; what leads to nowhere is text.
+pub(super) fn write(source: &str, lead: &dyn Fn(&str) -> Option<String>) -> Written {
+    let events: Vec<_> = Parser::new_ext(source, Options::ENABLE_TABLES).collect();
+    let mut writer = Writer {
+        lead,
+        html: String::with_capacity(source.len() * 2),
+        sections: vec![Section::default()],
+        anchors: HashMap::new(),
+        in_head: false,
+        dead: Vec::new(),
+    };
+    for (nth, event) in events.iter().enumerate() {
+        writer.event(event, &events[nth + 1..]);
+    }
+    let title = writer.sections[0].heading.clone();
+    Written {
+        title,
+        html: writer.html,
+        sections: writer.sections,
+    }
+}
+
+struct Writer<'w> {
+    lead: &'w dyn Fn(&str) -> Option<String>,
+    html: String,
+    sections: Vec<Section>,
+    /// How often an anchor was given already.
+    anchors: HashMap<String, usize>,
+    in_head: bool,
+    /// Of the links that are open, which ones lead nowhere.
+    dead: Vec<bool>,
+}
+
+impl Writer<'_> {
+    fn event(&mut self, event: &Event<'_>, rest: &[Event<'_>]) {
+        match event {
+            Event::Start(tag) => self.start(tag, rest),
+            Event::End(tag) => self.end(*tag),
+            Event::Text(text) => self.text(text),
+            Event::Code(code) => {
+                self.html.push_str("<code>");
+                self.text(code);
+                self.html.push_str("</code>");
+            }
+            Event::SoftBreak => self.text("\n"),
+            Event::HardBreak => self.html.push_str("<br>"),
+            Event::Rule => self.html.push_str("<hr>\n"),
+            // Notes to who checks the documents, and nothing else, stand as HTML in them.
+            _ => {}
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        self.html.push_str(&escaped(text));
+        if let Some(section) = self.sections.last_mut() {
+            section.text.push_str(text);
+        }
+    }
+
+    fn start(&mut self, tag: &Tag<'_>, rest: &[Event<'_>]) {
+        let html = match tag {
+            Tag::Heading { level, .. } => return self.heading(*level, rest),
+            Tag::CodeBlock(kind) => {
+                self.html
+                    .push_str("<div class=\"code\"><pre tabindex=\"0\">");
+                let language = match kind {
+                    CodeBlockKind::Fenced(language) => language.as_ref(),
+                    CodeBlockKind::Indented => "",
+                };
+                let language = escaped(language);
+                format!("<code data-language=\"{language}\">")
+            }
+            Tag::Link { dest_url, .. } => {
+                let to = (self.lead)(dest_url);
+                self.dead.push(to.is_none());
+                match to {
+                    Some(to) => format!("<a href=\"{}\">", escaped(&to)),
+                    None => return,
+                }
+            }
+            Tag::TableHead => {
+                self.in_head = true;
+                "<thead><tr>".to_owned()
+            }
+            Tag::TableCell if !self.in_head => "<td>".to_owned(),
+            // A heading that says nothing would be read out as one.
+            Tag::TableCell if matches!(rest, [Event::End(TagEnd::TableCell), ..]) => {
+                "<td>".to_owned()
+            }
+            Tag::TableCell => "<th scope=\"col\">".to_owned(),
+            Tag::List(Some(first)) if *first != 1 => format!("<ol start=\"{first}\">\n"),
+            tag => plain(tag.to_end()).map_or_else(String::new, |(open, _)| open.to_owned()),
+        };
+        self.html.push_str(&html);
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        let html = match tag {
+            TagEnd::Heading(level) => {
+                let is_title = self.sections.len() == 1;
+                let depth = if is_title { 1 } else { depth(level) };
+                format!("</h{depth}>\n")
+            }
+            TagEnd::CodeBlock => "</code></pre></div>\n".to_owned(),
+            TagEnd::Link if self.dead.pop() == Some(true) => return,
+            TagEnd::Link => "</a>".to_owned(),
+            TagEnd::TableHead => {
+                self.in_head = false;
+                "</tr></thead>\n<tbody>".to_owned()
+            }
+            TagEnd::TableCell if self.in_head && self.html.ends_with("<td>") => "</td>".to_owned(),
+            TagEnd::TableCell if self.in_head => "</th>".to_owned(),
+            TagEnd::TableCell => "</td>".to_owned(),
+            tag => plain(tag).map_or_else(String::new, |(_, close)| close.to_owned()),
+        };
+        self.html.push_str(&html);
+        if let Some(section) = self.sections.last_mut()
+            && !matches!(tag, TagEnd::Link | TagEnd::Emphasis | TagEnd::Strong)
+        {
+            section.text.push('\n');
+        }
+    }
+
+    /// Begins a section. The first heading is the page's own.
+    fn heading(&mut self, level: HeadingLevel, rest: &[Event<'_>]) {
+        let heading: String = rest
+            .iter()
+            .take_while(|event| !matches!(event, Event::End(TagEnd::Heading(_))))
+            .filter_map(|event| match event {
+                Event::Text(text) | Event::Code(text) => Some(text.as_ref()),
+                _ => None,
+            })
+            .collect();
+        let depth = depth(level);
+        let is_title = self.sections.len() == 1 && self.sections[0].heading.is_empty();
+        if is_title {
+            self.sections[0].heading.clone_from(&heading);
+            self.html.push_str("<h1>");
+            return;
+        }
+        let anchor = self.anchor(&heading);
+        let begun = format!(
+            "<h{depth} id=\"{anchor}\"><a class=\"anchor\" href=\"#{anchor}\" \
+             aria-label=\"Link to this section\">#</a>"
+        );
+        self.html.push_str(&begun);
+        self.sections.push(Section {
+            depth,
+            heading,
+            anchor,
+            text: String::new(),
+        });
+    }
+
+    /// As other readers of Markdown name headings, so that links work there and here.
+    fn anchor(&mut self, heading: &str) -> String {
+        let kept = heading.to_lowercase();
+        let kept = kept.chars().filter_map(|one| match one {
+            ' ' => Some('-'),
+            '-' | '_' => Some(one),
+            one => one.is_alphanumeric().then_some(one),
+        });
+        let anchor: String = kept.collect();
+        let given = self.anchors.entry(anchor.clone()).or_default();
+        let nth = *given;
+        *given += 1;
+        match nth {
+            0 => anchor,
+            nth => format!("{anchor}-{nth}"),
+        }
+    }
+}
+
+/// Text as it stands in a page, in attributes too.
+fn escaped(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;");
+    text.replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// How deep a heading stands; only a page's title is of the first rank.
+fn depth(level: HeadingLevel) -> u8 {
+    (level as u8).max(2)
+}
+
+/// What has one form only.
+fn plain(tag: TagEnd) -> Option<(&'static str, &'static str)> {
+    Some(match tag {
+        TagEnd::Paragraph => ("<p>", "</p>\n"),
+        TagEnd::BlockQuote(_) => ("<blockquote>", "</blockquote>\n"),
+        TagEnd::List(true) => ("<ol>\n", "</ol>\n"),
+        TagEnd::List(false) => ("<ul>\n", "</ul>\n"),
+        TagEnd::Item => ("<li>", "</li>\n"),
+        TagEnd::Emphasis => ("<em>", "</em>"),
+        TagEnd::Strong => ("<strong>", "</strong>"),
+        TagEnd::Table => (
+            "<div class=\"scroll\" tabindex=\"0\"><table>\n",
+            "</tbody></table></div>\n",
+        ),
+        TagEnd::TableRow => ("<tr>", "</tr>\n"),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn html(source: &str) -> String {
+        write(source, &|to| {
+            to.starts_with("ok").then(|| format!("/docs/{to}"))
+        })
+        .html
+    }
+
+    #[test]
+    fn links_lead_where_they_are_told_to_or_are_text() {
+        assert_eq!(
+            html("[a](ok.md) [b `c`](gone.md)"),
+            "<p><a href=\"/docs/ok.md\">a</a> b <code>c</code></p>\n"
+        );
+    }
+
+    #[test]
+    fn headings_are_named_as_elsewhere_and_apart_from_each_other() {
+        let written = write(
+            "# T `x`\n\ntext\n## 3. Open: an `ear_x`\n## Same\n## Same",
+            &|_| None,
+        );
+        assert_eq!(written.title, "T x");
+        let anchors: Vec<_> = written
+            .sections
+            .iter()
+            .map(|one| one.anchor.as_str())
+            .collect();
+        assert_eq!(anchors, ["", "3-open-an-ear_x", "same", "same-1"]);
+        assert!(
+            written
+                .html
+                .starts_with("<h1>T <code>x</code></h1>\n<p>text</p>\n<h2 id=")
+        );
+    }
+
+    #[test]
+    fn what_is_for_who_checks_is_not_shown_and_markup_is_text() {
+        assert_eq!(html("<!-- check: skip me -->\n"), "");
+        assert!(html("```bash\na <b> && c\n```").contains("a &lt;b&gt; &amp;&amp; c"));
+        assert_eq!(html("a <b onclick=x>y</b>"), "<p>a y</p>\n");
+    }
+
+    #[test]
+    fn a_table_scrolls_in_its_frame_and_an_empty_heading_is_none() {
+        let html = html("| | B |\n|---|---|\n| c | |\n");
+        assert!(
+            html.contains("<thead><tr><td></td><th scope=\"col\">B</th></tr></thead>"),
+            "{html}"
+        );
+        assert!(
+            html.contains("<tbody><tr><td>c</td><td></td></tr>\n</tbody>"),
+            "{html}"
+        );
+        assert!(html.starts_with("<div class=\"scroll\""), "{html}");
+    }
+}

@@ -1,0 +1,117 @@
+//! Looks something up in the documents and in the description of the API.
+
+use serde::Serialize;
+
+use super::library::{API, LIBRARY};
+use super::markdown::Section;
+
+/// More than anybody reads, and more than anybody asks for.
+const MOST: usize = 40;
+const LONGEST: usize = 100;
+/// Characters shown around what was found.
+const AROUND: usize = 90;
+
+/// Something found.
+#[derive(Serialize)]
+pub(super) struct Found {
+    pub(super) address: String,
+    title: String,
+    within: String,
+    text: String,
+    #[serde(skip)]
+    rank: u8,
+}
+
+/// What holds all the words, what is called so first.
+pub(super) fn search(asked: &str, operations: &[(String, String, String)]) -> Vec<Found> {
+    let asked: String = asked.chars().take(LONGEST).collect();
+    let words: Vec<_> = asked.split_whitespace().map(str::to_lowercase).collect();
+    if words.is_empty() {
+        return Vec::new();
+    }
+    let called = operations.iter().filter_map(|(id, line, summary)| {
+        let rank = rank(&words, &format!("{summary} {line} {id}"), "")?;
+        Some(Found {
+            address: format!("{API}#{id}"),
+            title: summary.replace('`', ""),
+            within: "API".to_owned(),
+            text: line.clone(),
+            rank,
+        })
+    });
+    let documents = LIBRARY.iter().flat_map(|shelf| &shelf.documents);
+    let told = documents.flat_map(|document| {
+        let sections = document.sections.iter();
+        sections.filter_map(|section| {
+            let rank = rank(&words, &section.heading, &section.text)?;
+            Some(Found {
+                address: match section.anchor.as_str() {
+                    "" => document.address.clone(),
+                    anchor => format!("{}#{anchor}", document.address),
+                },
+                title: section.heading.clone(),
+                within: document.title.clone(),
+                text: around(section, &words[0]),
+                rank: rank + u8::from(!section.anchor.is_empty()),
+            })
+        })
+    });
+    let mut found: Vec<_> = told.chain(called).collect();
+    found.sort_by_key(|found| found.rank);
+    found.truncate(MOST);
+    found
+}
+
+/// The lower, the nearer; none where a word is missing.
+fn rank(words: &[String], heading: &str, text: &str) -> Option<u8> {
+    let (heading, text) = (heading.to_lowercase(), text.to_lowercase());
+    if words.iter().all(|word| heading.contains(word.as_str())) {
+        return Some(0);
+    }
+    let told = |word: &String| heading.contains(word.as_str()) || text.contains(word.as_str());
+    words.iter().all(told).then_some(2)
+}
+
+/// A piece of the text in which the word stands.
+fn around(section: &Section, word: &str) -> String {
+    let text: Vec<char> = section.text.chars().collect();
+    let lower = section.text.to_lowercase();
+    let at = lower.find(word).map_or(0, |at| lower[..at].chars().count());
+    let (from, to) = (at.saturating_sub(AROUND), (at + AROUND).min(text.len()));
+    let from = from.min(to);
+    let piece: String = text[from..to].iter().collect();
+    let piece = piece.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (before, after) = (
+        if from > 0 { "… " } else { "" },
+        if to < text.len() { " …" } else { "" },
+    );
+    format!("{before}{piece}{after}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_called_so_comes_before_what_tells_of_it() {
+        let found = search("master KEY", &[]);
+        assert!(found.len() > 2);
+        assert_eq!(found[0].address, "/docs/how-to/rotate-keys#the-master-key");
+        assert!(search("  ", &[]).is_empty());
+        assert!(search("no such words anywhere", &[]).is_empty());
+        assert!(search(&"e ".repeat(10_000), &[]).len() <= MOST);
+    }
+
+    #[test]
+    fn operations_are_found_by_their_path() {
+        let operation = ("listOrders", "GET /api/v1/orders", "List orders");
+        let (id, line, summary) = operation;
+        let operations = [(id.to_owned(), line.to_owned(), summary.to_owned())];
+        let found = search("/api/v1/ORDERS", &operations);
+        assert!(
+            found
+                .iter()
+                .any(|found| found.address == "/docs/reference/api#listOrders")
+        );
+    }
+}
