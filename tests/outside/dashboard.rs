@@ -314,7 +314,7 @@ async fn a_person_runs_a_workflow_by_hand_and_sees_the_run_and_the_delivery() {
     let hook = json!({"url": "http://127.0.0.1:1/hook", "events": ["run.succeeded"]});
     let hook = admin.post("/api/v1/webhooks", &hook).await;
     let hook_id = hook.ok(201)["id"].as_str().unwrap().to_owned();
-    let path = format!("/dashboard?position={}", hook.position());
+    let path = format!("/dashboard/workflows?position={}", hook.position());
     assert!(
         owner
             .page(&path)

@@ -21,19 +21,19 @@ const MONTHS: u32 = 12;
 /// What orders and leads add up to.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Analytics {
+pub(crate) struct Analytics {
     /// In minor units. Wide, because a sum of amounts need not be one.
-    total_revenue: i128,
-    total_orders: i64,
-    total_leads: i64,
-    conversion_rate: f64,
-    monthly_revenue: Vec<MonthlyRevenue>,
+    pub(crate) total_revenue: i128,
+    pub(crate) total_orders: i64,
+    pub(crate) total_leads: i64,
+    pub(crate) conversion_rate: f64,
+    pub(crate) monthly_revenue: Vec<MonthlyRevenue>,
 }
 
 #[derive(Debug, Serialize)]
-struct MonthlyRevenue {
-    month: String,
-    revenue: i128,
+pub(crate) struct MonthlyRevenue {
+    pub(crate) month: String,
+    pub(crate) revenue: i128,
 }
 
 /// The counters as they stand, sums as text: no integer of Postgres is wide enough for them.
@@ -50,10 +50,19 @@ pub(super) async fn get_analytics(
 ) -> Result<Json<Analytics>, HttpError> {
     let read_from = [Projection::Orders, Projection::Leads];
     let models = reading.models(&read_from).await?;
-    let months = months_up_to(clock.now().date_naive());
-    let counters = find_counters(reading.org(), &months, models).await?;
-    let analytics = summarize(&months, &counters).map_err(HttpError::internal)?;
-    Ok(Json(analytics))
+    let today = clock.now().date_naive();
+    Ok(Json(analytics_of(reading.org(), today, models).await?))
+}
+
+/// What an organization's orders and leads add up to.
+pub(crate) async fn analytics_of(
+    org: &OrgId,
+    today: NaiveDate,
+    models: &PgPool,
+) -> Result<Analytics, HttpError> {
+    let months = months_up_to(today);
+    let counters = find_counters(org, &months, models).await?;
+    summarize(&months, &counters).map_err(HttpError::internal)
 }
 
 /// The first days of the last months, oldest first.

@@ -9,6 +9,7 @@ mod orders;
 use axum::Router;
 use axum::routing::get;
 
+pub(crate) use self::analytics::{Analytics, analytics_of};
 use crate::state::State;
 
 pub(crate) fn router() -> Router<State> {

@@ -37,6 +37,31 @@ const ASSETS: &[(&str, &str, &str)] = &[
         "text/javascript; charset=utf-8",
         include_str!("assets/webhooks.js"),
     ),
+    (
+        "charts.css",
+        "text/css; charset=utf-8",
+        include_str!("assets/charts.css"),
+    ),
+    (
+        "flow.css",
+        "text/css; charset=utf-8",
+        include_str!("assets/flow.css"),
+    ),
+    (
+        "runs.js",
+        "text/javascript; charset=utf-8",
+        include_str!("assets/runs.js"),
+    ),
+    (
+        "watch.js",
+        "text/javascript; charset=utf-8",
+        include_str!("assets/watch.js"),
+    ),
+    (
+        "workflows.js",
+        "text/javascript; charset=utf-8",
+        include_str!("assets/workflows.js"),
+    ),
     ("icon.svg", "image/svg+xml", include_str!("assets/icon.svg")),
 ];
 

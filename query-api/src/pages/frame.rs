@@ -34,7 +34,6 @@ macro_rules! templates {
 
 const TEMPLATES: &[(&str, &str)] = templates![
     "api_manager.html",
-    "dashboard.html",
     "docs.html",
     "docs_index.html",
     "docs_nav.html",
@@ -43,14 +42,21 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "event.html",
     "events.html",
     "frame.html",
+    "home.html",
     "invite.html",
     "message.html",
     "people.html",
     "run.html",
+    "run_form.html",
+    "run_rows.html",
+    "runs.html",
     "sign_in.html",
     "webhook.html",
     "webhook_form.html",
     "webhooks.html",
+    "workflow.html",
+    "workflow_editor.html",
+    "workflows.html",
 ];
 
 static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
@@ -58,6 +64,7 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     environment.add_filter("when", when);
     environment.add_filter("took", took);
     environment.add_filter("prose", prose);
+    environment.add_filter("segment", segment);
     for (name, source) in TEMPLATES {
         // A template that cannot be read is missed by the first page that asks for it.
         if let Err(error) = environment.add_template(name, source) {
@@ -90,6 +97,11 @@ fn when(time: &str) -> Value {
         }
         _ => Value::from(time),
     }
+}
+
+/// Text as a part of an address.
+fn segment(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
 /// A span of time in the unit that a person would choose.

@@ -5,14 +5,17 @@
 
 mod api_manager;
 mod assets;
-mod dashboard;
+mod chart;
 mod docs;
 mod events;
 mod frame;
+mod graph;
+mod home;
 mod people;
 mod runs;
 mod visit;
 mod webhooks;
+mod workflows;
 
 use axum::Router;
 use axum::routing::get;
@@ -22,11 +25,16 @@ use crate::state::State;
 pub(crate) fn router() -> Router<State> {
     Router::new()
         .merge(docs::router())
-        .route("/dashboard", get(dashboard::show_overview))
-        .route("/dashboard/sign-in", get(dashboard::show_sign_in))
+        .route("/dashboard", get(home::show_home))
+        .route("/dashboard/charts/{name}", get(home::get_chart))
+        .route("/dashboard/sign-in", get(home::show_sign_in))
         .route("/dashboard/people", get(people::list_people))
         .route("/dashboard/invite", get(people::show_invite))
         .route("/dashboard/assets/{name}", get(assets::get_asset))
+        .route("/dashboard/workflows", get(workflows::list_workflows))
+        .route("/dashboard/workflows/{id}", get(workflows::show_workflow))
+        .route("/dashboard/runs", get(runs::list_runs))
+        .route("/dashboard/runs/matching", get(runs::list_matching))
         .route("/dashboard/runs/{run_id}", get(runs::show_run))
         .route("/dashboard/events", get(events::list_events))
         .route("/dashboard/events/{position}", get(events::show_event))

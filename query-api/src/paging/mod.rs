@@ -106,12 +106,18 @@ impl Page {
         let shown = usize::try_from(self.limit).unwrap_or(usize::MAX);
         let goes_on = data.len() > shown;
         data.truncate(shown);
-        let next = data.last().filter(|_| goes_on).map(|last| Cursor {
+        let last = data.last().filter(|_| goes_on);
+        last.map(|last| self.link_behind(uri, last))
+    }
+
+    /// The address of what comes behind an item of this page.
+    pub(crate) fn link_behind<T: Listed>(&self, uri: &Uri, last: &T) -> String {
+        let next = Cursor {
             page: self.number.saturating_add(1),
             created_at: last.created_at(),
             id: last.id().to_owned(),
-        });
-        next.map(|next| next_address(uri, &next))
+        };
+        next_address(uri, &next)
     }
 
     /// What the whole list has. Where a page is empty it is counted a moment after the page was

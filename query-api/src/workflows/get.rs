@@ -14,7 +14,7 @@ use crate::reading::{Reading, ResourceId};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Workflow {
+pub(crate) struct Workflow {
     #[serde(rename = "workflowId")]
     id: String,
     name: String,
@@ -36,11 +36,11 @@ pub(super) async fn get_workflow(
 }
 
 /// 404, whether the workflow or its runs were asked for.
-pub(super) fn no_workflow() -> HttpError {
+pub(crate) fn no_workflow() -> HttpError {
     HttpError::not_found("workflow not found")
 }
 
-async fn find_workflow(
+pub(crate) async fn find_workflow(
     org: &OrgId,
     id: &str,
     models: &PgPool,

@@ -7,6 +7,7 @@ mod list_runs;
 use axum::Router;
 use axum::routing::get;
 
+pub(crate) use self::get::{find_workflow, no_workflow};
 use crate::state::State;
 
 pub(crate) fn router() -> Router<State> {

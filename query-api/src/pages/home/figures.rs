@@ -1,0 +1,215 @@
+//! The figures of the page, read from counters and indexes: nothing here grows with the records.
+
+use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
+use minijinja::{Value, context};
+use schemas::OrgId;
+use sqlx::PgPool;
+
+use crate::business::{Analytics, analytics_of};
+
+/// Leads looked at, the newest ones.
+pub(super) const LEADS: i64 = 10_000;
+/// Runs, or deliveries, counted at most.
+pub(super) const COUNTED: i64 = 100_000;
+/// How far back hours are shown.
+pub(super) const HOURS: i64 = 24;
+
+/// What the page is made of.
+pub(super) struct Figures {
+    pub(super) now: DateTime<Utc>,
+    pub(super) analytics: Analytics,
+    pub(super) orders: Vec<Counted>,
+    pub(super) leads: Vec<Brought>,
+    pub(super) runs: Vec<Begun>,
+    pub(super) deliveries: Vec<Begun>,
+}
+
+/// How many there are of a state.
+pub(super) struct Counted {
+    pub(super) state: String,
+    pub(super) count: i64,
+}
+
+/// Leads from one source.
+pub(super) struct Brought {
+    pub(super) source: Option<String>,
+    pub(super) leads: i64,
+    pub(super) converted: i64,
+}
+
+/// What began in one hour.
+pub(super) struct Begun {
+    pub(super) hour: DateTime<Utc>,
+    pub(super) count: i64,
+    pub(super) failed: i64,
+}
+
+impl Figures {
+    pub(super) async fn find(
+        org: &OrgId,
+        now: DateTime<Utc>,
+        models: &PgPool,
+    ) -> Result<Self, service::HttpError> {
+        let since = first_hour(now);
+        Ok(Self {
+            now,
+            analytics: analytics_of(org, now.date_naive(), models).await?,
+            orders: find_orders(org, models).await?,
+            leads: find_sources(org, models).await?,
+            runs: find_runs(org, since, models).await?,
+            deliveries: find_deliveries(org, since, models).await?,
+        })
+    }
+
+    /// Whether there is any order or lead to speak of.
+    pub(super) fn has_business(&self) -> bool {
+        self.analytics.total_orders > 0 || self.analytics.total_leads > 0
+    }
+
+    /// The sums above the charts.
+    pub(super) fn tiles(&self) -> Value {
+        let failed = |hours: &[Begun]| hours.iter().map(|hour| hour.failed).sum::<i64>();
+        let all = |hours: &[Begun]| hours.iter().map(|hour| hour.count).sum::<i64>();
+        context! {
+            revenue => money(self.analytics.total_revenue),
+            orders => self.analytics.total_orders,
+            leads => self.analytics.total_leads,
+            rate => self.analytics.conversion_rate,
+            runs => all(&self.runs),
+            runs_failed => failed(&self.runs),
+            deliveries => all(&self.deliveries),
+            deliveries_failed => failed(&self.deliveries),
+        }
+    }
+}
+
+/// The beginning of the first hour that is shown.
+pub(super) fn first_hour(now: DateTime<Utc>) -> DateTime<Utc> {
+    let present = now.duration_trunc(TimeDelta::hours(1)).unwrap_or(now);
+    present - TimeDelta::hours(HOURS - 1)
+}
+
+/// Minor units as people write an amount of most currencies.
+pub(super) fn money(minor: i128) -> String {
+    let sign = if minor < 0 { "-" } else { "" };
+    let minor = minor.unsigned_abs();
+    let major = (minor / 100).to_string();
+    let mut grouped = String::with_capacity(major.len() * 4 / 3 + 4);
+    for (nth, digit) in major.chars().enumerate() {
+        if nth > 0 && (major.len() - nth).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    format!("{sign}{grouped}.{:02}", minor % 100)
+}
+
+async fn find_orders(org: &OrgId, models: &PgPool) -> Result<Vec<Counted>, sqlx::Error> {
+    sqlx::query_as!(
+        Counted,
+        "SELECT state, count FROM totals
+         WHERE org_id = $1 AND kind = 'orders' AND parent = '' AND state <> '' ORDER BY state",
+        org.as_str(),
+    )
+    .fetch_all(models)
+    .await
+}
+
+/// Among the newest leads only: the index of the newest gives them without a look at the others.
+async fn find_sources(org: &OrgId, models: &PgPool) -> Result<Vec<Brought>, sqlx::Error> {
+    sqlx::query_as!(
+        Brought,
+        r#"SELECT nullif(left(source, 200), '') AS source, count(*) AS "leads!",
+                  count(*) FILTER (WHERE upper(status) IN ('QUALIFIED', 'CONVERTED', 'WON'))
+                      AS "converted!"
+           FROM (SELECT source, status FROM leads WHERE org_id = $1
+                 ORDER BY created_at DESC, id LIMIT $2) AS newest
+           GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 8"#,
+        org.as_str(),
+        LEADS,
+    )
+    .fetch_all(models)
+    .await
+}
+
+/// The counters say which workflows have runs in which state, so that only these parts of the
+/// index of the newest by state are read.
+async fn find_runs(
+    org: &OrgId,
+    since: DateTime<Utc>,
+    models: &PgPool,
+) -> Result<Vec<Begun>, sqlx::Error> {
+    sqlx::query_as!(
+        Begun,
+        r#"SELECT date_trunc('hour', begun.created_at, 'UTC') AS "hour!", count(*) AS "count!",
+                  count(*) FILTER (WHERE begun.state = 'FAILED') AS "failed!"
+           FROM (SELECT run.created_at, counted.state
+                 FROM (SELECT parent, state FROM totals
+                       WHERE org_id = $1 AND kind = 'runs' AND count > 0
+                       ORDER BY parent, state LIMIT 1000) AS counted
+                 CROSS JOIN LATERAL (
+                     SELECT created_at FROM runs
+                     WHERE org_id = $1 AND workflow_id = counted.parent
+                       AND state = counted.state AND created_at >= $2
+                     ORDER BY created_at DESC, run_id LIMIT $3
+                 ) AS run LIMIT $3) AS begun
+           GROUP BY 1 ORDER BY 1"#,
+        org.as_str(),
+        since,
+        COUNTED,
+    )
+    .fetch_all(models)
+    .await
+}
+
+/// The same of deliveries, whose indexes know those that failed.
+async fn find_deliveries(
+    org: &OrgId,
+    since: DateTime<Utc>,
+    models: &PgPool,
+) -> Result<Vec<Begun>, sqlx::Error> {
+    sqlx::query_as!(
+        Begun,
+        r#"SELECT date_trunc('hour', begun.created_at, 'UTC') AS "hour!",
+                  count(*) FILTER (WHERE NOT begun.failed) AS "count!",
+                  count(*) FILTER (WHERE begun.failed) AS "failed!"
+           FROM (SELECT sent.created_at, sent.failed
+                 FROM (SELECT DISTINCT parent FROM totals
+                       WHERE org_id = $1 AND kind = 'deliveries' AND count > 0
+                       ORDER BY parent LIMIT 1000) AS counted
+                 CROSS JOIN LATERAL (
+                     (SELECT created_at, false AS failed FROM deliveries
+                      WHERE org_id = $1 AND webhook_id = counted.parent AND created_at >= $2
+                      ORDER BY created_at DESC, delivery_id LIMIT $3)
+                     UNION ALL
+                     (SELECT created_at, true AS failed FROM deliveries
+                      WHERE org_id = $1 AND webhook_id = counted.parent AND created_at >= $2
+                        AND status = 'FAILED'
+                      ORDER BY created_at DESC, delivery_id LIMIT $3)
+                 ) AS sent LIMIT $3) AS begun
+           GROUP BY 1 ORDER BY 1"#,
+        org.as_str(),
+        since,
+        COUNTED,
+    )
+    .fetch_all(models)
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_read_as_people_write_them() {
+        for (minor, text) in [
+            (0, "0.00"),
+            (5, "0.05"),
+            (-1_234_567, "-12,345.67"),
+            (100_000_000, "1,000,000.00"),
+            (99_999, "999.99"),
+        ] {
+            assert_eq!(money(minor), text);
+        }
+    }
+}

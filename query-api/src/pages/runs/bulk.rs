@@ -1,0 +1,158 @@
+//! `GET /dashboard/runs/matching`: the runs that a filter lets pass, for what is done to all of
+//! them: how many, and then their ids, some at a time.
+
+use axum::Json;
+use axum::http::{HeaderName, Uri, header::CACHE_CONTROL};
+use chrono::{DateTime, Utc};
+use schemas::OrgId;
+use serde::Serialize;
+use service::HttpError;
+use sqlx::PgPool;
+
+use super::filter::Filter;
+use crate::pages::visit::{Instead, Visit};
+use crate::paging::{Listed, Page, Parameters};
+use crate::progress::Projection;
+
+/// Beyond this nobody counts: they are told that there are more.
+const COUNTED: i64 = 100_000;
+const LISTS: i64 = 3_000;
+
+/// The states that an action is for, where the filter names none.
+const CANCELLABLE: &[&str] = &["QUEUED", "RUNNING", "WAITING"];
+const RETRYABLE: &[&str] = &["FAILED"];
+
+#[derive(Serialize)]
+pub(in crate::pages) struct Matching {
+    count: i64,
+    /// Whether there are more than were counted.
+    more: bool,
+    runs: Vec<Place>,
+    next: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Place {
+    id: String,
+    #[serde(skip)]
+    created_at: DateTime<Utc>,
+}
+
+impl Listed for Place {
+    fn created_at(&self) -> DateTime<Utc> {
+        self.created_at
+    }
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+/// The states of the runs that an action is for.
+pub(super) fn states_for(action: &str, filter: &Filter) -> Option<Vec<String>> {
+    let cancelled = filter.state.as_deref() == Some("CANCELLED");
+    match action {
+        "cancel" => Some(filter.states(CANCELLABLE)),
+        // Whoever cancelled runs meant it: they go on only where they are asked for.
+        "retry" if cancelled => Some(filter.states(&["CANCELLED"])),
+        "retry" => Some(filter.states(RETRYABLE)),
+        _ => None,
+    }
+}
+
+pub(in crate::pages) async fn list_matching(
+    visit: Visit,
+    uri: Uri,
+) -> Result<([(HeaderName, &'static str); 1], Json<Matching>), Instead> {
+    let parameters = Parameters::of(&uri)?;
+    let filter = Filter::of(&uri)?;
+    if filter.q.is_some() {
+        let reason = "q: runs that were searched for are changed one by one; clear the search";
+        return Err(HttpError::bad_request(reason).into());
+    }
+    let action = parameters.one("action")?.unwrap_or_default();
+    let states = states_for(action, &filter)
+        .ok_or_else(|| HttpError::bad_request("action: must be cancel or retry"))?;
+    let page = Page::asked_for(&parameters)?;
+    let models = visit.models(&[Projection::Runs]).await?;
+    let count = count(visit.org(), &filter, &states, models).await?;
+    let mut runs = find(visit.org(), &filter, &states, &page, models).await?;
+    let next = page.next_link(&uri, &mut runs);
+    let matching = Matching {
+        count,
+        more: count >= COUNTED,
+        runs,
+        next,
+    };
+    Ok(([(CACHE_CONTROL, "no-store")], Json(matching)))
+}
+
+/// How many there are, counted in the index of each list.
+async fn count(
+    org: &OrgId,
+    filter: &Filter,
+    states: &[String],
+    models: &PgPool,
+) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM (
+               SELECT 1 FROM (
+                   SELECT parent, state FROM totals
+                   WHERE org_id = $1 AND kind = 'runs' AND count > 0
+                     AND ($2::text IS NULL OR parent = $2) AND state = ANY($3)
+                   ORDER BY parent, state LIMIT $4) AS list
+               CROSS JOIN LATERAL (
+                   SELECT FROM runs
+                   WHERE org_id = $1 AND workflow_id = list.parent AND state = list.state
+                     AND created_at >= coalesce($5::timestamptz, '-infinity')
+                     AND created_at < coalesce($6::timestamptz, 'infinity')
+                   LIMIT $7) AS found
+               LIMIT $7) AS counted"#,
+        org.as_str(),
+        filter.workflow,
+        states as _,
+        LISTS,
+        filter.from,
+        filter.to,
+        COUNTED,
+    )
+    .fetch_one(models)
+    .await
+}
+
+async fn find(
+    org: &OrgId,
+    filter: &Filter,
+    states: &[String],
+    page: &Page,
+    models: &PgPool,
+) -> Result<Vec<Place>, sqlx::Error> {
+    sqlx::query_as!(
+        Place,
+        r#"SELECT found.run_id AS id, found.created_at FROM (
+               SELECT parent, state FROM totals
+               WHERE org_id = $1 AND kind = 'runs' AND count > 0
+                 AND ($2::text IS NULL OR parent = $2) AND state = ANY($3)
+               ORDER BY parent, state LIMIT $4) AS list
+           CROSS JOIN LATERAL (
+               SELECT run_id, created_at FROM runs
+               WHERE org_id = $1 AND workflow_id = list.parent AND state = list.state
+                 AND created_at >= coalesce($5::timestamptz, '-infinity')
+                 AND created_at < coalesce($6::timestamptz, 'infinity')
+                 AND created_at <= coalesce($7::timestamptz, 'infinity')
+                 AND (created_at < coalesce($7::timestamptz, 'infinity') OR run_id > $8)
+               ORDER BY created_at DESC, run_id LIMIT $9) AS found
+           ORDER BY found.created_at DESC, found.run_id LIMIT $9"#,
+        org.as_str(),
+        filter.workflow,
+        states as _,
+        LISTS,
+        filter.from,
+        filter.to,
+        page.after_time(),
+        page.after_id(),
+        page.fetched(),
+    )
+    .fetch_all(models)
+    .await
+}
