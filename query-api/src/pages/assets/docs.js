@@ -4,7 +4,7 @@ const byId = (id) => document.getElementById(id);
 
 /** Opens what an address points into. */
 function openTarget() {
-  const target = location.hash && byId(decodeURIComponent(location.hash.slice(1)));
+  const target = location.hash ? byId(decodeURIComponent(location.hash.slice(1))) : null;
   target?.querySelector("details")?.setAttribute("open", "");
 }
 addEventListener("hashchange", openTarget);
