@@ -16,6 +16,7 @@ mod progress;
 mod reading;
 mod records;
 mod runs;
+mod search;
 mod settings;
 mod state;
 mod webhooks;

@@ -43,6 +43,7 @@ mod outages;
 mod pages;
 mod pages_docs;
 mod pages_events;
+mod pages_records;
 mod pages_runs;
 mod people;
 mod projections;

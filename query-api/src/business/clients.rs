@@ -9,12 +9,13 @@ use serde::Serialize;
 use service::HttpError;
 use sqlx::PgPool;
 
-use super::list::{Found, List, find_page};
+use super::list::{Asked, Found, List, find_page};
 use crate::paging::{Listed, Page, Parameters};
 use crate::progress::Projection;
 use crate::reading::Reading;
+use crate::search::{CLIENTS, Within};
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, sqlx::FromRow)]
 #[serde(rename_all = "camelCase")]
 struct Client {
     id: String,
@@ -45,19 +46,29 @@ impl Found for Client {
     }
 }
 
+/// What is read of a row beside its id and its time.
+const COLUMNS: &str = "name, email, phone, company, city, is_active";
+
 pub(super) async fn list_clients(
     reading: Reading<scope::ReadClients>,
     uri: Uri,
 ) -> Result<Response, HttpError> {
-    let page = Page::asked_for(&Parameters::of(&uri)?)?;
+    let asked = Asked::of(&Parameters::of(&uri)?, &CLIENTS)?;
     let models = reading.models(&[Projection::Clients]).await?;
-    let org = reading.org();
-    let clients = find_clients(org, &page, models).await?;
+    let (org, page) = (reading.org(), &asked.page);
+    if !asked.search.is_plain() {
+        let within = Within::all(&CLIENTS, org);
+        let hits = within
+            .find::<Client>(COLUMNS, &asked.search, page, models)
+            .await?;
+        return Ok(asked.answer(&uri, hits));
+    }
+    let clients = find_clients(org, page, models).await?;
     let list = List {
         kind: "clients",
         state: "",
     };
-    list.answer(clients, &page, &uri, (org, models)).await
+    list.answer(clients, page, &uri, (org, models)).await
 }
 
 async fn find_clients(

@@ -9,12 +9,13 @@ use serde::Serialize;
 use service::HttpError;
 use sqlx::PgPool;
 
-use super::list::{Found, List, find_page};
+use super::list::{Asked, Found, List, find_page};
 use crate::paging::{Listed, Page, Parameters};
 use crate::progress::Projection;
 use crate::reading::Reading;
+use crate::search::{LEADS, Within};
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, sqlx::FromRow)]
 #[serde(rename_all = "camelCase")]
 struct Lead {
     id: String,
@@ -46,19 +47,29 @@ impl Found for Lead {
     }
 }
 
+/// What is read of a row beside its id and its time.
+const COLUMNS: &str = "name, phone, email, service, source, status, score";
+
 pub(super) async fn list_leads(
     reading: Reading<scope::ReadLeads>,
     uri: Uri,
 ) -> Result<Response, HttpError> {
-    let page = Page::asked_for(&Parameters::of(&uri)?)?;
+    let asked = Asked::of(&Parameters::of(&uri)?, &LEADS)?;
     let models = reading.models(&[Projection::Leads]).await?;
-    let org = reading.org();
-    let leads = find_leads(org, &page, models).await?;
+    let (org, page) = (reading.org(), &asked.page);
+    if !asked.search.is_plain() {
+        let within = Within::all(&LEADS, org);
+        let hits = within
+            .find::<Lead>(COLUMNS, &asked.search, page, models)
+            .await?;
+        return Ok(asked.answer(&uri, hits));
+    }
+    let leads = find_leads(org, page, models).await?;
     let list = List {
         kind: "leads",
         state: "",
     };
-    list.answer(leads, &page, &uri, (org, models)).await
+    list.answer(leads, page, &uri, (org, models)).await
 }
 
 async fn find_leads(org: &OrgId, page: &Page, models: &PgPool) -> Result<Vec<Lead>, sqlx::Error> {

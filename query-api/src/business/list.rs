@@ -3,10 +3,12 @@
 use axum::http::Uri;
 use axum::response::Response;
 use schemas::OrgId;
+use serde::Serialize;
 use service::HttpError;
 use sqlx::PgPool;
 
-use crate::paging::{Listed, Page};
+use crate::paging::{DEFAULT_LIMIT, Listed, Page, Parameters};
+use crate::search::{Hits, Kind, Search};
 
 /// Finds a page of `$row`s among the rows of a table that meet a condition on `$2`, the state that
 /// is counted (empty for all). Every row carries the total of the list.
@@ -72,6 +74,25 @@ pub(super) use find_page;
 pub(super) trait Found: Listed {
     /// How many the whole list has.
     fn total(&self) -> i64;
+}
+
+/// What a request asks a list for.
+pub(super) struct Asked {
+    pub(super) search: Search,
+    pub(super) page: Page,
+}
+
+impl Asked {
+    pub(super) fn of(parameters: &Parameters, kind: &Kind) -> Result<Self, HttpError> {
+        let search = Search::asked_for(parameters, kind)?;
+        let page = Page::asked_in(parameters, search.by, DEFAULT_LIMIT)?;
+        Ok(Self { search, page })
+    }
+
+    /// Answers with what was found.
+    pub(super) fn answer<T: Serialize>(&self, uri: &Uri, hits: Hits<T>) -> Response {
+        self.page.answer(uri, hits.rows, hits.total)
+    }
 }
 
 /// A list by the names under which it is counted.

@@ -12,10 +12,11 @@ use serde::{Deserialize, Serialize};
 use service::HttpError;
 use sqlx::PgPool;
 
-use super::list::{Found, List, find_page};
+use super::list::{Asked, Found, List, find_page};
 use crate::paging::{Listed, Page, Parameters};
 use crate::progress::Projection;
 use crate::reading::Reading;
+use crate::search::{ORDERS, Within};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -45,6 +46,7 @@ struct OrderProduct {
 }
 
 /// An order as its row has it.
+#[derive(sqlx::FromRow)]
 struct Row {
     id: String,
     order_number: String,
@@ -95,22 +97,30 @@ impl Found for Order {
     }
 }
 
+/// What is read of a row beside its id and its time.
+const COLUMNS: &str = "order_number, status, amount, plan, client_name, client_email, product_name";
+
 pub(super) async fn list_orders(
     reading: Reading<scope::ReadOrders>,
     uri: Uri,
 ) -> Result<Response, HttpError> {
     let parameters = Parameters::of(&uri)?;
-    let page = Page::asked_for(&parameters)?;
+    let asked = Asked::of(&parameters, &ORDERS)?;
     let status = asked_status(&parameters)?;
     let models = reading.models(&[Projection::Orders]).await?;
-    let org = reading.org();
-    let rows = find_orders(org, status, &page, models).await?;
+    let (org, page) = (reading.org(), &asked.page);
+    if !asked.search.is_plain() {
+        let within = Within::all(&ORDERS, org).of_state(status);
+        let hits = within.find::<Row>(COLUMNS, &asked.search, page, models);
+        return Ok(asked.answer(&uri, hits.await?.map(Order::from)));
+    }
+    let rows = find_orders(org, status, page, models).await?;
     let orders: Vec<Order> = rows.into_iter().map(Order::from).collect();
     let list = List {
         kind: "orders",
         state: status,
     };
-    list.answer(orders, &page, &uri, (org, models)).await
+    list.answer(orders, page, &uri, (org, models)).await
 }
 
 /// The status that a request filters by; empty where it does not.

@@ -62,6 +62,26 @@ const ASSETS: &[(&str, &str, &str)] = &[
         "text/javascript; charset=utf-8",
         include_str!("assets/workflows.js"),
     ),
+    (
+        "csv.js",
+        "text/javascript; charset=utf-8",
+        include_str!("assets/csv.js"),
+    ),
+    (
+        "import.js",
+        "text/javascript; charset=utf-8",
+        include_str!("assets/import.js"),
+    ),
+    (
+        "records.css",
+        "text/css; charset=utf-8",
+        include_str!("assets/records.css"),
+    ),
+    (
+        "records.js",
+        "text/javascript; charset=utf-8",
+        include_str!("assets/records.js"),
+    ),
     ("icon.svg", "image/svg+xml", include_str!("assets/icon.svg")),
 ];
 

@@ -12,6 +12,7 @@ mod frame;
 mod graph;
 mod home;
 mod people;
+mod records;
 mod runs;
 mod visit;
 mod webhooks;
@@ -25,6 +26,7 @@ use crate::state::State;
 pub(crate) fn router() -> Router<State> {
     Router::new()
         .merge(docs::router())
+        .merge(records::router())
         .route("/dashboard", get(home::show_home))
         .route("/dashboard/charts/{name}", get(home::get_chart))
         .route("/dashboard/sign-in", get(home::show_sign_in))

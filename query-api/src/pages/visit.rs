@@ -149,7 +149,11 @@ async fn find_organizations(
     .await
 }
 
-async fn find_name(account: AccountId, models: &PgPool) -> Result<Option<String>, sqlx::Error> {
+/// What a person is called.
+pub(super) async fn find_name(
+    account: AccountId,
+    models: &PgPool,
+) -> Result<Option<String>, sqlx::Error> {
     sqlx::query_scalar!(
         "SELECT name FROM accounts WHERE account_id = $1",
         bigint(account),

@@ -1,6 +1,6 @@
 //! Lists: which part is asked for, and the envelope that it comes in.
 //!
-//! A list is ordered newest first, then by id. A page is found by its number, or by the cursor
+//! A list is ordered newest first, then by id, where nothing else is asked for. A page is found by its number, or by the cursor
 //! that the page before it gave, which costs the same however far down the list it is.
 
 mod cursor;
@@ -14,9 +14,11 @@ use serde::Serialize;
 use service::HttpError;
 
 use self::cursor::Cursor;
+pub(crate) use self::cursor::{Place, Sorted};
 pub(crate) use self::parameters::Parameters;
 
-const DEFAULT_LIMIT: i64 = 20;
+/// How many items a page has unless something else is asked for.
+pub(crate) const DEFAULT_LIMIT: i64 = 20;
 const MAX_LIMIT: i64 = 100;
 /// Past the end of any list, and far from where sums with it leave the range of a bigint.
 const MAX_OFFSET: i64 = 1 << 60;
@@ -35,6 +37,10 @@ pub(crate) trait Listed: Serialize {
     fn created_at(&self) -> DateTime<Utc>;
     /// Its id, by which lists are ordered next.
     fn id(&self) -> &str;
+    /// Its place in a list that may be ordered by something else.
+    fn place(&self) -> Place {
+        Place::Created(self.created_at())
+    }
 }
 
 #[derive(Serialize)]
@@ -46,9 +52,19 @@ struct Envelope<T> {
 }
 
 impl Page {
-    /// The page that a request asks for.
+    /// The page that a request asks for of a list that is ordered newest first.
     pub(crate) fn asked_for(parameters: &Parameters) -> Result<Self, HttpError> {
-        let limit = parameters.count("limit", DEFAULT_LIMIT)?;
+        Self::asked_in(parameters, Sorted::Created, DEFAULT_LIMIT)
+    }
+
+    /// The page that a request asks for of a list in some order, of so many items unless it says
+    /// otherwise.
+    pub(crate) fn asked_in(
+        parameters: &Parameters,
+        sorted: Sorted,
+        limit: i64,
+    ) -> Result<Self, HttpError> {
+        let limit = parameters.count("limit", limit)?;
         if limit > MAX_LIMIT {
             let message = format!("limit: must be {MAX_LIMIT} or less, not {limit}");
             return Err(HttpError::bad_request(message));
@@ -67,7 +83,9 @@ impl Page {
                 "page and cursor cannot be given together",
             ));
         }
-        let cursor = Cursor::decode(text).ok_or_else(|| {
+        let cursor = Cursor::decode(text);
+        let cursor = cursor.filter(|cursor| cursor.place.sorted() == sorted);
+        let cursor = cursor.ok_or_else(|| {
             HttpError::bad_request("cursor: not a cursor from this list's Link header")
         })?;
         Ok(Self {
@@ -80,7 +98,22 @@ impl Page {
     /// Where the page begins: items of this time or earlier, those of this time only if their id
     /// comes later than [`Self::after_id`]. Null for a page that is found by its number.
     pub(crate) fn after_time(&self) -> Option<DateTime<Utc>> {
-        self.cursor.as_ref().map(|cursor| cursor.created_at)
+        match self.cursor.as_ref()?.place {
+            Place::Created(time) => Some(time),
+            Place::Name(_) | Place::Amount(_) => None,
+        }
+    }
+
+    /// The item behind which the page begins: its place and its id. None for a page that is found
+    /// by its number.
+    pub(crate) fn after(&self) -> Option<(&Place, &str)> {
+        let cursor = self.cursor.as_ref()?;
+        Some((&cursor.place, &cursor.id))
+    }
+
+    /// The number of the page, from 1.
+    pub(crate) fn number(&self) -> i64 {
+        self.number
     }
 
     /// See [`Self::after_time`].
@@ -114,7 +147,7 @@ impl Page {
     pub(crate) fn link_behind<T: Listed>(&self, uri: &Uri, last: &T) -> String {
         let next = Cursor {
             page: self.number.saturating_add(1),
-            created_at: last.created_at(),
+            place: last.place(),
             id: last.id().to_owned(),
         };
         next_address(uri, &next)
@@ -224,7 +257,7 @@ mod tests {
     fn the_next_page_keeps_all_other_parameters() {
         let next = Cursor {
             page: 2,
-            created_at: DateTime::UNIX_EPOCH,
+            place: Place::Created(DateTime::UNIX_EPOCH),
             id: "a".to_owned(),
         };
         let uri: Uri = "/a%20b?state=FAILED&page=1&limit=5".parse().unwrap();

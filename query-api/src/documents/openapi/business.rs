@@ -26,12 +26,14 @@ pub(super) fn part() -> Part {
                 )
                 .read()
                 .paged()
-                .answers(200, "Orders, newest first.", list("Order")),
+                .searched("SortWithAmount")
+                .answers(200, "Orders, newest first unless sorted.", list("Order")),
             get("/api/v1/leads", "listLeads", "List leads")
                 .business_key(Scope::ReadLeads)
                 .read()
                 .paged()
-                .answers(200, "Leads, newest first.", list("Lead")),
+                .searched("Sort")
+                .answers(200, "Leads, newest first unless sorted.", list("Lead")),
             get(
                 "/api/v1/analytics",
                 "getAnalytics",
@@ -44,7 +46,8 @@ pub(super) fn part() -> Part {
                 .business_key(Scope::ReadClients)
                 .read()
                 .paged()
-                .answers(200, "Clients, newest first.", list("Client")),
+                .searched("Sort")
+                .answers(200, "Clients, newest first unless sorted.", list("Client")),
         ],
         schemas: schemas(),
     }

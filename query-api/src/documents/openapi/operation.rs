@@ -114,6 +114,12 @@ impl Operation {
         paged.answer_header("Link")
     }
 
+    /// What its list holds can be searched and sorted.
+    pub(super) fn searched(self, sorts: &str) -> Self {
+        self.parameter(refer("parameters", "Search"))
+            .parameter(refer("parameters", sorts))
+    }
+
     /// It appends to the log.
     pub(super) fn command(self) -> Self {
         self.answer_header("Waypost-Position").refuses(&[500, 503])

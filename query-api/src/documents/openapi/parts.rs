@@ -29,6 +29,17 @@ pub(super) fn schemas() -> Map<String, Value> {
     [("Error".to_owned(), error)].into_iter().collect()
 }
 
+const SORT: &str = "What the list is ordered by, ascending; descending after a `-`. Items that are \
+                    equal in it are ordered by `id`.";
+
+/// The values of `sort`, each in both directions.
+fn sort(by: &[&str]) -> Value {
+    let both = by
+        .iter()
+        .flat_map(|by| [(*by).to_owned(), format!("-{by}")]);
+    json!({"type": "string", "enum": both.collect::<Vec<_>>(), "default": "-createdAt"})
+}
+
 pub(super) fn parameters() -> Value {
     let query = |name: &str, description: &str, schema: Value| json!({"name": name, "in": "query", "description": description, "schema": schema});
     let header = |name: &str, description: &str, schema: Value| json!({"name": name, "in": "header", "description": description, "schema": schema});
@@ -49,6 +60,14 @@ pub(super) fn parameters() -> Value {
             "Cursor from the `Link` header of the previous page; replaces `page`.",
             given(),
         ),
+        "Search": query(
+            "q",
+            "Part of a name, an e-mail address or a number, whatever its case: only what has it is \
+             listed and counted.",
+            json!({"type": "string", "maxLength": 200, "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"}),
+        ),
+        "Sort": query("sort", SORT, sort(&["createdAt", "name"])),
+        "SortWithAmount": query("sort", SORT, sort(&["createdAt", "name", "amount"])),
         "MinPosition": header(
             "Waypost-Min-Position",
             "`Waypost-Position` of an earlier answer: the read waits up to 5 s until it includes \

@@ -1,0 +1,220 @@
+//! What happened to a record, from the log, newest first.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use event_log::{EventLog, Position, Whose};
+use schemas::{Actor, Event, Log, OrgId, Recorded, StreamId};
+use serde::Serialize;
+use serde_json::Value as Json;
+use service::HttpError;
+use sqlx::PgPool;
+
+use super::encoded;
+use super::kinds::{Field, Kind};
+use super::list::as_read;
+use crate::pages::visit::find_name;
+
+/// Changes shown at a time.
+const SHOWN: usize = 20;
+/// Events taken from the log at a time.
+const TAKEN: usize = 200;
+/// How long a page waits for the log. A record that changed so often that it takes longer is shown
+/// without its history.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The last events of a record, newest first, one more than are shown.
+pub(super) struct History(VecDeque<Recorded>);
+
+#[derive(Serialize)]
+pub(super) struct Told {
+    pub(super) changes: Vec<Change>,
+    /// Where the older ones begin.
+    older: Option<String>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Change {
+    time: DateTime<Utc>,
+    event_type: String,
+    what: &'static str,
+    fields: Vec<Changed>,
+    cause: Cause,
+}
+
+#[derive(Serialize)]
+struct Changed {
+    label: &'static str,
+    before: String,
+    after: String,
+}
+
+/// What led to a change, in words, with a page where there is one.
+#[derive(Default, Serialize)]
+struct Cause {
+    text: String,
+    href: Option<String>,
+}
+
+/// The position before which the history is asked for.
+pub(super) fn before(log: &EventLog, text: Option<&str>) -> Result<Option<u64>, HttpError> {
+    let parsed = text.map(|text| log.parse_position(text)).transpose();
+    let parsed = parsed.map_err(|error| HttpError::bad_request(format!("before: {error}")))?;
+    Ok(parsed.map(Position::sequence))
+}
+
+impl History {
+    /// Reads what stands before a sequence; nothing where the log does not answer in time.
+    pub(super) async fn read(
+        log: &EventLog,
+        stream: &StreamId,
+        before: Option<u64>,
+    ) -> Option<Self> {
+        let reading = Self::read_all(log, stream, before.unwrap_or(u64::MAX));
+        tokio::time::timeout(PATIENCE, reading).await.ok()?
+    }
+
+    async fn read_all(log: &EventLog, stream: &StreamId, before: u64) -> Option<Self> {
+        let whose = Whose::Aggregates(std::slice::from_ref(stream));
+        let mut tail = log.read_for(Log::Events, whose, 0).await.ok()?;
+        let mut last = VecDeque::with_capacity(SHOWN + 2);
+        let mut ended = tail.caught_up();
+        while !ended {
+            let batch = tail.next(TAKEN).await.ok()?;
+            ended = batch.caught_up || batch.last_sequence >= before;
+            for recorded in batch.into_readable("a record's history") {
+                if recorded.sequence < before {
+                    last.push_front(recorded);
+                    last.truncate(SHOWN + 1);
+                }
+            }
+        }
+        Some(Self(last))
+    }
+
+    /// The same in words.
+    pub(super) async fn told(
+        self,
+        kind: &Kind,
+        log: &EventLog,
+        org: &OrgId,
+        models: &PgPool,
+    ) -> Result<Told, HttpError> {
+        let mut states = Vec::with_capacity(self.0.len());
+        for recorded in &self.0 {
+            let data = log.reveal(&recorded.event).await;
+            states.push(data.map_err(|_| HttpError::unavailable("the event log does not answer"))?);
+        }
+        let mut changes = Vec::with_capacity(SHOWN);
+        for (at, recorded) in self.0.iter().take(SHOWN).enumerate() {
+            changes.push(Change {
+                time: recorded.time,
+                event_type: recorded.event.name().into_owned(),
+                what: what(&recorded.event),
+                fields: changed(kind.fields, states.get(at + 1), &states[at]),
+                cause: cause(recorded, org, models).await?,
+            });
+        }
+        let older = self.0.get(SHOWN - 1).filter(|_| self.0.len() > SHOWN);
+        let older = older.map(|last| log.position(Log::Events, last.sequence).to_string());
+        Ok(Told { changes, older })
+    }
+}
+
+fn what(event: &Event) -> &'static str {
+    let name = event.name();
+    match name.rsplit('.').next() {
+        Some("created") => "Created",
+        Some("deleted") => "Deleted",
+        _ => "Changed",
+    }
+}
+
+/// The fields in which a record differs from what it was before.
+fn changed(fields: &[Field], before: Option<&Json>, after: &Json) -> Vec<Changed> {
+    let read = |record: Option<&Json>, field: &Field| {
+        let text = record.map(|record| text_at(record, field.name));
+        as_read(text.unwrap_or_default(), field.look)
+    };
+    let both = fields.iter().map(|field| Changed {
+        label: field.label,
+        before: read(before, field),
+        after: read(Some(after), field),
+    });
+    both.filter(|both| both.before != both.after).collect()
+}
+
+/// A field's value as text; dots lead into objects.
+fn text_at(record: &Json, name: &str) -> String {
+    match name
+        .split('.')
+        .try_fold(record, |within, part| within.get(part))
+    {
+        None | Some(Json::Null) => String::new(),
+        Some(Json::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    }
+}
+
+/// Who or what led to a change. Keys and people are named as they are called now.
+async fn cause(recorded: &Recorded, org: &OrgId, models: &PgPool) -> Result<Cause, HttpError> {
+    let Some(actor) = &recorded.context.actor else {
+        return Ok(Cause::default());
+    };
+    let (text, href) = match actor {
+        Actor::Key(id) => {
+            let name = name_of_key(id, org, models).await?;
+            let text = name.map_or_else(
+                || format!("API key {id} (revoked)"),
+                |name| format!("API key {name}"),
+            );
+            (text, Some("/dashboard/settings/api-manager".to_owned()))
+        }
+        Actor::Person(account) => {
+            let name = find_name(*account, models).await?;
+            (name.unwrap_or_else(|| "a person".to_owned()), None)
+        }
+        Actor::Run(id) => {
+            let href = format!("/dashboard/runs/{}", encoded(id));
+            ("a workflow's run".to_owned(), Some(href))
+        }
+        Actor::Operator => ("import by the operator".to_owned(), None),
+    };
+    Ok(Cause { text, href })
+}
+
+async fn name_of_key(
+    id: &str,
+    org: &OrgId,
+    models: &PgPool,
+) -> Result<Option<String>, sqlx::Error> {
+    sqlx::query_scalar("SELECT name FROM api_keys WHERE org_id = $1 AND key_id = $2")
+        .bind(org.as_str())
+        .bind(id)
+        .fetch_optional(models)
+        .await
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::kinds::KINDS;
+    use super::*;
+
+    #[test]
+    fn a_change_tells_what_differs_in_the_words_of_the_form() {
+        let orders = KINDS[3];
+        let before = json!({"status": "ACTIVE", "amount": 500, "client": {"name": "Ada"}});
+        let after = json!({"status": "ACTIVE", "amount": 1_250_000, "client": {"name": null}});
+        let told = changed(orders.fields, Some(&before), &after);
+        let told: Vec<_> = told
+            .iter()
+            .map(|one| (one.label, one.before.as_str(), one.after.as_str()))
+            .collect();
+        let expected = [("Amount", "5.00", "12,500.00"), ("Client", "Ada", "")];
+        assert_eq!(told, expected);
+        assert_eq!(changed(orders.fields, None, &after).len(), 2);
+    }
+}

@@ -1,0 +1,13 @@
+//! Lists of records that are searched, filtered or sorted.
+//!
+//! The statements are put together from the texts in [`kind`] alone; whatever a client gives is
+//! bound. They are planned anew each time: whether walking along an order or looking up what was
+//! asked for is quicker depends on the text.
+
+mod asked;
+mod kind;
+mod statement;
+
+pub(crate) use self::asked::Search;
+pub(crate) use self::kind::{CLIENTS, COMPANIES, CONTACTS, DEALS, Kind, LEADS, ORDERS};
+pub(crate) use self::statement::{Hits, Within};
