@@ -3,6 +3,7 @@
 //! Every read goes through `Reading`, which holds the proof that its caller may ask, waits for
 //! the position that the caller names, and gives the organization that every query filters by.
 
+mod account;
 mod business;
 mod circles;
 mod documents;
@@ -34,6 +35,7 @@ use service::{Clock, ServeError};
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
+use self::account::OwnExports;
 use self::exports::Exports;
 use self::feed::Feeds;
 use self::progress::Progress;
@@ -120,6 +122,7 @@ fn state_of(dependencies: Dependencies) -> State {
         position_wait: settings.position_wait,
         exports: Exports::new(pool.clone(), clock.clone(), settings.exports),
         feeds: Feeds::new(settings.feeds),
+        own_exports: OwnExports::default(),
         clock,
         pool,
     }
@@ -140,6 +143,7 @@ fn routes(state: State) -> Router {
 /// What an organization's programs read with a key, and its staff on its pages with a session.
 fn of_organizations() -> Router<State> {
     Router::new()
+        .merge(account::router())
         .merge(business::router())
         .merge(exports::router())
         .merge(feed::router())

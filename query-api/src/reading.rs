@@ -1,6 +1,6 @@
 //! What a read is asked through.
 
-use access::{AccountToken, Authorized, Caller, ScopeMarker};
+use access::{AccountToken, Authorized, Caller, Person, ScopeMarker};
 use axum::RequestPartsExt;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequestParts, Path};
@@ -59,6 +59,11 @@ impl PersonalReading {
     /// Who asks.
     pub(crate) fn account(&self) -> AccountId {
         self.caller.account_id
+    }
+
+    /// The same with the token that they ask with.
+    pub(crate) fn person(&self) -> &Person {
+        &self.caller
     }
 
     /// The read models, as in [`Reading::models`].

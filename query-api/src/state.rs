@@ -9,6 +9,7 @@ use event_log::EventLog;
 use service::Clock;
 use sqlx::PgPool;
 
+use crate::account::OwnExports;
 use crate::exports::Exports;
 use crate::feed::Feeds;
 use crate::progress::Progress;
@@ -24,6 +25,7 @@ pub(crate) struct State {
     pub(crate) position_wait: Duration,
     pub(crate) exports: Exports,
     pub(crate) feeds: Feeds,
+    pub(crate) own_exports: OwnExports,
     pub(crate) clock: Arc<dyn Clock>,
 }
 

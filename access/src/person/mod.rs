@@ -143,8 +143,8 @@ impl Access {
         }
     }
 
-    /// Whose token this is, if it was made here, is not past its time and its account was not
-    /// forgotten; it may have been ended all the same.
+    /// Whose token this is, if it was made here and is not past its time; it may have been ended
+    /// all the same, or its account be gone.
     fn recognize_person(&self, presented: &str) -> Result<Person, Refusal> {
         let claims = self.persons().signing.verify(presented);
         let person = claims.and_then(|claims| {
@@ -155,11 +155,9 @@ impl Access {
                 passwords: claims.passwords(),
             })
         });
-        let is_known = |person: &Person| {
-            let standing = self.persons().directory.standing(person.account_id);
-            person.expires_at > self.clock().now() && !standing.forgotten
-        };
-        person.filter(is_known).ok_or(Refusal::InvalidToken)
+        person
+            .filter(|person| person.expires_at > self.clock().now())
+            .ok_or(Refusal::InvalidToken)
     }
 
     /// Whether the token is still in force: not past its time, not signed out, of the present

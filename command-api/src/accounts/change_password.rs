@@ -102,7 +102,7 @@ async fn signed_in(
 }
 
 /// The account, if this is its password.
-async fn check(
+pub(super) async fn check(
     app: &App,
     visitor: Visitor,
     person: &Person,

@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use domain::account::{Account, Email};
-use event_log::{AppendError, Expected, Owner};
-use schemas::{AccountId, Event, StreamId, account};
+use event_log::{AppendError, Expected, Owner, Position};
+use schemas::{AccountId, Event, Log, StreamId, account};
 
 use super::stored::{Claim, phone_given_back};
 use super::tier::NoAccount;
-use crate::commands::ATTEMPTS;
+use crate::commands::{ATTEMPTS, Earlier};
 use crate::{CommandError, Commands, LogError, Origin, organizations};
 
 /// By then every process refuses the person's tokens, and nothing more is sealed for them.
@@ -25,6 +25,8 @@ pub struct Forgotten {
     pub account: AccountId,
     /// Events that were erased from the log.
     pub events: u64,
+    /// Where the log says that nothing is left to be done.
+    pub position: Position,
 }
 
 /// The account that an address belongs to.
@@ -48,19 +50,23 @@ pub async fn forget(
     tokio::time::sleep(SETTLING).await;
     let events = destroy(commands, id).await?;
     // Given back last: until then the address finds the account for another try.
-    let given_back = address.given_back_by(commands, origin, id);
-    if let Some(given_back) = given_back {
-        commands.log().commit(given_back.into()).await?;
-    }
+    let position = match address.given_back_by(commands, origin, id) {
+        Some(given_back) => commands.log().commit(given_back.into()).await?,
+        None => commands.log().end(Log::Events).await?,
+    };
     Ok(Forgotten {
         account: id,
         events,
+        position,
     })
 }
 
 /// Writes down that the account is forgotten, and gives back its number while that can be read.
 async fn say(commands: &Commands, origin: &Origin, id: AccountId) -> Result<(), ForgetError> {
     for _ in 0..ATTEMPTS {
+        let Earlier::None(slot) = commands.earlier(origin).await? else {
+            return Ok(());
+        };
         let events = commands.log().load(&StreamId::of_account(id)).await?;
         let account = Account::fold(&events).ok_or(CommandError::Refused(NoAccount))?;
         if !account.is_open() {
@@ -73,6 +79,7 @@ async fn say(commands: &Commands, origin: &Origin, id: AccountId) -> Result<(), 
         let stream = StreamId::of_account(id);
         let mut writes = vec![commands.write(origin, commands.now(), stream, expected, forgotten)];
         writes.extend(phone_given_back(commands, origin, &account).await?);
+        writes.extend(commands.claiming(origin, slot, id.to_string()));
         if commands.commit(writes).await?.is_some() {
             return Ok(());
         }

@@ -4,6 +4,7 @@ mod address;
 mod argon;
 mod change_password;
 mod codes;
+mod delete;
 mod forget;
 mod guess;
 mod login;
@@ -111,6 +112,7 @@ pub(crate) fn router() -> Router<App> {
         .route("/auth/register", post(register::register_account))
         .route("/auth/login", post(login::sign_in))
         .route("/auth/logout", post(logout::sign_out))
+        .route("/auth/delete", post(delete::delete_account))
         .route("/auth/password", post(change_password::change_password))
         .route("/auth/otp/send", post(send_code::send_code))
         .route("/auth/otp/verify", post(verify_code::verify_code))

@@ -39,6 +39,13 @@ pub struct PasswordChange {
     pub new: String,
 }
 
+/// A person who wants to be forgotten.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AccountDeletion {
+    /// The password, which shows that it is they who ask.
+    pub password: String,
+}
+
 /// A person who wants a one-time code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeRequest {
@@ -106,6 +113,16 @@ impl PasswordChange {
     }
 }
 
+impl AccountDeletion {
+    /// Reads a JSON body.
+    pub fn parse(body: Value) -> Result<Self, Invalid> {
+        read(body, |object, _| {
+            let password = string(object, "password")?;
+            Some(Self { password })
+        })
+    }
+}
+
 impl CodeRequest {
     /// Reads a JSON body.
     pub fn parse(body: Value) -> Result<Self, Invalid> {
@@ -139,7 +156,13 @@ macro_rules! hide {
     )+};
 }
 
-hide!(Registration, SignIn, PasswordChange, Verification);
+hide!(
+    Registration,
+    SignIn,
+    PasswordChange,
+    AccountDeletion,
+    Verification
+);
 
 fn read<T>(
     body: Value,

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::Part;
-use super::operation::{Caller, Operation, post};
+use super::operation::{Caller, Operation, get, post};
 use super::shape::{
-    answer, integer, like, meaning, name, nullable, schema, string, tolerant_request,
+    answer, array, integer, like, meaning, name, nullable, schema, string, time, tolerant_request,
 };
 
 pub(super) fn part() -> Part {
@@ -90,6 +90,27 @@ fn operations() -> Vec<Operation> {
                 .command(),
             200,
         ),
+        get("/auth/export", "exportAccount", "Export your data")
+            .says(
+                "Everything that is kept of the account, as one JSON file: the account, its \
+                 circles, places, pauses, SOS, visits to places and positions. An answer that \
+                 breaks off is not whole.",
+            )
+            .person()
+            .read()
+            .answers(200, "The file.", schema("AccountExport"))
+            .refuses(&[503]),
+        post("/auth/delete", "deleteAccount", "Delete your account")
+            .says(
+                "For good: all tokens end, positions and everything personal are erased, and the \
+                 e-mail address and phone number become free. 401 for a wrong password, which \
+                 counts as a failed sign-in.",
+            )
+            .person()
+            .takes("AccountDeletion")
+            .idempotent()
+            .answers_nothing(204, "The account is deleted.")
+            .command(),
     ]
 }
 
@@ -157,6 +178,14 @@ fn schemas() -> Vec<(&'static str, Value)> {
                 &["phone", "code"],
             ),
         ),
+        ("AccountExport", own_data()),
+        (
+            "AccountDeletion",
+            tolerant_request(
+                vec![("password", json!({"type": "string", "format": "password"}))],
+                &["password"],
+            ),
+        ),
         (
             "PasswordChange",
             tolerant_request(
@@ -168,4 +197,40 @@ fn schemas() -> Vec<(&'static str, Value)> {
             ),
         ),
     ]
+}
+
+/// What is kept of a person.
+fn own_data() -> Value {
+    let things = || array(&json!({"type": "object"}));
+    let own = answer(vec![
+        ("id", integer(1, (1 << 53) - 1)),
+        ("name", nullable(string())),
+        ("email", nullable(string())),
+        ("phone", nullable(string())),
+        ("named_phone", nullable(string())),
+        ("tier", string()),
+        ("created_at", nullable(time())),
+    ]);
+    answer(vec![
+        ("account", own),
+        (
+            "organizations",
+            meaning(array(&string()), "Those whose staff you belong to."),
+        ),
+        (
+            "circles",
+            meaning(things(), "Memberships, past ones included."),
+        ),
+        ("places", meaning(things(), "Those that you added.")),
+        ("pauses", meaning(things(), "When you were hidden.")),
+        (
+            "sos",
+            meaning(things(), "Your calls for help, and who answered them."),
+        ),
+        (
+            "visits",
+            meaning(things(), "When you entered and left places."),
+        ),
+        ("positions", meaning(things(), "Newest first.")),
+    ])
 }

@@ -1,0 +1,121 @@
+//! `GET /auth/export`: everything that is kept of a person, as one JSON file for that person.
+
+use std::io;
+use std::time::Duration;
+
+use access::{Access, Person};
+use axum::extract::State as AppState;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use schemas::AccountId;
+use service::outflow::{AtKeyEnd, Patience, outflow};
+use service::{HttpError, Share, Shares};
+use sqlx::PgPool;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep};
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::gather::Gathering;
+use super::sheet::Sheet;
+use crate::progress::Projection;
+use crate::reading::PersonalReading;
+use crate::state::State;
+
+/// Files under way at a time in one process.
+const AT_ONCE: usize = 4;
+/// When whoever finds no place may try again, in seconds.
+const TRY_AGAIN: u64 = 5;
+/// How often it is looked whether the token still stands.
+const LOOK: Duration = Duration::from_millis(500);
+/// How patient the file is with its reader.
+const STALL: Duration = Duration::from_mins(1);
+const LEAST_RATE: u32 = 4_096;
+const DEADLINE: Duration = Duration::from_mins(60);
+
+/// The places for such files: one each for a person.
+#[derive(Clone)]
+pub(crate) struct OwnExports(Shares<AccountId>);
+
+impl Default for OwnExports {
+    fn default() -> Self {
+        Self(Shares::new(AT_ONCE))
+    }
+}
+
+impl OwnExports {
+    fn enter(&self, account: AccountId) -> Result<Share<AccountId>, HttpError> {
+        let place = (self.0.held_by(&account) == 0).then(|| self.0.try_enter(&account));
+        place.flatten().ok_or_else(|| {
+            let error = "another export is in progress: try again in a few seconds";
+            HttpError::unavailable(error).with_header(header::RETRY_AFTER, TRY_AGAIN.into())
+        })
+    }
+}
+
+pub(super) async fn export_account(
+    reading: PersonalReading,
+    AppState(state): AppState<State>,
+) -> Result<Response, HttpError> {
+    let needed = [
+        Projection::Accounts,
+        Projection::Circles,
+        Projection::Organizations,
+        Projection::Positions,
+    ];
+    let models = reading.models(&needed).await?.clone();
+    let person = reading.person().clone();
+    let place = state.own_exports.enter(person.account_id)?;
+    let date = state.clock.now().format("%Y-%m-%d").to_string();
+    let pieces = gathered(&state, models, &person, place).await?;
+    let patience = Patience {
+        kind: "own export",
+        stall: STALL,
+        least_rate: LEAST_RATE,
+        deadline: Some(Instant::now() + DEADLINE),
+    };
+    let ended = token_end(state.access, person);
+    let body = outflow(pieces, patience, ended, AtKeyEnd::BreakOff);
+    let file = format!("attachment; filename=\"waypost-account-{date}.json\"");
+    let headers = [
+        (header::CONTENT_TYPE, "application/json".to_owned()),
+        (header::CONTENT_DISPOSITION, file),
+        (header::CACHE_CONTROL, "no-store".to_owned()),
+    ];
+    Ok((headers, body).into_response())
+}
+
+type Pieces = ReceiverStream<io::Result<bytes::Bytes>>;
+
+/// The file piece by piece. What opens it is read before the answer begins, so that an account
+/// that cannot be read is an error and no broken file.
+async fn gathered(
+    state: &State,
+    models: PgPool,
+    person: &Person,
+    place: Share<AccountId>,
+) -> Result<Pieces, HttpError> {
+    let (pieces, taken) = mpsc::channel(1);
+    let gathering = Gathering::open(&state.log, models, person.account_id).await?;
+    let organizations = state.access.organizations_of(person.account_id);
+    background::spawn(async move {
+        let _place = place;
+        let mut sheet = Sheet::new(pieces.clone());
+        let written = tokio::select! {
+            () = pieces.closed() => return,
+            written = gathering.write(&mut sheet, &organizations) => written,
+        };
+        if let Err(error) = written {
+            tracing::warn!(%error, "An export of an account was cut off");
+            // Whoever asked may have gone meanwhile.
+            let _ = pieces.send(Err(error)).await;
+        }
+    });
+    Ok(ReceiverStream::new(taken))
+}
+
+/// Waits until the token ends: by a sign-out, by another password, by its time.
+async fn token_end(access: Access, person: Person) {
+    while access.person_is_good(&person) {
+        sleep(LOOK).await;
+    }
+}

@@ -1,0 +1,16 @@
+//! What a person may have of their own account.
+
+mod export;
+mod gather;
+mod sheet;
+
+use axum::Router;
+use axum::routing::get;
+
+use crate::state::State;
+
+pub(crate) use export::OwnExports;
+
+pub(crate) fn router() -> Router<State> {
+    Router::new().route("/auth/export", get(export::export_account))
+}
