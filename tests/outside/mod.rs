@@ -1,6 +1,7 @@
 //! The tests, a module per capability.
 use serde_json::{Value, json};
 
+mod account_own;
 mod accounts;
 mod analytics;
 mod backup;
@@ -42,6 +43,7 @@ mod operations;
 mod outages;
 mod pages;
 mod pages_docs;
+mod pages_map;
 mod pages_events;
 mod pages_records;
 mod pages_runs;

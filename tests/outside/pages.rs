@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::system;
 
 /// Pages for persons, which no program reads.
-const FOR_PERSONS: &[&str] = &["/docs", "/dashboard"];
+const FOR_PERSONS: &[&str] = &["/docs", "/dashboard", "/app"];
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 

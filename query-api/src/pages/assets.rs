@@ -23,19 +23,24 @@ const ASSETS: &[(&str, &str, &str)] = &[
         include_str!("assets/docs.js"),
     ),
     (
-        "events.css",
+        "csv.js",
+        "text/javascript; charset=utf-8",
+        include_str!("assets/csv.js"),
+    ),
+    (
+        "import.js",
+        "text/javascript; charset=utf-8",
+        include_str!("assets/import.js"),
+    ),
+    (
+        "records.css",
         "text/css; charset=utf-8",
-        include_str!("assets/events.css"),
+        include_str!("assets/records.css"),
     ),
     (
-        "events.js",
+        "records.js",
         "text/javascript; charset=utf-8",
-        include_str!("assets/events.js"),
-    ),
-    (
-        "webhooks.js",
-        "text/javascript; charset=utf-8",
-        include_str!("assets/webhooks.js"),
+        include_str!("assets/records.js"),
     ),
     (
         "charts.css",
@@ -63,24 +68,44 @@ const ASSETS: &[(&str, &str, &str)] = &[
         include_str!("assets/workflows.js"),
     ),
     (
-        "csv.js",
-        "text/javascript; charset=utf-8",
-        include_str!("assets/csv.js"),
-    ),
-    (
-        "import.js",
-        "text/javascript; charset=utf-8",
-        include_str!("assets/import.js"),
-    ),
-    (
-        "records.css",
+        "events.css",
         "text/css; charset=utf-8",
-        include_str!("assets/records.css"),
+        include_str!("assets/events.css"),
     ),
     (
-        "records.js",
+        "events.js",
         "text/javascript; charset=utf-8",
-        include_str!("assets/records.js"),
+        include_str!("assets/events.js"),
+    ),
+    (
+        "webhooks.js",
+        "text/javascript; charset=utf-8",
+        include_str!("assets/webhooks.js"),
+    ),
+    (
+        "app.css",
+        "text/css; charset=utf-8",
+        include_str!("app/app.css"),
+    ),
+    (
+        "app.js",
+        "text/javascript; charset=utf-8",
+        include_str!("app/app.js"),
+    ),
+    (
+        "map.js",
+        "text/javascript; charset=utf-8",
+        include_str!("assets/map.js"),
+    ),
+    (
+        "live_map.js",
+        "text/javascript; charset=utf-8",
+        include_str!("assets/live_map.js"),
+    ),
+    (
+        "world.json",
+        "application/json",
+        include_str!("assets/world.json"),
     ),
     ("icon.svg", "image/svg+xml", include_str!("assets/icon.svg")),
 ];
