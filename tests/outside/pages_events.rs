@@ -161,3 +161,12 @@ async fn a_key_shows_what_it_has_used_of_its_limit() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn the_systems_page_tells_the_lag_and_of_no_dead_letters_where_there_are_none() {
+    let owner = Owner::sign_in(system().await).await;
+    let page = read(&owner.page("/dashboard/system").await);
+    for word in ["Webhook deliveries", "None: everything was taken in."] {
+        assert!(page.contains(word), "{word}");
+    }
+}

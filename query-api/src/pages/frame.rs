@@ -34,7 +34,6 @@ macro_rules! templates {
 
 const TEMPLATES: &[(&str, &str)] = templates![
     "api_manager.html",
-    "app.html",
     "docs.html",
     "docs_index.html",
     "docs_nav.html",
@@ -45,7 +44,6 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "frame.html",
     "home.html",
     "invite.html",
-    "map.html",
     "message.html",
     "people.html",
     "record.html",
@@ -58,6 +56,7 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "run_rows.html",
     "runs.html",
     "sign_in.html",
+    "system.html",
     "webhook.html",
     "webhook_form.html",
     "webhooks.html",

@@ -4,7 +4,6 @@
 //! are part of the program. What a person does on them goes to `command-api`.
 
 mod api_manager;
-mod app;
 mod assets;
 mod chart;
 mod docs;
@@ -12,10 +11,10 @@ mod events;
 mod frame;
 mod graph;
 mod home;
-mod map;
 mod people;
 mod records;
 mod runs;
+mod system;
 mod visit;
 mod webhooks;
 mod workflows;
@@ -29,8 +28,6 @@ pub(crate) fn router() -> Router<State> {
     Router::new()
         .merge(docs::router())
         .merge(records::router())
-        .route("/app", get(app::show_app))
-        .route("/dashboard/map", get(map::show_map))
         .route("/dashboard", get(home::show_home))
         .route("/dashboard/charts/{name}", get(home::get_chart))
         .route("/dashboard/sign-in", get(home::show_sign_in))
@@ -44,6 +41,7 @@ pub(crate) fn router() -> Router<State> {
         .route("/dashboard/runs/{run_id}", get(runs::show_run))
         .route("/dashboard/events", get(events::list_events))
         .route("/dashboard/events/{position}", get(events::show_event))
+        .route("/dashboard/system", get(system::show_system))
         .route("/dashboard/webhooks", get(webhooks::list_webhooks))
         .route("/dashboard/webhooks/{id}", get(webhooks::show_webhook))
         .route(
