@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// How patient the file is with its reader.
 const STALL: Duration = Duration::from_mins(1);
 const LEAST_RATE: u32 = 4_096;
-const DEADLINE: Duration = Duration::from_mins(60);
+const DEADLINE: Duration = Duration::from_hours(1);
 
 /// The places for such files: one each for a person.
 #[derive(Clone)]

@@ -89,7 +89,7 @@ class WaypostMap {
     const { clientWidth: width, clientHeight: height } = this.canvas;
     const room = (pixels, span) => Math.log2(Math.max(40, pixels - 80) / 256 / Math.max(span, 1e-6));
     this.center = [(left + right) / 2, (top + bottom) / 2];
-    this.zoom = Math.max(0, Math.min(15, room(width, right - left), room(height, bottom - top)));
+    this.zoom = Math.max(0, Math.min(points.length > 1 ? 15 : 8, room(width, right - left), room(height, bottom - top)));
     this.draw();
   }
 
@@ -189,11 +189,18 @@ class WaypostMap {
     this.world.land.forEach(trace);
     context.fillStyle = this.color("card");
     context.fill("evenodd");
+    // A coast that leaves the map on one side and comes back on the other is no line across it.
+    const draw = (line) => line.forEach((point, nth) => {
+      const near = nth && Math.abs(point[0] - line[nth - 1][0]) < 0.5;
+      context[near ? "lineTo" : "moveTo"](...this.at(point, turn));
+    });
+    context.beginPath();
+    this.world.land.forEach(draw);
     context.lineWidth = 1;
     context.strokeStyle = this.color("quiet");
     context.stroke();
     context.beginPath();
-    this.world.borders.forEach(trace);
+    this.world.borders.forEach(draw);
     context.strokeStyle = this.color("line");
     context.stroke();
   }
