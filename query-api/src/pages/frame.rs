@@ -34,6 +34,7 @@ macro_rules! templates {
 
 const TEMPLATES: &[(&str, &str)] = templates![
     "api_manager.html",
+    "app.html",
     "docs.html",
     "docs_index.html",
     "docs_nav.html",
@@ -44,6 +45,7 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "frame.html",
     "home.html",
     "invite.html",
+    "map.html",
     "message.html",
     "people.html",
     "record.html",

@@ -4,6 +4,7 @@
 //! are part of the program. What a person does on them goes to `command-api`.
 
 mod api_manager;
+mod app;
 mod assets;
 mod chart;
 mod docs;
@@ -11,6 +12,7 @@ mod events;
 mod frame;
 mod graph;
 mod home;
+mod map;
 mod people;
 mod records;
 mod runs;
@@ -28,6 +30,8 @@ pub(crate) fn router() -> Router<State> {
     Router::new()
         .merge(docs::router())
         .merge(records::router())
+        .route("/app", get(app::show_app))
+        .route("/dashboard/map", get(map::show_map))
         .route("/dashboard", get(home::show_home))
         .route("/dashboard/charts/{name}", get(home::get_chart))
         .route("/dashboard/sign-in", get(home::show_sign_in))
