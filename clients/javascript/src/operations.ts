@@ -87,7 +87,7 @@ export const operations = {
   verifyCode: post("/auth/otp/verify"),
   signOut: post("/auth/logout"),
   changePassword: post("/auth/password"),
-  exportAccount: get("/auth/export", {}),
+  exportAccount: get("/auth/export", { waits: "either" }),
   deleteAccount: post("/auth/delete"),
   updateLocation: post("/location/update", { writes: "fixes" }),
   pauseSharing: post("/location/pause"),

@@ -849,6 +849,39 @@ export interface components {
             /** @example 123456 */
             code: string;
         };
+        AccountExport: {
+            account: {
+                id: number;
+                name: string | null;
+                email: string | null;
+                phone: string | null;
+                named_phone: string | null;
+                tier: string;
+                /**
+                 * Format: date-time
+                 * @example 2026-11-21T09:30:00Z
+                 */
+                created_at: string | null;
+            };
+            /** @description Those whose staff you belong to. */
+            organizations: string[];
+            /** @description Memberships, past ones included. */
+            circles: Record<string, unknown>[];
+            /** @description Those that you added. */
+            places: Record<string, unknown>[];
+            /** @description When you were hidden. */
+            pauses: Record<string, unknown>[];
+            /** @description Your calls for help, and who answered them. */
+            sos: Record<string, unknown>[];
+            /** @description When you entered and left places. */
+            visits: Record<string, unknown>[];
+            /** @description Newest first. */
+            positions: Record<string, unknown>[];
+        };
+        AccountDeletion: {
+            /** Format: password */
+            password: string;
+        };
         PasswordChange: {
             /** Format: password */
             old: string;
@@ -1033,6 +1066,8 @@ export type Registration = components['schemas']['Registration'];
 export type SignIn = components['schemas']['SignIn'];
 export type CodeRequest = components['schemas']['CodeRequest'];
 export type Verification = components['schemas']['Verification'];
+export type AccountExport = components['schemas']['AccountExport'];
+export type AccountDeletion = components['schemas']['AccountDeletion'];
 export type PasswordChange = components['schemas']['PasswordChange'];
 export type Fix = components['schemas']['Fix'];
 export type Pause = components['schemas']['Pause'];

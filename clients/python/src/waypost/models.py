@@ -744,6 +744,44 @@ class Session(TypedDict):
     user: SessionUser
 
 
+class AccountExportAccount(TypedDict):
+    """An account export account, as it is answered."""
+
+    id: int
+    name: str | None
+    email: str | None
+    phone: str | None
+    named_phone: str | None
+    tier: str
+    created_at: str | None
+
+
+class AccountExport(TypedDict):
+    """An account export, as it is answered."""
+
+    account: AccountExportAccount
+    organizations: list[str]
+    """Those whose staff you belong to."""
+    circles: list[dict[str, Any]]
+    """Memberships, past ones included."""
+    places: list[dict[str, Any]]
+    """Those that you added."""
+    pauses: list[dict[str, Any]]
+    """When you were hidden."""
+    sos: list[dict[str, Any]]
+    """Your calls for help, and who answered them."""
+    visits: list[dict[str, Any]]
+    """When you entered and left places."""
+    positions: list[dict[str, Any]]
+    """Newest first."""
+
+
+class AccountDeletion(TypedDict):
+    """An account deletion, as it is answered."""
+
+    password: str
+
+
 class _Fix(TypedDict):
     """What every fix has."""
 
