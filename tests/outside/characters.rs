@@ -226,12 +226,12 @@ async fn json_of_a_clients_own_is_given_back_as_it_was_sent_by_every_read() {
     let admin = system.client().with_key(key["key"].as_str().unwrap());
     let saved = admin.put("/api/v1/workflows/odd", &odd_workflow()).await;
     saved.ok(200);
-    let overview = async |position: &str| {
-        let page = owner.page(&format!("/dashboard?position={position}")).await;
+    let page_at = async |path: &str, position: &str| {
+        let page = owner.page(&format!("{path}?position={position}")).await;
         assert_eq!(page.status, 200, "{}", page.text());
         page.text()
     };
-    let shown = overview(&saved.position()).await;
+    let shown = page_at("/dashboard/workflows", &saved.position()).await;
     assert!(shown.contains("data-run=\"odd\""), "it can be run: {shown}");
 
     let sent = json!({"text": "a\u{0}b", "a\u{0}b": ["\u{0}", {"\u{0}": 1}]});
@@ -255,11 +255,13 @@ async fn json_of_a_clients_own_is_given_back_as_it_was_sent_by_every_read() {
         let answer = admin.get(path).await;
         assert_eq!(answer.status, 200, "{path}: {:?}", answer.text());
     }
-    let shown = overview(&started.position()).await;
-    assert!(
-        shown.contains(&run_id) && shown.contains("API key"),
-        "{shown}"
-    );
+    for path in ["/dashboard", "/dashboard/runs"] {
+        let shown = page_at(path, &started.position()).await;
+        assert!(
+            shown.contains(&run_id) && shown.contains("API key"),
+            "{path}: {shown}"
+        );
+    }
     let page = owner.page(&format!("/dashboard/runs/{run_id}")).await;
     assert_eq!(page.status, 200);
     assert!(page.text().contains("a\\u0000b"), "{}", page.text());

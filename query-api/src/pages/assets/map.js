@@ -1,5 +1,8 @@
 "use strict";
 
+/** How far a coast that crosses the edge of the world reaches beyond it, in worlds. */
+const OVERHANG = 0.1;
+
 /**
  * A map on a canvas: the world's outlines, and on them places, trails and persons. It is moved by
  * finger, mouse, wheel and keys. What it shows stands in a list beside it too.
@@ -34,14 +37,20 @@ class WaypostMap {
     }
   }
 
-  /** The points of a line, as shares of the world's width and height. */
+  /**
+   * The points of a line, as shares of the world's width and height. A line that leaves the world on
+   * one side and comes back on the other goes on beyond the edge instead, except along the poles.
+   */
   static line(deltas) {
     const points = [];
-    let [x, y] = [0, 0];
+    let [x, y, turn] = [0, 0, 0];
     for (let at = 0; at < deltas.length; at += 2) {
       x += deltas[at];
       y += deltas[at + 1];
-      points.push(WaypostMap.project(y / 100, x / 100));
+      const [across, down] = WaypostMap.project(y / 100, x / 100);
+      const jump = across + turn - (points.at(-1)?.[0] ?? across);
+      if (Math.abs(jump) > 0.5 && Math.abs(y) < 8_500) turn -= Math.sign(jump);
+      points.push([across + turn, down]);
     }
     return points;
   }
@@ -181,7 +190,8 @@ class WaypostMap {
   paintWorld(turn) {
     const { context } = this;
     const [left] = this.at([0, 0], turn);
-    if (left > this.canvas.clientWidth || left + this.scale < 0) return;
+    const beyond = OVERHANG * this.scale;
+    if (left - beyond > this.canvas.clientWidth || left + this.scale + beyond < 0) return;
     const trace = (line) => line.forEach((point, nth) => {
       context[nth ? "lineTo" : "moveTo"](...this.at(point, turn));
     });
@@ -189,7 +199,7 @@ class WaypostMap {
     this.world.land.forEach(trace);
     context.fillStyle = this.color("card");
     context.fill("evenodd");
-    // A coast that leaves the map on one side and comes back on the other is no line across it.
+    // The edge along a pole is no coast.
     const draw = (line) => line.forEach((point, nth) => {
       const near = nth && Math.abs(point[0] - line[nth - 1][0]) < 0.5;
       context[near ? "lineTo" : "moveTo"](...this.at(point, turn));
