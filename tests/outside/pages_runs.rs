@@ -50,15 +50,11 @@ async fn the_home_page_shows_the_business_in_charts_and_as_files() {
         admin.post("/api/v1/records/leads", &lead).await.ok(201);
     }
     let page = page_with(&owner, "/dashboard", "12,345.67").await;
-    for word in [
-        "up to date",
-        "Revenue by month",
-        "<figure",
-        "<figcaption",
-        "role=\"img\"",
-    ] {
+    for word in ["Revenue by month", "<figure", "<figcaption", "role=\"img\""] {
         assert!(page.contains(word), "{word}");
     }
+    // Others write meanwhile.
+    assert!(page.contains("up to date") || page.contains("still being read in"));
     assert!(!page.contains("<b>fair"));
     assert!(page.len() < 150_000, "{}", page.len());
     for (name, line) in [
