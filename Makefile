@@ -17,9 +17,15 @@ run: ## Build Waypost and run it at http://127.0.0.1:8080 until Ctrl-C
 
 .PHONY: test
 test: ## Run all tests, with servers of their own
-	@scripts/prepare
+	@scripts/prepare --with-axe
 	@cargo build --workspace --all-targets
 	@exec $(target)/debug/local-servers with -- cargo test --workspace --no-fail-fast
+
+.PHONY: pictures
+pictures: ## Take the documentation's pictures of the pages anew (needs Chromium)
+	@scripts/prepare --with-axe
+	@cargo build --workspace --bins --package waypost-tests --test browser
+	@exec env WAYPOST_PICTURES=$(CURDIR)/docs/pictures $(target)/debug/local-servers with -- cargo test --package waypost-tests --test browser -- pictures
 
 .PHONY: test-clients
 test-clients: ## Run the client libraries' own tests against the built system (CLIENTS="python javascript dart")
@@ -46,10 +52,12 @@ lint: ## Check format, lints and dependencies, as the tests' runner does
 
 .PHONY: check-docs
 check-docs: ## Run the commands of README, tutorial and how-tos, and hold the reference against the programs
+ifndef WAYPOST_PROGRAMS
 	@scripts/prepare
 	@cargo build --package waypost --package query-api
-	@WAYPOST_PROGRAMS=$(target)/debug scripts/check-docs
-	@WAYPOST_PROGRAMS=$(target)/debug scripts/check-reference
+endif
+	@WAYPOST_PROGRAMS=$${WAYPOST_PROGRAMS:-$(target)/debug} scripts/check-docs
+	@WAYPOST_PROGRAMS=$${WAYPOST_PROGRAMS:-$(target)/debug} scripts/check-reference
 
 .PHONY: sqlx
 sqlx: ## Renew .sqlx, by which queries are checked without a database (PACKAGES="…" for some only)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::directory::Credential;
-use crate::{Access, Caller, Refusal};
+use crate::{Access, Caller, Person, Refusal};
 
 /// How often the clock is looked at: a key that ends by itself is done with within this time,
 /// wherever somebody sets the clock.
@@ -37,16 +37,25 @@ impl Access {
         }
     }
 
-    /// Waits until a session ends in another way than by its time.
+    /// Waits until a session ends; a key has none.
     fn signed_out(&self, caller: &Caller) -> impl Future<Output = ()> + Send + use<> {
-        let person = match &caller.credential {
+        let session = match &caller.credential {
             Credential::Key { .. } => None,
-            Credential::Session(person) => Some((self.clone(), person.clone())),
+            Credential::Session(person) => Some(self.token_ended(person)),
         };
         async move {
-            let Some((access, person)) = person else {
-                return std::future::pending().await;
-            };
+            match session {
+                Some(ended) => ended.await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Waits until a person's token ends: by a sign-out, by another password, by its time, or with
+    /// the account.
+    pub fn token_ended(&self, person: &Person) -> impl Future<Output = ()> + Send + use<> {
+        let (access, person) = (self.clone(), person.clone());
+        async move {
             while access.person_is_good(&person) {
                 sleep(LOOK).await;
             }

@@ -17,6 +17,7 @@ mod directory;
 mod key;
 mod lasting;
 pub mod limit;
+mod operator;
 mod people;
 mod person;
 mod refusal;
@@ -38,6 +39,7 @@ use tokio_util::sync::CancellationToken;
 pub use authorized::Authorized;
 pub use directory::Caller;
 pub use key::{ApiKey, KeyHash, NoRandomness};
+pub use operator::{Operator, OperatorSettings};
 pub use people::{OpenInvite, People, PeopleError, PersonOfStaff, people};
 pub use person::{
     AccountToken, Allowances, EndingToken, NewToken, Person, PersonSettings, UncountedToken,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use service::settings::seconds;
 
-use crate::PersonSettings;
+use crate::{OperatorSettings, PersonSettings};
 
 /// How limits are kept.
 #[derive(Clone, Debug, Args)]
@@ -80,6 +80,9 @@ pub struct LimitSettings {
     /// Persons' tokens and tiers.
     #[command(flatten)]
     pub persons: PersonSettings,
+    /// Whose people operate the installation.
+    #[command(flatten)]
+    pub operators: OperatorSettings,
 }
 
 impl Default for LimitSettings {
@@ -93,6 +96,7 @@ impl Default for LimitSettings {
             retry: Duration::from_secs(1),
             flush: false,
             persons: PersonSettings::default(),
+            operators: OperatorSettings::default(),
         }
     }
 }

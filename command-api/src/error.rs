@@ -25,6 +25,9 @@ pub enum LogError {
     /// It does not answer; whether something was written is unknown.
     #[error("{0}")]
     Unavailable(String),
+    /// It is slow, and others write less; nothing was written.
+    #[error("the event log is busy, and others write less")]
+    HeldBack,
     /// Others kept changing the same thing.
     #[error("concurrent changes")]
     Busy,
@@ -37,6 +40,9 @@ pub enum LogError {
     /// More than one event can hold.
     #[error("too large for the log")]
     TooLarge,
+    /// Whose data it would have been was forgotten meanwhile.
+    #[error("the owner was forgotten")]
+    Forgotten,
     /// What nobody expected.
     #[error("{0}")]
     Broken(String),
@@ -47,6 +53,7 @@ impl From<AppendError> for LogError {
         match error {
             AppendError::Conflict => Self::Busy,
             AppendError::TooLarge => Self::TooLarge,
+            AppendError::HeldBack => Self::HeldBack,
             AppendError::Unavailable(reason) => Self::Unavailable(reason),
             AppendError::Malformed(reason) => Self::Broken(reason.to_owned()),
         }
@@ -66,7 +73,8 @@ impl From<VaultError> for LogError {
     fn from(error: VaultError) -> Self {
         match error {
             VaultError::Unavailable(reason) => Self::Unavailable(reason),
-            broken => Self::Broken(broken.to_string()),
+            VaultError::Forgotten => Self::Forgotten,
+            broken @ VaultError::Broken => Self::Broken(broken.to_string()),
         }
     }
 }
@@ -96,12 +104,16 @@ impl From<LogError> for HttpError {
                 "the event log does not answer, and nothing was confirmed; try again",
             )
             .with_cause(error),
+            LogError::HeldBack => Self::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "the event log is busy and others write less than you; try again in a second",
+            )
+            .with_header(header::RETRY_AFTER, HeaderValue::from_static("1")),
             LogError::Busy => {
                 Self::conflict("it is being changed by others at the same time; try again")
             }
             LogError::Overloaded => {
                 Self::unavailable("too many people are signing in; try again in a moment")
-                    .with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
             }
             LogError::TooManyAtOnce => Self::new(
                 StatusCode::TOO_MANY_REQUESTS,
@@ -111,6 +123,7 @@ impl From<LogError> for HttpError {
             LogError::TooLarge => {
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, "the request is too large")
             }
+            LogError::Forgotten => Self::unauthorized("the account no longer exists"),
             LogError::Broken(_) => Self::internal(error),
         }
     }

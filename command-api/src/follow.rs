@@ -1,5 +1,6 @@
 //! Following the log into what a process keeps in memory.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use event_log::{EventLog, ReadError, Tail};
@@ -49,7 +50,12 @@ async fn keep_following(
         match tail.next(BATCH).await {
             Ok(batch) => {
                 let last = batch.last_sequence;
-                take_in(batch.into_readable(what).collect());
+                take_in(
+                    batch
+                        .into_readable(what)
+                        .map(Arc::unwrap_or_clone)
+                        .collect(),
+                );
                 reaching.send_replace(last);
             }
             Err(error) => {

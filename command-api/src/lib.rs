@@ -6,9 +6,11 @@
 
 mod answer;
 mod body;
+mod bounds;
 mod commands;
 mod error;
 mod follow;
+mod precondition;
 mod random;
 mod repeatable;
 mod settings;
@@ -40,7 +42,9 @@ use service::settings::HttpSettings;
 use service::{Clock, ServeError, health};
 use tokio_util::sync::CancellationToken;
 
+pub use bounds::{BoundSettings, TooMany};
 pub use commands::{Commands, Done, Origin};
+pub use dashboard::Operations;
 pub use error::{CommandError, LogError, NotFound, Refusal};
 pub use random::Random;
 pub use settings::{CommandSettings, PeopleSettings};
@@ -77,6 +81,7 @@ const READS: &[&str] = &[
     "/dashboard/leads",
     "/dashboard/leads/{id}",
     "/dashboard/map",
+    "/dashboard/map/now",
     "/dashboard/new/{kind}",
     "/dashboard/orders",
     "/dashboard/orders/{id}",
@@ -91,11 +96,15 @@ const READS: &[&str] = &[
     "/dashboard/workflows/{id}",
     "/docs",
     "/docs/search",
+    "/docs/pictures/{name}",
     "/docs/tutorial",
     "/docs/{folder}/{name}",
+    "/docs/reference/api/{part}",
     "/location/history",
     "/location/latest",
+    "/location/trails",
     "/openapi.json",
+    "/sos",
 ];
 
 /// What the routes of commands stand on.
@@ -107,10 +116,16 @@ pub struct Dependencies {
     pub access: Access,
     /// What is known of workflows.
     pub workflows: workflows::Directory,
+    /// How many runs organizations have open.
+    pub open_runs: workflows::OpenRuns,
+    /// Where operators of the installation ask for operations.
+    pub operations: Operations,
     /// What accounts stand on.
     pub accounts: accounts::Accounts,
     /// What is known of circles.
     pub circles: circles::Directory,
+    /// What is known of webhooks.
+    pub webhooks: webhooks::Directory,
     /// What tells the time.
     pub clock: Arc<dyn Clock>,
     /// How commands are taken.
@@ -127,8 +142,12 @@ pub(crate) struct Inner {
     pub(crate) commands: Commands,
     pub(crate) access: Access,
     pub(crate) accounts: accounts::Accounts,
+    pub(crate) operations: Operations,
     pub(crate) workflows: workflows::Directory,
+    pub(crate) open_runs: workflows::OpenRuns,
     pub(crate) circles: circles::Directory,
+    pub(crate) webhooks: webhooks::Directory,
+    pub(crate) bounds: BoundSettings,
     pub(crate) tracks: locations::Tracks,
     pub(crate) invites_last: Duration,
     pub(crate) sos_late: Duration,
@@ -164,8 +183,12 @@ pub fn router(dependencies: Dependencies) -> Router {
         commands,
         access: dependencies.access,
         accounts: dependencies.accounts,
+        operations: dependencies.operations,
         workflows: dependencies.workflows,
+        open_runs: dependencies.open_runs,
         circles: dependencies.circles,
+        webhooks: dependencies.webhooks,
+        bounds: dependencies.settings.bounds,
         tracks: locations::Tracks::default(),
         invites_last: dependencies.settings.invite,
         sos_late: dependencies.settings.sos_late,
@@ -192,6 +215,7 @@ pub fn router(dependencies: Dependencies) -> Router {
 /// What an organization's programs do with a key, and its staff on its pages with a session.
 fn of_organizations() -> Router<App> {
     Router::new()
+        .merge(circles::of_organizations())
         .merge(records::router())
         .merge(runs::router())
         .merge(webhooks::router())

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use access::{Access, LimitSettings};
 use clap::Parser;
 use command_api::accounts::{AccountSettings, Accounts};
-use command_api::{CommandSettings, Dependencies, circles, workflows};
+use command_api::{CommandSettings, Dependencies, Operations, circles, webhooks, workflows};
 use domain::target::Ranges;
 use event_log::{EventLog, Keyring, LogSettings};
-use service::settings::{CommonSettings, DatabaseSettings, HttpSettings};
+use service::settings::{CommonSettings, DatabaseSettings, HttpSettings, OpenRunSettings};
 use service::{SystemClock, database, telemetry};
 
 /// Takes commands by HTTP and appends events.
@@ -30,6 +30,8 @@ struct Cli {
     commands: CommandSettings,
     #[command(flatten)]
     accounts: AccountSettings,
+    #[command(flatten)]
+    open_runs: OpenRunSettings,
     /// Private address ranges that HTTP steps and webhooks may reach, comma-separated:
     /// `10.1.0.0/16,fd12:3456::/48`. `1` means this machine and the private ranges (`127/8`,
     /// `10/8`, `172.16/12`, `192.168/16`, `::1`, `fc00::/7`), `0` none. Link-local addresses, cloud
@@ -66,13 +68,20 @@ async fn start(cli: Cli) -> Result<(), Box<dyn std::error::Error + Send + Sync>>
     let access = Access::start(&log, &pool, cli.limits, clock.clone(), shutdown.clone()).await?;
     let workflows = workflows::Directory::start(log.clone(), shutdown.clone()).await?;
     let circles = circles::Directory::start(log.clone(), shutdown.clone()).await?;
+    let webhooks = webhooks::Directory::start(log.clone(), shutdown.clone()).await?;
+    let open_runs = cli.open_runs.per_organization;
+    let open_runs = workflows::OpenRuns::at_most(open_runs, pool.clone());
+    let operations = Operations::new(pool.clone());
     let accounts = Accounts::new(cli.accounts, pool, log.keyring(), &cli.common.home)?;
     let dependencies = Dependencies {
         log,
         access,
         accounts,
         workflows,
+        open_runs,
+        operations,
         circles,
+        webhooks,
         clock,
         settings: cli.commands,
         open_targets: cli.open_targets,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use service::settings::seconds;
 
+use crate::bounds::BoundSettings;
 use crate::records::UploadSettings;
 
 /// How commands are taken.
@@ -49,6 +50,9 @@ pub struct CommandSettings {
         default_value_t = KEYS_PER_ORGANIZATION
     )]
     pub keys_per_organization: usize,
+    /// How many of each thing there may be.
+    #[command(flatten)]
+    pub bounds: BoundSettings,
     /// How much one upload may bring.
     #[command(flatten)]
     pub uploads: UploadSettings,
@@ -94,6 +98,7 @@ impl Default for CommandSettings {
             sos_late: Duration::from_mins(2),
             webhook_old_secret: Duration::from_hours(24),
             keys_per_organization: KEYS_PER_ORGANIZATION,
+            bounds: BoundSettings::default(),
             uploads: UploadSettings::default(),
             people: PeopleSettings::default(),
         }

@@ -6,12 +6,14 @@
 
 mod field;
 mod object;
+mod precondition;
 mod text;
 
 pub mod account;
 pub mod circles;
 pub mod key;
 pub mod location;
+pub mod operation;
 pub mod organization;
 pub mod presence;
 pub mod record;
@@ -24,3 +26,4 @@ pub mod webhook;
 pub mod workflow;
 
 pub use field::{FieldError, Invalid};
+pub use precondition::{Precondition, Revision, Unmet};

@@ -1,11 +1,15 @@
 //! What is read of the log at a time.
 
-use schemas::Recorded;
+use std::sync::Arc;
+
+use schemas::{AggregateType, Recorded};
+
+use crate::subject::kind_of;
 
 /// Events in order.
 #[derive(Debug)]
 pub struct Batch {
-    /// At least one, unless the tail leaves events out.
+    /// At least one, unless events are left out.
     pub items: Vec<Item>,
     /// Whether nothing more stood in the log when the last of them was sent.
     pub caught_up: bool,
@@ -37,7 +41,7 @@ impl Batch {
     }
 
     /// The same, owned.
-    pub fn into_readable(self, what: &str) -> impl Iterator<Item = Recorded> {
+    pub fn into_readable(self, what: &str) -> impl Iterator<Item = Arc<Recorded>> {
         self.items.into_iter().filter_map(move |item| {
             item.readable(what)?;
             match item {
@@ -49,11 +53,10 @@ impl Batch {
 }
 
 /// What stands at a place in the log.
-#[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "nearly every item is an event")]
+#[derive(Clone, Debug)]
 pub enum Item {
-    /// An event.
-    Event(Recorded),
+    /// An event, which others may follow too.
+    Event(Arc<Recorded>),
     /// Something that this program cannot read.
     Undecodable {
         /// Where it stands.
@@ -66,6 +69,23 @@ pub enum Item {
 }
 
 impl Item {
+    /// Where it stands in the log.
+    pub fn sequence(&self) -> u64 {
+        match self {
+            Self::Event(recorded) => recorded.sequence,
+            Self::Undecodable { sequence, .. } => *sequence,
+        }
+    }
+
+    /// Whether it is of one of these kinds, or nobody can say of which.
+    pub(crate) fn is_of(&self, kinds: &[AggregateType]) -> bool {
+        let kind = match self {
+            Self::Event(recorded) => Some(recorded.stream.aggregate),
+            Self::Undecodable { subject, .. } => kind_of(subject),
+        };
+        kind.is_none_or(|kind| kinds.contains(&kind))
+    }
+
     /// The event, where it can be read.
     pub fn event(&self) -> Option<&Recorded> {
         match self {

@@ -1,7 +1,7 @@
 //! NATS JetStream as an event store.
 //!
 //! [`EventLog`] appends ([`EventLog::commit`]), reads aggregates ([`EventLog::load`],
-//! [`EventLog::last`]) and follows the log ([`EventLog::tail`]). What was acknowledged is on disk
+//! [`EventLog::last`]) and follows the log ([`EventLog::follow`]). What was acknowledged is on disk
 //! where the server runs with `sync_interval: always`; [`Durability`] says whether it does.
 //!
 //! Every append names the last sequence it expects of the aggregate's own stream, so that of two
@@ -12,21 +12,26 @@ mod append;
 pub mod backup;
 mod batch;
 mod cause;
+mod checkpoint;
 mod connection;
 mod deleted;
 mod durability;
 mod envelope;
 mod erase;
 mod error;
+mod follower;
 mod keyring;
 mod load;
 mod log;
+mod pace;
 mod page;
+mod party;
 mod position;
 mod pull;
 mod read;
 mod reveal;
 mod settings;
+mod shared;
 mod streams;
 mod subject;
 mod tail;
@@ -36,8 +41,10 @@ mod way;
 pub use append::{AppendError, Commit, Expected, Write};
 pub use batch::{Batch, Item};
 pub use cause::CAUSE_HEADER;
+pub use checkpoint::CheckpointBucket;
 pub use durability::Durability;
 pub use error::{Error, ReadError, TailError};
+pub use follower::Follower;
 pub use keyring::{Keyring, KeyringError, MasterKeyFiles};
 pub use log::EventLog;
 pub use page::Page;

@@ -10,6 +10,9 @@ use futures::{StreamExt as _, stream};
 use schemas::{AggregateType, Log, OrgId, SYSTEM_ORG, StreamId};
 
 use crate::append::Appender;
+use crate::pace::{Asked, Pace};
+use crate::party::Party;
+use crate::shared::SharedStream;
 use crate::streams::{self, LogStream, Streams};
 use crate::subject::{Subjects, kind_of};
 use crate::vault::Opened;
@@ -37,13 +40,23 @@ struct Shared {
     context: jetstream::Context,
     settings: LogSettings,
     durability: Durability,
+    pace: Pace,
     subjects: Subjects,
     streams: Streams,
     events: Appender,
     locations: Appender,
     deliveries: Appender,
+    /// What this process follows.
+    followed: Followed,
     keyring: Keyring,
     vault: Vault,
+}
+
+#[derive(Default)]
+struct Followed {
+    events: Arc<SharedStream>,
+    locations: Arc<SharedStream>,
+    deliveries: Arc<SharedStream>,
 }
 
 impl EventLog {
@@ -65,20 +78,23 @@ impl EventLog {
             None => Durability::Unknown,
         };
         let vault = Vault::open(&context, settings, opened).await?;
+        let pace = Pace::new(settings);
         let appender = |log| {
-            let stream = streams.get(log);
-            Appender::start(client.clone(), subjects.clone(), stream, settings.timeout())
+            let (client, subjects) = (client.clone(), subjects.clone());
+            Appender::start(client, subjects, streams.get(log), pace.clone())
         };
         let shared = Shared {
             events: appender(Log::Events),
             locations: appender(Log::Locations),
             deliveries: appender(Log::Deliveries),
+            followed: Followed::default(),
             client,
             followers,
             readers,
             context,
             settings: settings.clone(),
             durability,
+            pace,
             subjects,
             streams,
             keyring,
@@ -109,16 +125,28 @@ impl EventLog {
     ///
     /// Commits that come at the same time share the server's flush to disk.
     pub async fn commit(&self, commit: Commit) -> Result<Position, AppendError> {
-        let log = commit.log()?;
-        let sequence = self.appender(log).commit(commit).await?;
-        Ok(self.position(log, sequence))
+        self.commit_within(commit, self.settings().timeout()).await
     }
 
     /// Appends many decisions, each on its own, in as few flushes as they need.
     pub async fn commit_each(&self, commits: Vec<Commit>) -> Vec<Result<Position, AppendError>> {
-        let commits = commits.into_iter().map(|commit| self.commit(commit));
+        let side_by_side = commits.len().min(SIDE_BY_SIDE);
+        let timeout = self.settings().timeout_of_each(side_by_side);
+        let commits = commits
+            .into_iter()
+            .map(|commit| self.commit_within(commit, timeout));
         // Time runs for a commit only once it is on its way.
         stream::iter(commits).buffered(SIDE_BY_SIDE).collect().await
+    }
+
+    async fn commit_within(
+        &self,
+        commit: Commit,
+        timeout: Duration,
+    ) -> Result<Position, AppendError> {
+        let log = commit.log()?;
+        let sequence = self.appender(log).commit(commit, timeout).await?;
+        Ok(self.position(log, sequence))
     }
 
     /// The position of an event.
@@ -193,6 +221,15 @@ impl EventLog {
         }
     }
 
+    pub(crate) fn followed(&self, log: Log) -> &Arc<SharedStream> {
+        let followed = &self.shared.followed;
+        match log {
+            Log::Events => &followed.events,
+            Log::Locations => &followed.locations,
+            Log::Deliveries => &followed.deliveries,
+        }
+    }
+
     pub(crate) fn settings(&self) -> &LogSettings {
         &self.shared.settings
     }
@@ -203,6 +240,23 @@ impl EventLog {
 
     pub(crate) fn followers(&self) -> &Client {
         &self.shared.followers
+    }
+
+    /// Waits until an organization may read for somebody outside: while the log is slow, those who
+    /// read much leave it to others.
+    pub async fn until_read(&self, org: &OrgId) {
+        self.pace().until_read(Party::of_organization(org)).await;
+    }
+
+    /// Counts bytes that an organization read.
+    pub fn count_read(&self, org: &OrgId, bytes: usize) {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let party = Party::of_organization(org);
+        self.pace().count(Asked::Bytes, party, bytes);
+    }
+
+    pub(crate) fn pace(&self) -> &Pace {
+        &self.shared.pace
     }
 
     pub(crate) fn readers(&self) -> &Client {

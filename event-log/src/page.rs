@@ -2,6 +2,8 @@
 //! stands behind it, so a reader may take its time between pages and costs the server nothing
 //! meanwhile.
 
+use std::sync::Arc;
+
 use async_nats::jetstream::stream::RawMessageErrorKind;
 use schemas::{AggregateType, Log, OrgId, Recorded};
 use serde_json::json;
@@ -72,7 +74,7 @@ impl EventLog {
         let through = found.last().map_or(after, |last| last.sequence);
         let complete = found.len() < limit && !self.any_after(log, &subject, through).await?;
         let items = found.iter().map(|stored| match decode(stored) {
-            Ok(event) => Item::Event(event),
+            Ok(event) => Item::Event(Arc::new(event)),
             Err(error) => Item::Undecodable {
                 sequence: stored.sequence,
                 subject: stored.subject.to_string(),

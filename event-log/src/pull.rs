@@ -10,7 +10,7 @@ use async_nats::jetstream::consumer::pull;
 use async_nats::{StatusCode, Subscriber};
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::json;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::way::Way;
 
@@ -37,6 +37,10 @@ pub(crate) struct Pull {
     answers: Subscriber,
     /// Messages that the request under way may still bring.
     left: usize,
+    /// Whether more waited behind the last message, so that the next answer has none to wait for.
+    is_behind: bool,
+    /// When it was asked for that answer.
+    asked: Option<Instant>,
 }
 
 impl Pull {
@@ -49,6 +53,8 @@ impl Pull {
             answers: answers.map_err(|error| error.to_string())?,
             way: way.clone(),
             left: 0,
+            is_behind: false,
+            asked: None,
         })
     }
 
@@ -64,6 +70,9 @@ impl Pull {
             match message.status.unwrap_or(StatusCode::OK) {
                 StatusCode::OK => {
                     self.left -= 1;
+                    if let Some(asked) = self.asked.take() {
+                        self.way.pace.answered(asked.elapsed());
+                    }
                     let context = self.way.context.clone();
                     return Ok(Message { message, context });
                 }
@@ -98,11 +107,19 @@ impl Pull {
             .publish_with_reply(subject, inbox, request.to_string().into());
         sent.await.map_err(|error| error.to_string())?;
         self.left = self.way.messages;
+        self.asked = self.is_behind.then(Instant::now);
         Ok(())
     }
 }
 
 impl Messages {
+    /// Learns whether more waits behind the last message.
+    pub(crate) fn are_behind(&mut self, is_behind: bool) {
+        if let Self::Asked(pull) = self {
+            pull.is_behind = is_behind;
+        }
+    }
+
     /// Waits for the next message. Cancelling the wait loses nothing.
     pub(crate) async fn next(&mut self) -> Result<Message, String> {
         match self {

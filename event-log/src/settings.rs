@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+const SLOW_MS: u64 = 3;
+const LEAST_MESSAGES: u64 = 500;
+
 /// Where the log is and how long its streams live.
 #[derive(Clone, Debug, clap::Args)]
 pub struct LogSettings {
@@ -31,6 +34,22 @@ pub struct LogSettings {
     #[arg(long, env = "WAYPOST_LOG_TIMEOUT_MS", default_value_t = 1_500)]
     pub log_timeout_ms: u64,
 
+    /// How long the log may take to acknowledge before it counts as slow, in milliseconds. While it
+    /// is slow, organizations that write or read much are held back for those that do little. 0
+    /// holds nobody back.
+    #[arg(long, env = "WAYPOST_LOG_SLOW_MS", default_value_t = SLOW_MS)]
+    pub log_slow_ms: u64,
+
+    /// Messages of up to 8 KiB a second that an organization may write however slow the log is. For
+    /// each of them it may read 2 KiB.
+    #[arg(
+        long,
+        env = "WAYPOST_LOG_LEAST_MESSAGES",
+        default_value_t = LEAST_MESSAGES,
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
+    pub log_least_messages: u64,
+
     /// How long an owner's encryption key stays in memory, in milliseconds. After one process has
     /// forgotten a person, the others can read their data for this long at most.
     #[arg(long, env = "WAYPOST_VAULT_CACHE_MS", default_value_t = 30_000)]
@@ -54,6 +73,8 @@ impl LogSettings {
             log_replicas: 1,
             log_prefix: String::new(),
             log_timeout_ms: 1_500,
+            log_slow_ms: SLOW_MS,
+            log_least_messages: LEAST_MESSAGES,
             vault_cache_ms: 30_000,
             locations_days: 90,
             deliveries_days: 30,
@@ -62,6 +83,13 @@ impl LogSettings {
 
     pub(crate) fn timeout(&self) -> Duration {
         Duration::from_millis(self.log_timeout_ms)
+    }
+
+    /// What each of so many appends of one organization may take that is held back.
+    pub(crate) fn timeout_of_each(&self, count: usize) -> Duration {
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        let held = count.saturating_mul(1_000) / self.log_least_messages.max(1);
+        self.timeout() + Duration::from_millis(held)
     }
 
     pub(crate) fn vault_cache(&self) -> Duration {

@@ -1,6 +1,7 @@
 //! Following the log: in order, without gaps, over every restart of the server.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream::Message;
@@ -13,7 +14,6 @@ use crate::batch::{Batch, Item};
 use crate::deleted::Deleted;
 use crate::pull::{Messages, Pull};
 use crate::streams::LogStream;
-use crate::subject::kind_of;
 use crate::way::{Way, Whose};
 use crate::{EventLog, ReadError, TailError, connection, envelope};
 
@@ -30,8 +30,6 @@ pub struct Tail {
     way: Way,
     stream: LogStream,
     filters: Vec<String>,
-    /// Where it names any: events of other kinds are read and left out.
-    only: Vec<AggregateType>,
     /// The sequence of the last event taken.
     last: u64,
     /// Events that wait behind it in the log.
@@ -84,17 +82,10 @@ impl EventLog {
         self.tail_on(log, after, filters.collect()).await
     }
 
-    /// Follows a whole stream of the log from behind `after`, and gives the events of some kinds of
-    /// aggregate. Unlike a tail for which the server chooses, it sees every hole.
-    pub async fn tail_through(
-        &self,
-        log: Log,
-        after: u64,
-        only: &[AggregateType],
-    ) -> Result<Tail, ReadError> {
-        let mut tail = self.tail_on(log, after, Vec::new()).await?;
-        tail.only = only.to_vec();
-        Ok(tail)
+    /// A tail of a whole stream that asks the server only once something is waited for.
+    pub(crate) fn tail_later(&self, log: Log, after: u64) -> Tail {
+        let way = Way::of_this_program(self);
+        Tail::behind(way, self.streams().get(log).clone(), Vec::new(), after)
     }
 
     /// Follows a stream of the log for somebody outside, from behind `after`: over the connection
@@ -131,28 +122,37 @@ impl EventLog {
         after: u64,
         filters: Vec<String>,
     ) -> Result<Tail, ReadError> {
-        let stream = self.streams().get(log).clone();
-        let opened = open(way.clone(), stream.clone(), filters.clone(), after)
-            .boxed()
-            .await;
+        let mut tail = Tail::behind(way, self.streams().get(log).clone(), filters, after);
+        let opening = open(
+            tail.way.clone(),
+            tail.stream.clone(),
+            tail.filters.clone(),
+            after,
+        );
+        let opened = opening.boxed().await;
         let (source, pending) = opened.map_err(ReadError::Unavailable)?;
-        Ok(Tail {
-            way,
-            stream,
-            filters,
-            only: Vec::new(),
-            last: after,
-            pending,
-            source: Some(source),
-            opening: None,
-            ready: VecDeque::new(),
-            deleted: Deleted::default(),
-            backoff: BACKOFF,
-        })
+        (tail.source, tail.pending) = (Some(source), pending);
+        Ok(tail)
     }
 }
 
 impl Tail {
+    /// What waits behind `after` is not known yet; it is taken for something.
+    fn behind(way: Way, stream: LogStream, filters: Vec<String>, after: u64) -> Self {
+        Self {
+            way,
+            stream,
+            filters,
+            last: after,
+            pending: 1,
+            source: None,
+            opening: None,
+            ready: VecDeque::new(),
+            deleted: Deleted::default(),
+            backoff: BACKOFF,
+        }
+    }
+
     /// Waits for an event, then takes what is ready, up to `max` events.
     ///
     /// Faults of the server and the connection are healed within. Cancelling the wait loses
@@ -224,10 +224,8 @@ impl Tail {
             taken += 1;
             self.last = delivered.sequence;
             self.pending = delivered.pending;
-            if self.is_wanted(&delivered) {
-                bytes += delivered.message.length;
-                items.push(item(&delivered));
-            }
+            bytes += delivered.message.length;
+            items.push(item(&delivered));
         }
         let (caught_up, last_sequence) = (self.pending == 0, self.last);
         (taken > 0).then_some(Batch {
@@ -236,11 +234,6 @@ impl Tail {
             last_sequence,
             bytes,
         })
-    }
-
-    fn is_wanted(&self, delivered: &Delivered) -> bool {
-        self.only.is_empty()
-            || kind_of(&delivered.message.subject).is_none_or(|kind| self.only.contains(&kind))
     }
 
     /// A filter leaves gaps by its nature; without one, sequences follow each other.
@@ -359,6 +352,7 @@ impl Source {
         }
         self.delivered += 1;
         let (sequence, pending) = (info.stream_sequence, info.pending);
+        self.messages.are_behind(pending > 0);
         Ok(Delivered {
             message,
             sequence,
@@ -372,7 +366,7 @@ fn item(delivered: &Delivered) -> Item {
     let none = async_nats::HeaderMap::new();
     let headers = message.headers.as_ref().unwrap_or(&none);
     match envelope::decode(&message.subject, sequence, headers, &message.payload) {
-        Ok(event) => Item::Event(event),
+        Ok(event) => Item::Event(Arc::new(event)),
         Err(reason) => Item::Undecodable {
             sequence,
             subject: message.subject.to_string(),

@@ -7,6 +7,7 @@ use async_nats::jetstream;
 use schemas::{AggregateType, OrgId, StreamId};
 
 use crate::EventLog;
+use crate::pace::Pace;
 
 /// Whose events are read for somebody outside.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +27,7 @@ pub enum Whose<'a> {
 pub(crate) struct Way {
     pub(crate) client: Client,
     pub(crate) context: jetstream::Context,
+    pub(crate) pace: Pace,
     pub(crate) messages: usize,
     pub(crate) bytes: usize,
     /// Whether more is asked for before all of it is used.
@@ -38,6 +40,7 @@ impl Way {
         let client = log.followers().clone();
         Self {
             context: context(&client),
+            pace: log.pace().clone(),
             messages: 4_096,
             bytes: (8 * 1024 * 1024).max(2 * client.max_payload()),
             asks_ahead: true,
@@ -51,6 +54,7 @@ impl Way {
         let client = log.readers().clone();
         Self {
             context: context(&client),
+            pace: log.pace().clone(),
             messages: 128,
             bytes: client.max_payload() + 64 * 1024,
             asks_ahead: false,

@@ -11,10 +11,10 @@
 
 mod check;
 mod client;
+mod drain;
 mod load;
 mod nemesis;
 mod notes;
-mod quiet;
 mod readers;
 mod report;
 mod servers;
@@ -113,7 +113,7 @@ pub async fn run(options: &Options) -> Report {
     for worker in workers {
         worker.await.expect("a worker that ends by itself");
     }
-    let (fold, open) = quiet::wait(&mut facts, &log, &receiver, &database).await;
+    let (fold, open) = drain::wait(&mut facts, &log, &receiver, &database).await;
     let heard = sockets_at_the_end(sockets, &facts).await;
     let evidence = Evidence {
         client: &load.client,

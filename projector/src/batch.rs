@@ -4,13 +4,12 @@ use std::collections::HashSet;
 use std::mem;
 
 use event_log::{EventLog, Item, VaultError};
-use schemas::{AggregateType, Log, Recorded};
+use schemas::{AggregateType, Event, Log, Recorded};
 use sqlx::{Connection as _, Executor as _, PgConnection};
 
 use crate::checkpoint::{Checkpoint, Step, are_current};
 use crate::dead_letters::{self, Aside, Fate, Parked};
 use crate::projection::{ApplyError, Projection};
-use crate::reader::sequence;
 use crate::skips;
 
 /// From so many events on a batch has its statements planned anew: beside its rows that costs
@@ -88,7 +87,7 @@ impl Member {
     /// What a batch has for this projection, without what it was told to leave out.
     fn wanted<'a>(&self, items: &'a [Item]) -> impl Iterator<Item = &'a Item> {
         items.iter().filter(|item| {
-            (self.skipped.is_empty() || !self.skipped.contains(&sequence(item)))
+            (self.skipped.is_empty() || !self.skipped.contains(&item.sequence()))
                 && match item {
                     Item::Event(event) => self.concerns(event.stream.aggregate),
                     Item::Undecodable { subject, .. } => self.concerns_subject(subject),
@@ -103,11 +102,7 @@ impl Member {
 
     /// The events of a batch that this projection folds.
     fn events<'a>(&self, items: &'a [Item]) -> Vec<&'a Recorded> {
-        let events = self.wanted(items).filter_map(|item| match item {
-            Item::Event(event) => Some(event),
-            Item::Undecodable { .. } => None,
-        });
-        events.collect()
+        self.wanted(items).filter_map(Item::event).collect()
     }
 
     /// Whether all its events of a batch can be tried at once.
@@ -262,6 +257,9 @@ impl<'a> Sorting<'a> {
         for item in member.wanted(items) {
             match item {
                 Item::Event(event) => {
+                    if matches!(event.event, Event::AccountForgotten(_)) {
+                        self.end(event, &mut events);
+                    }
                     if !self.waits(event) {
                         events.push(event);
                     }
@@ -274,6 +272,15 @@ impl<'a> Sorting<'a> {
             }
         }
         events
+    }
+
+    /// What came before the end of an account has no effect any more and shall not be kept, and the
+    /// end waits for none of it.
+    fn end(&mut self, end: &Recorded, events: &mut Vec<&'a Recorded>) {
+        let subject = self.log.subject_of(&end.stream);
+        events.retain(|event| event.stream != end.stream);
+        self.aside.retain(|one| one.subject != subject);
+        self.parked.release(&subject);
     }
 
     /// Applies events as many at a time as succeed together, down to the single ones that do not.

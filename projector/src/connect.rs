@@ -63,48 +63,58 @@ impl Connector {
         open(options.application_name(&Self::writer_name(log))).await
     }
 
-    /// A session that writes rows into a copy in `schema`, for which tables are looked up there
-    /// before they are looked up in `serving`.
-    pub(crate) async fn copier(
-        &self,
-        schema: &str,
-        serving: &str,
-    ) -> Result<PgConnection, sqlx::Error> {
-        let path = format!("{schema},{serving}");
-        let options = self.options.clone().options(WRITING).options([
-            ("search_path", path.as_str()),
-            // Indexes are built and tables compared in one statement each.
-            ("statement_timeout", "0"),
-            // Whoever ends has its statement ended, and its locks with it.
-            ("client_connection_check_interval", "1s"),
-            ("maintenance_work_mem", "256MB"),
-        ]);
-        let options = options.application_name(&format!("waypost {schema}"));
-        open_within(CONNECT_PATIENTLY, options).await
-    }
-
-    /// A session in which an operator changes rows.
-    pub(crate) async fn repairer(&self) -> Result<PgConnection, sqlx::Error> {
-        let options = self.options.clone().options(WRITING);
-        open_within(
-            CONNECT_PATIENTLY,
-            options.application_name("waypost repair"),
-        )
-        .await
-    }
-
     /// A session that holds the lock of the active projector. The server ends it, and so frees
     /// the lock, when nothing was heard for the time of a takeover: also of a process that was
     /// stopped, whose connection stays open.
     pub(crate) async fn holder(&self, log: Log) -> Result<PgConnection, sqlx::Error> {
+        let name = format!("waypost projector {}", log_name(log));
+        self.talkative(&name).await
+    }
+
+    /// A session of whoever performs what operators ask for, which the server ends likewise.
+    pub(crate) async fn performer(&self) -> Result<PgConnection, sqlx::Error> {
+        self.talkative("waypost projector operations").await
+    }
+
+    /// A session that the server ends when nothing was heard for the time of a takeover.
+    async fn talkative(&self, name: &str) -> Result<PgConnection, sqlx::Error> {
         let takeover = self.takeover.as_millis().to_string();
         let options = self
             .options
             .clone()
             .options([("idle_session_timeout", takeover.as_str())]);
-        let name = format!("waypost projector {}", log_name(log));
-        open(options.application_name(&name)).await
+        open(options.application_name(name)).await
     }
+}
+
+/// A session that writes rows into a copy in `schema`, for which tables are looked up there
+/// before they are looked up in `serving`.
+pub(crate) async fn copier(
+    pool: &PgPool,
+    schema: &str,
+    serving: &str,
+) -> Result<PgConnection, sqlx::Error> {
+    let path = format!("{schema},{serving}");
+    let options = (*pool.connect_options()).clone().options(WRITING).options([
+        ("search_path", path.as_str()),
+        // Indexes are built and tables compared in one statement each.
+        ("statement_timeout", "0"),
+        // Whoever ends has its statement ended, and its locks with it.
+        ("client_connection_check_interval", "1s"),
+        ("maintenance_work_mem", "256MB"),
+    ]);
+    let options = options.application_name(&format!("waypost {schema}"));
+    open_within(CONNECT_PATIENTLY, options).await
+}
+
+/// A session in which an operator changes rows.
+pub(crate) async fn repairer(pool: &PgPool) -> Result<PgConnection, sqlx::Error> {
+    let options = (*pool.connect_options()).clone().options(WRITING);
+    open_within(
+        CONNECT_PATIENTLY,
+        options.application_name("waypost repair"),
+    )
+    .await
 }
 
 async fn open(options: PgConnectOptions) -> Result<PgConnection, sqlx::Error> {

@@ -2,13 +2,16 @@
 
 use sqlx::{AssertSqlSafe, PgPool};
 
-/// What is no read model: counts of limits and tries, codes on their way, and which migrations have run.
-const KEPT: [&str; 6] = [
+/// What is no read model: counts of limits and tries, codes on their way,
+/// what operators have asked for, and which migrations have run.
+const KEPT: [&str; 8] = [
     "limit_windows",
     "limit_seconds",
     "limit_uses",
+    "limit_quarters",
     "one_time_codes",
     "throttles",
+    "projection_operations",
     "_sqlx_migrations",
 ];
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use event_log::EventLog;
 use schemas::Log;
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgPool};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -16,6 +16,7 @@ use crate::catch_up;
 use crate::checkpoint;
 use crate::connect::Connector;
 use crate::error::FeedError;
+use crate::forgetting;
 use crate::leadership::Leadership;
 use crate::projection::{self, Role};
 use crate::reader::Reader;
@@ -34,6 +35,7 @@ pub(crate) struct Feed {
     pub(crate) log: Log,
     pub(crate) event_log: EventLog,
     pub(crate) connector: Connector,
+    pub(crate) pool: PgPool,
     pub(crate) batch: usize,
     /// Sessions that write a large batch side by side, at most.
     pub(crate) writers: usize,
@@ -135,6 +137,7 @@ impl Feed {
         items: &[event_log::Item],
         to: u64,
     ) -> Result<(), FeedError> {
+        forgetting::drop_what_is_kept(&self.pool, items).await?;
         let started = Instant::now();
         writers.write(group, &self.event_log, items, to).await?;
         self.status.wrote(group, items.len(), started.elapsed());

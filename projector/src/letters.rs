@@ -1,16 +1,18 @@
 //! What an operator can do about events that were put aside: try them again, or leave them out.
 
+use std::fmt;
+
 use event_log::EventLog;
+use schemas::Log;
 use serde::Serialize;
 use sqlx::{Connection as _, PgConnection, PgPool};
 
 use crate::batch::Member;
 use crate::checkpoint::{self, Checkpoint, log_name};
-use crate::connect::Connector;
+use crate::connect;
 use crate::error::RepairError;
 use crate::projection::{self, Role, bigint};
 use crate::retry::{Outcome, retry_aggregate};
-use crate::settings::ProjectorSettings;
 
 /// What came of it.
 #[derive(Clone, Debug, Serialize)]
@@ -58,44 +60,106 @@ async fn repair(
     given: &str,
     skip: bool,
 ) -> Result<Repaired, RepairError> {
-    let id = Id::parse(given)?;
-    let found = projection::named(&id.projection, log, Role::Serving);
-    let (feed, projection) = found.ok_or_else(|| unknown(given))?;
-    let connector = Connector::new(pool, ProjectorSettings::default().takeover);
-    let mut session = connector.repairer().await?;
+    let Id {
+        projection,
+        sequence,
+    } = Id::parse(given)?;
+    let repaired = repair_each(log, pool, &projection, &[sequence], skip).await?;
+    repaired
+        .into_iter()
+        .next()
+        .unwrap_or_else(|| Err(unknown(given)))
+}
+
+/// Retries or skips dead letters of one projection, in one transaction; what became of each.
+///
+/// # Errors
+/// Where the log or the database does not answer. That one is no dead letter is its own outcome.
+pub(crate) async fn repair_each(
+    log: &EventLog,
+    pool: &PgPool,
+    projection: &str,
+    sequences: &[u64],
+    skip: bool,
+) -> Result<Vec<Result<Repaired, RepairError>>, RepairError> {
+    let found = projection::named(projection, log, Role::Serving);
+    let (feed, folding) = found.ok_or_else(|| unknown(projection))?;
+    let mut session = connect::repairer(pool).await?;
     let mut transaction = session.begin().await?;
     // The active projector waits, and then finds that the rows are not those it knew.
-    let known = changed(&mut transaction, &id.projection).await?;
+    let known = changed(&mut transaction, projection).await?;
     known.fits(log.end(feed).await?)?;
-    let (subject, reason) = letter(&mut transaction, given, &id).await?;
-    if skip {
-        sqlx::query!(
-            "INSERT INTO skipped_events (projection, log, epoch, sequence, subject, reason)
-             VALUES ($1, $2, $3, $4, $5, $6)",
-            id.projection,
-            log_name(feed),
-            known.epoch,
-            bigint(id.sequence),
-            subject,
-            reason,
-        )
-        .execute(&mut *transaction)
-        .await?;
+    let mut member = Member::load(&mut transaction, folding, &known).await?;
+    let mut all = Vec::with_capacity(sequences.len());
+    for sequence in sequences {
+        let id = Id {
+            projection: projection.to_owned(),
+            sequence: *sequence,
+        };
+        let (subject, reason) = match letter(&mut transaction, &id).await {
+            Ok(found) => found,
+            Err(error @ RepairError::Letter(_)) => {
+                all.push(Err(error));
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        if skip {
+            leave_out(&mut transaction, &id, feed, &known, &subject, &reason).await?;
+            member.skipped.insert(*sequence);
+        }
+        let outcome = retry_aggregate(&mut member, &mut transaction, log, feed, &subject).await?;
+        all.push(Ok(Repaired::of(&id, outcome, skip)));
     }
-    let mut member = Member::load(&mut transaction, projection, &known).await?;
-    let Outcome { done, stuck } =
-        retry_aggregate(&mut member, &mut transaction, log, feed, &subject).await?;
-    transaction.commit().await?;
-    let (waiting, reason) = match stuck {
-        Some((_, reason, waiting)) => (waiting, Some(reason)),
-        None => (0, None),
-    };
-    Ok(Repaired {
-        id: given.to_owned(),
-        applied: done - usize::from(skip),
-        waiting,
+    if all.iter().any(Result::is_ok) {
+        transaction.commit().await?;
+    }
+    Ok(all)
+}
+
+async fn leave_out(
+    rows: &mut PgConnection,
+    id: &Id,
+    feed: Log,
+    known: &Checkpoint,
+    subject: &str,
+    reason: &str,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "INSERT INTO skipped_events (projection, log, epoch, sequence, subject, reason)
+             VALUES ($1, $2, $3, $4, $5, $6)",
+        id.projection,
+        log_name(feed),
+        known.epoch,
+        bigint(id.sequence),
+        subject,
         reason,
-    })
+    )
+    .execute(rows)
+    .await?;
+    Ok(())
+}
+
+impl Repaired {
+    fn of(id: &Id, outcome: Outcome, skip: bool) -> Self {
+        let Outcome { done, stuck } = outcome;
+        let (waiting, reason) = match stuck {
+            Some((_, reason, waiting)) => (waiting, Some(reason)),
+            None => (0, None),
+        };
+        Self {
+            id: id.to_string(),
+            applied: done - usize::from(skip),
+            waiting,
+            reason,
+        }
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.projection, self.sequence)
+    }
 }
 
 impl Id {
@@ -132,11 +196,7 @@ async fn changed(rows: &mut PgConnection, projection: &str) -> Result<Checkpoint
 }
 
 /// The subject of an event that was put aside because it could not be applied, and why.
-async fn letter(
-    rows: &mut PgConnection,
-    given: &str,
-    id: &Id,
-) -> Result<(String, String), RepairError> {
+async fn letter(rows: &mut PgConnection, id: &Id) -> Result<(String, String), RepairError> {
     let found = sqlx::query!(
         "SELECT subject, reason, behind FROM dead_letters WHERE projection = $1 AND sequence = $2",
         id.projection,
@@ -144,11 +204,11 @@ async fn letter(
     )
     .fetch_optional(rows)
     .await?;
-    let letter = found.ok_or_else(|| unknown(given))?;
+    let letter = found.ok_or_else(|| unknown(&id.to_string()))?;
     match (letter.reason, letter.behind) {
         (Some(reason), _) => Ok((letter.subject, reason)),
         (None, behind) => Err(RepairError::Letter(format!(
-            "{given} waits behind the dead letter {}:{}: retry or skip that one",
+            "{id} waits behind the dead letter {}:{}: retry or skip that one",
             id.projection,
             behind.unwrap_or_default()
         ))),

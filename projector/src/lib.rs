@@ -17,6 +17,7 @@ mod forgetting;
 mod leadership;
 mod letters;
 mod list;
+mod operations;
 mod pace;
 mod projection;
 mod reader;
@@ -45,16 +46,16 @@ use crate::feed::Feed;
 use crate::status::Status;
 
 pub use checkpoint::{CHANNEL, log_name};
-pub use copy::idle::{CopiesAway, drop_idle_copies, keep_copies_away};
+pub use copy::idle::{CopiesAway, keep_copies_away};
 pub use copy::{Progress, Tell};
 pub use dead_letters::{DeadLetter, dead_letters};
 pub use empty::empty;
 pub use error::{Error, RepairError};
-pub use forgetting::{drop_dead_letters, rows_about, rows_of_record};
+pub use forgetting::{drop_dead_letters, drop_what_is_kept_of, rows_about, rows_of_record};
 pub use letters::{Repaired, retry_letter, skip_letter};
 pub use list::{ListError, ProjectionPosition, list};
 pub use rebuild::{Rebuilt, rebuild};
-pub use settings::ProjectorSettings;
+pub use settings::{BATCH, ProjectorSettings};
 pub use skips::{Skipped, skipped_events};
 pub use verify::{Verified, verify};
 
@@ -91,6 +92,10 @@ pub async fn run(deps: Dependencies, shutdown: CancellationToken) -> Result<(), 
     let names = projection::names(&deps.log);
     let sweeping = copy::idle::keep_sweeping(deps.pool.clone(), names, shutdown.clone());
     tasks.spawn(sweeping);
+    for lane in operations::Lane::ALL {
+        let performing = operations::keep_performing(deps.clone(), lane, shutdown.clone());
+        tasks.spawn(performing);
+    }
     for feed in feeds {
         tasks.spawn(watch_lag(feed.clone(), shutdown.clone()));
         tasks.spawn(feed.run(shutdown.clone()));
@@ -108,6 +113,7 @@ fn feeds(deps: &Dependencies) -> Vec<Feed> {
             log,
             event_log: deps.log.clone(),
             connector: Connector::new(&deps.pool, deps.settings.takeover),
+            pool: deps.pool.clone(),
             batch: deps.settings.batch,
             writers: deps.settings.writers,
             status: Status::new(log),

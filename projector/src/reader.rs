@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use event_log::{Batch, EventLog, Item, ReadError, Tail, TailError};
+use event_log::{Batch, EventLog, Follower, ReadError, TailError};
 use schemas::{AggregateType, Log};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
@@ -36,7 +36,7 @@ impl Reader {
         max: usize,
         only: &[AggregateType],
     ) -> Result<Self, ReadError> {
-        let tail = log.tail_through(feed, after, only).await?;
+        let tail = log.follow(feed, after, only).await?;
         let began_at_end = tail.caught_up();
         let (sender, batches) = mpsc::channel(1);
         let ahead = Ahead {
@@ -63,7 +63,7 @@ impl Reader {
 
 /// What was read and not taken by the writer yet. It grows until the writer has time.
 struct Ahead {
-    tail: Tail,
+    tail: Follower,
     max: usize,
     read: Option<Batch>,
     /// The last sequence that went to the writer.
@@ -133,12 +133,4 @@ pub(crate) enum ReaderError {
     /// The task that reads ahead has ended without saying why.
     #[error("reading ahead has ended")]
     Ended,
-}
-
-/// Where an item stands in the log.
-pub(crate) fn sequence(item: &Item) -> u64 {
-    match item {
-        Item::Event(event) => event.sequence,
-        Item::Undecodable { sequence, .. } => *sequence,
-    }
 }

@@ -55,9 +55,9 @@ enum Retry {
     Late,
 }
 
-/// Rebuilds projections while they are in use; those of one log in one reading of it. Stopped by
-/// `stop`, or killed, it leaves the rows that are read as they are, and goes on where it was when
-/// it is started again.
+/// Rebuilds projections while they are in use; those of one log in one reading of it, with at most
+/// `batch` events in one transaction. Stopped by `stop`, or killed, it leaves the rows that are
+/// read as they are, and goes on where it was when it is started again.
 ///
 /// # Errors
 /// Where the log or the database does not answer, somebody else rebuilds one of the projections,
@@ -66,13 +66,14 @@ pub async fn rebuild(
     log: &EventLog,
     pool: &PgPool,
     names: &[&str],
+    batch: usize,
     tell: Tell<'_>,
     stop: &CancellationToken,
 ) -> Result<Vec<Rebuilt>, RepairError> {
     let work = Box::pin(async {
         let mut copies = Vec::with_capacity(names.len());
         for name in names {
-            copies.push(Copy::open(log, pool, name, Role::Successor).await?);
+            copies.push(Copy::open(log, pool, name, Role::Successor, batch).await?);
         }
         let mut rebuilt = Vec::with_capacity(names.len());
         for feed in LOGS {

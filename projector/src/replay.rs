@@ -4,7 +4,7 @@ use event_log::{EventLog, Item};
 use schemas::{AggregateType, Log};
 
 use crate::error::FeedError;
-use crate::reader::{Reader, sequence};
+use crate::reader::Reader;
 
 /// The way from one place in the log to another.
 pub(crate) struct Replay {
@@ -42,7 +42,7 @@ impl Replay {
             return Ok(Some((Vec::new(), self.to)));
         }
         let mut batch = self.reader.next().await?;
-        batch.items.retain(|item| sequence(item) <= self.to);
+        batch.items.retain(|item| item.sequence() <= self.to);
         // The log had come to `to` before it was asked: at its end there is nothing in between.
         self.position = if batch.caught_up {
             self.to

@@ -153,7 +153,9 @@ async fn stick(
     sqlx::query!(
         "UPDATE dead_letters SET
              reason = CASE WHEN sequence = $3 THEN $4 END,
-             behind = CASE WHEN sequence <> $3 THEN $3 END
+             behind = CASE WHEN sequence <> $3 THEN $3 END,
+             attempts = CASE WHEN sequence = $3 AND reason IS NOT NULL THEN attempts + 1
+                             ELSE 1 END
          WHERE projection = $1 AND subject = $2",
         projection,
         subject,

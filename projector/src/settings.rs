@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use service::settings::seconds;
 
+/// Most events applied in one transaction, unless the operator says otherwise.
+pub const BATCH: usize = 5_000;
+
 /// How the projector works.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ProjectorSettings {
@@ -12,7 +15,7 @@ pub struct ProjectorSettings {
         id = "projector_batch",
         long,
         env = "WAYPOST_PROJECTOR_BATCH",
-        default_value_t = 5_000
+        default_value_t = BATCH
     )]
     pub batch: usize,
     /// Most sessions that write a large batch of one stream in parallel, each for some of its
@@ -33,14 +36,4 @@ pub struct ProjectorSettings {
         value_parser = seconds
     )]
     pub takeover: Duration,
-}
-
-impl Default for ProjectorSettings {
-    fn default() -> Self {
-        Self {
-            batch: 5_000,
-            writers: 4,
-            takeover: Duration::from_secs(3),
-        }
-    }
 }

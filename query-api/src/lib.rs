@@ -19,6 +19,7 @@ mod records;
 mod runs;
 mod search;
 mod settings;
+mod sos;
 mod state;
 mod webhooks;
 mod workflows;
@@ -38,6 +39,7 @@ use tokio_util::sync::CancellationToken;
 use self::account::OwnExports;
 use self::exports::Exports;
 use self::feed::Feeds;
+pub use self::pages::{MapSettings, field_of_column};
 use self::progress::Progress;
 pub use self::settings::QuerySettings;
 use self::state::State;
@@ -78,6 +80,10 @@ const COMMANDS: &[&str] = &[
     "/dashboard/people/{id}",
     "/dashboard/people/invites/{id}",
     "/dashboard/sign-out",
+    "/dashboard/sos/{id}/acknowledge",
+    "/dashboard/sos/{id}/resolve",
+    "/dashboard/system/operations",
+    "/dashboard/system/operations/{id}",
     "/dashboard/workflows/{id}/run",
     "/location/pause",
     "/location/resume",
@@ -123,6 +129,7 @@ fn state_of(dependencies: Dependencies) -> State {
         exports: Exports::new(pool.clone(), clock.clone(), settings.exports),
         feeds: Feeds::new(settings.feeds),
         own_exports: OwnExports::default(),
+        map: Arc::new(settings.map),
         clock,
         pool,
     }
@@ -135,6 +142,7 @@ fn routes(state: State) -> Router {
         .merge(documents::router())
         .merge(locations::router())
         .merge(pages::router())
+        .merge(sos::router())
         .merge(of_organizations())
         .nest("/dashboard", of_organizations().layer(on_pages))
         .with_state(state)

@@ -52,6 +52,8 @@ projections! {
     Clients = "clients" in Events,
     Accounts = "accounts" in Events,
     Circles = "circles" in Events,
+    SosCalls = "sos_calls" in Events,
+    Crossings = "crossings" in Events,
     Positions = "positions" in Locations,
     Deliveries = "deliveries" in Deliveries,
 }

@@ -7,6 +7,7 @@ use service::settings::seconds;
 
 use crate::exports::ExportSettings;
 use crate::feed::FeedSettings;
+use crate::pages::MapSettings;
 
 /// How reads are answered.
 #[derive(Clone, Debug, Args)]
@@ -32,6 +33,9 @@ pub struct QuerySettings {
     /// How exports are made.
     #[command(flatten)]
     pub exports: ExportSettings,
+    /// What the pages' maps are drawn on.
+    #[command(flatten)]
+    pub map: MapSettings,
     /// How feeds are read.
     #[command(flatten)]
     pub feeds: FeedSettings,

@@ -6,12 +6,14 @@ use std::time::Duration;
 use access::Access;
 use axum::extract::FromRef;
 use event_log::EventLog;
+use schemas::Log;
 use service::Clock;
 use sqlx::PgPool;
 
 use crate::account::OwnExports;
 use crate::exports::Exports;
 use crate::feed::Feeds;
+use crate::pages::MapSettings;
 use crate::progress::Progress;
 
 /// What every handler shares; clones are the same. The read models are reached through
@@ -26,7 +28,16 @@ pub(crate) struct State {
     pub(crate) exports: Exports,
     pub(crate) feeds: Feeds,
     pub(crate) own_exports: OwnExports,
+    pub(crate) map: Arc<MapSettings>,
     pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl State {
+    /// How many events of a log the projection that is furthest behind has not seen; `None` where
+    /// that is not known.
+    pub(crate) async fn behind(&self, log: Log) -> Option<u64> {
+        self.progress.behind(self.log.end(log).await.ok()?)
+    }
 }
 
 impl FromRef<State> for Access {

@@ -224,8 +224,8 @@ events! {
     WorkflowSaved(workflow::Saved) = "workflow.saved" v 2 Public,
     /// A run of a workflow was asked for.
     WorkflowTriggered(workflow::Triggered) = "workflow.triggered" v 1 Public,
-    /// An event did not set a workflow off, for too much had followed from one cause already.
-    WorkflowNotTriggered(workflow::NotTriggered) = "workflow.not_triggered" v 1 Public,
+    /// An event did not set a workflow off, for a bound or because its filter failed.
+    WorkflowNotTriggered(workflow::NotTriggered) = "workflow.not_triggered" v 3 Public,
     /// A runner took the run up.
     RunStarted(run::Started) = "run.started" v 1 Public,
     /// An attempt at a step began.

@@ -33,6 +33,7 @@ pub struct Answered {
     /// Who called.
     pub user_id: AccountId,
     /// Who answered: one of the audience, or the caller.
+    // Or one of the staff of an organization that was told; the published schema keeps its words.
     pub by: AccountId,
     /// Who was alerted.
     pub audience: Vec<AccountId>,

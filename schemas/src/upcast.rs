@@ -46,6 +46,18 @@ pub(crate) const UPCASTERS: &[Upcaster] = &[
             data
         },
     },
+    // The second version has further reasons; what the first could say reads the same.
+    Upcaster {
+        from: "workflow.not_triggered.v1",
+        to: "workflow.not_triggered.v2",
+        lift: std::convert::identity,
+    },
+    // The third version tells of matches and schedules too; what the second could say reads the same.
+    Upcaster {
+        from: "workflow.not_triggered.v2",
+        to: "workflow.not_triggered.v3",
+        lift: std::convert::identity,
+    },
     // The second version has further types of step; what the first could say reads the same.
     Upcaster {
         from: "workflow.saved.v1",

@@ -312,20 +312,33 @@ pub struct Triggered {
     pub trigger_payload: Map<String, Value>,
 }
 
-/// An event that a workflow listens to did not set it off: too much had followed from one cause
-/// already. Of what is left out for one cause only the first few are told.
+/// An event that a workflow listens to, or a time of its schedule, did not set it off, though it
+/// might have: because of a bound, or because the workflow's filter could not be evaluated. Or one of
+/// its runs that waits for an event did not go on with one, because the step's match could not be
+/// evaluated. Only the first few are told: of each cause for a bound of causes, otherwise one an hour
+/// for each workflow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NotTriggered {
     /// The workflow.
     pub workflow_id: WorkflowId,
-    /// Which bound was met.
-    pub reason: Bound,
-    /// The bound.
-    pub limit: u32,
-    /// The event that it listens to.
+    /// Why.
+    pub reason: WhyNot,
+    /// The bound that was met; absent for a filter and a match.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    /// What was wrong with the filter or the match, and what to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// For a match: the run that waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+    /// For a match: the step that waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_id: Option<StepId>,
+    /// The event that it listens to; for a schedule, the one that saved it.
     pub event_id: EventId,
-    /// That event's type.
+    /// That event's type, or `schedule`.
     pub event_type: String,
     /// The event or run from outside that all of it goes back to.
     pub cause_id: EventId,
@@ -334,22 +347,31 @@ pub struct NotTriggered {
     pub correlation_id: Option<String>,
 }
 
-/// A bound of what one cause may lead to.
+/// Why an event did not set a workflow off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Bound {
+pub enum WhyNot {
     /// So many runs have set each other off, one after the other.
     Hops,
     /// So many runs have been set off in all.
     Runs,
+    /// The filter failed for this event, or would have been too much work.
+    Filter,
+    /// So many runs of the organization are open.
+    OpenRuns,
+    /// The match of a step that waits failed for this event, or would have been too much work.
+    Match,
 }
 
-impl Bound {
+impl WhyNot {
     /// Its name outside.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Hops => "hops",
             Self::Runs => "runs",
+            Self::Filter => "filter",
+            Self::OpenRuns => "openRuns",
+            Self::Match => "match",
         }
     }
 }

@@ -47,13 +47,18 @@ pub async fn read(request: Request, limit: usize) -> Result<Bytes, HttpError> {
     if announced == Some(0) {
         return Ok(Bytes::new());
     }
-    let mut room = request.extensions().get::<Client>().map(Client::room);
+    let mut room = room(&request);
     let bytes = collect(request.into_body(), limit, room.as_mut()).await?;
     Ok(match room {
         Some(room) => room.keep(bytes),
-        // A router that is asked directly, without a connection.
         None => bytes,
     })
+}
+
+/// Room for what has come of a request's body, none at first; `None` for a router that is asked
+/// directly, without a connection.
+pub fn room(request: &Request) -> Option<Held> {
+    request.extensions().get::<Client>().map(Client::room)
 }
 
 async fn collect(
@@ -125,9 +130,10 @@ fn came_too_slowly(error: &axum::Error) -> bool {
     false
 }
 
-fn no_room() -> HttpError {
-    let message = "too many request bodies are being received; try again in a few seconds";
-    HttpError::unavailable(message).with_header(header::RETRY_AFTER, RETRY_AFTER)
+/// 503: the process holds all that it may of bodies.
+pub fn no_room() -> HttpError {
+    HttpError::unavailable(format!("{Full}; try again in a few seconds"))
+        .with_header(header::RETRY_AFTER, RETRY_AFTER)
 }
 
 /// Reads JSON into its type; an error names the place, such as `steps[2].url: …`.

@@ -93,6 +93,8 @@ pub fn is_unavailable(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_)
         | sqlx::Error::Tls(_)
+        // A server that dies in the middle of a conversation leaves half of it.
+        | sqlx::Error::Protocol(_)
         | sqlx::Error::PoolTimedOut
         | sqlx::Error::PoolClosed
         | sqlx::Error::WorkerCrashed => true,
@@ -101,8 +103,58 @@ pub fn is_unavailable(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Connection failures, a server that starts or stops, no connection left, a statement that took
-/// too long.
+/// By the classes of SQLSTATE: connection failures, a transaction that gave way to others, no
+/// connection, memory or disk left, a server that starts or stops or a statement that took too
+/// long, and failures of the machine below.
 fn means_away(code: &str) -> bool {
-    code.starts_with("08") || matches!(code, "53300" | "57014" | "57P01" | "57P02" | "57P03")
+    matches!(code.get(..2), Some("08" | "40" | "53" | "57" | "58")) || code == "55P03"
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// What is made of a server that gives this answer and hangs up.
+    async fn asked(answer: &'static [u8]) -> sqlx::Error {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = tokio::spawn(async move {
+            loop {
+                let (mut connection, _) = listener.accept().await.unwrap();
+                let mut request = [0; 8];
+                connection.read_exact(&mut request).await.unwrap();
+                connection.write_all(answer).await.unwrap();
+            }
+        });
+        let options = PgConnectOptions::new().host("127.0.0.1").port(port);
+        let options = options.username("waypost").database("waypost");
+        let error = sqlx::PgConnection::connect_with(&options).await;
+        server.abort();
+        error.unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn a_server_that_dies_in_the_middle_of_a_conversation_is_away() {
+        let says_half = b"NR\0\0\0\x08\0\0";
+        for answer in [&b""[..], b"N", b"H", says_half] {
+            let error = asked(answer).await;
+            assert!(is_unavailable(&error), "{answer:?}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn what_trying_again_may_help_against_is_told_from_mistakes() {
+        for away in [
+            "08006", "40001", "40P01", "53100", "53200", "53300", "55P03", "57014", "57P01",
+            "57P02", "57P03", "57P05", "58030",
+        ] {
+            assert!(means_away(away), "{away}");
+        }
+        for mistake in ["23505", "42601", "22003", "XX000", ""] {
+            assert!(!means_away(mistake), "{mistake}");
+        }
+    }
 }

@@ -79,9 +79,12 @@ impl HttpError {
         Self::new(StatusCode::CONFLICT, message)
     }
 
-    /// 503: something that this needs is away; trying again later may help.
+    /// 503: something that this needs is away; trying again later may help, where nothing else is
+    /// said in a second.
     pub fn unavailable(message: impl Into<Cow<'static, str>>) -> Self {
+        let soon = HeaderValue::from_static("1");
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
+            .with_header(axum::http::header::RETRY_AFTER, soon)
     }
 
     /// 500: nobody expected this. The client learns nothing of the source but the trace id in

@@ -6,18 +6,22 @@ use std::future::Future;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use futures::future::{BoxFuture, join_all};
 use serde::Serialize;
 
-use crate::telemetry;
+use crate::settings::Secret;
+use crate::{HttpError, telemetry};
 
 /// Where the readiness is told.
 pub(crate) const READY: &str = "/readyz";
+/// Where the metrics are.
+const METRICS: &str = "/metrics";
 /// How long one check may take before it counts as failed.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -133,8 +137,39 @@ pub fn router(readiness: Readiness) -> Router {
     Router::new()
         .route("/healthz", get(show_health))
         .route(READY, get(show_readiness))
-        .route("/metrics", get(show_metrics))
+        .route(METRICS, get(show_metrics))
         .with_state(readiness)
+}
+
+/// Shows the metrics to those only who know the token, where there is one.
+pub(crate) fn guard_metrics(router: Router, token: Option<&Secret<String>>) -> Router {
+    let Some(token) = token.filter(|token| !token.expose().is_empty()) else {
+        return router;
+    };
+    let expected: Arc<str> = format!("Bearer {}", token.expose()).into();
+    router.layer(from_fn(move |request: Request, next: Next| {
+        let given = request.headers().get(header::AUTHORIZATION);
+        let knows = given.is_some_and(|given| is_same(given.as_bytes(), expected.as_bytes()));
+        let refused = request.uri().path() == METRICS && !knows;
+        async move {
+            if refused {
+                return HttpError::new(StatusCode::UNAUTHORIZED, NO_TOKEN).into_response();
+            }
+            next.run(request).await
+        }
+    }))
+}
+
+const NO_TOKEN: &str =
+    "metrics are for operators: send WAYPOST_METRICS_TOKEN as Authorization: Bearer";
+
+/// Compares in a time that tells nothing of where the two differ.
+fn is_same(given: &[u8], expected: &[u8]) -> bool {
+    let pairs = given.iter().zip(expected);
+    let differing = pairs.fold(0, |differing, (given, expected)| {
+        differing | (given ^ expected)
+    });
+    given.len() == expected.len() && differing == 0
 }
 
 async fn show_health() -> Json<serde_json::Value> {

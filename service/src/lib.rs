@@ -27,6 +27,7 @@ pub use clock::{Clock, SystemClock};
 pub use edge::edge;
 pub use elsewhere::answered_elsewhere;
 pub use error::HttpError;
+pub use memory::{Full, Held};
 pub use request_context::RequestContext;
 pub use serve::{ServeError, listen, serve, until_signalled};
 pub use settings::Secret;

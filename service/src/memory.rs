@@ -5,6 +5,7 @@
 //! something.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,8 +13,9 @@ use bytes::Bytes;
 use metrics::Gauge;
 
 /// No room for more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Full;
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too many request bodies are being received")]
+pub struct Full;
 
 /// A client may hold one part where this many are free.
 const FREE_PARTS: usize = 4;
@@ -51,18 +53,18 @@ impl Memory {
 
     fn take(&self, client: IpAddr, bytes: usize) -> Result<(), Full> {
         let mut holders = self.holders();
-        let held = holders.by_client.get(&client).copied().unwrap_or(0);
-        let free = self
-            .most
-            .saturating_sub(holders.total.saturating_add(bytes));
-        if held.saturating_add(bytes).saturating_mul(FREE_PARTS) > free {
+        if !holders.have_room(self.most, client, bytes) {
             metrics::counter!("waypost_http_bodies_refused_total").increment(1);
             return Err(Full);
         }
-        holders.by_client.insert(client, held + bytes);
+        *holders.by_client.entry(client).or_default() += bytes;
         holders.total += bytes;
         self.buffered.increment(as_metric(bytes));
         Ok(())
+    }
+
+    fn has_room(&self, client: IpAddr, bytes: usize) -> bool {
+        self.holders().have_room(self.most, client, bytes)
     }
 
     fn give_back(&self, client: IpAddr, bytes: usize) {
@@ -82,6 +84,14 @@ impl Memory {
     }
 }
 
+impl Holders {
+    fn have_room(&self, most: usize, client: IpAddr, bytes: usize) -> bool {
+        let held = self.by_client.get(&client).copied().unwrap_or(0);
+        let free = most.saturating_sub(self.total.saturating_add(bytes));
+        held.saturating_add(bytes).saturating_mul(FREE_PARTS) <= free
+    }
+}
+
 #[expect(
     clippy::cast_precision_loss,
     reason = "a metric; no memory has 2^53 bytes"
@@ -91,26 +101,39 @@ fn as_metric(bytes: usize) -> f64 {
 }
 
 /// The room that one body has taken; given back when dropped.
-pub(crate) struct Held {
+pub struct Held {
     memory: Arc<Memory>,
     client: IpAddr,
     bytes: usize,
 }
 
 impl Held {
+    /// Whether there is room for more bytes.
+    pub fn can_grow(&self, bytes: usize) -> bool {
+        self.memory.has_room(self.client, bytes)
+    }
+
     /// Takes room for more bytes, as they arrive.
-    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Full> {
+    ///
+    /// # Errors
+    /// Where there is none: this client, or all together, hold too much.
+    pub fn grow(&mut self, bytes: usize) -> Result<(), Full> {
         self.memory.take(self.client, bytes)?;
         self.bytes += bytes;
         Ok(())
     }
 
+    /// Gives the room back of all but so many bytes.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        if let Some(freed) = self.bytes.checked_sub(bytes).filter(|freed| *freed > 0) {
+            self.memory.give_back(self.client, freed);
+            self.bytes = bytes;
+        }
+    }
+
     /// Gives all room back.
     pub(crate) fn clear(&mut self) {
-        if self.bytes > 0 {
-            self.memory
-                .give_back(self.client, std::mem::take(&mut self.bytes));
-        }
+        self.shrink_to(0);
     }
 
     /// The bytes that this room was taken for; the last one who lets go of them gives it back.
@@ -125,6 +148,12 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         self.clear();
+    }
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Held").field(&self.bytes).finish()
     }
 }
 

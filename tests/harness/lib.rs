@@ -7,7 +7,9 @@
 )]
 
 mod client;
+mod operator;
 mod organization;
+mod owner;
 mod person;
 mod processes;
 mod proxy;
@@ -20,7 +22,9 @@ mod system;
 mod wait;
 
 pub use client::{Answer, Client};
+pub use operator::heal;
 pub use organization::Organization;
+pub use owner::{Owner, sign_in};
 pub use person::{PASSWORD, Person};
 pub use processes::{Program, programs};
 pub use reaper::Group;

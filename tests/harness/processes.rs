@@ -82,6 +82,11 @@ impl Program {
         );
     }
 
+    /// Gives it another setting from its next start on.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.environment.push((name.to_owned(), value.to_owned()));
+    }
+
     /// Whether it has ended, by itself or not.
     pub fn has_ended(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(Some(_)))

@@ -193,6 +193,15 @@ impl System {
         self.addr
     }
 
+    /// What was sent to a phone number, oldest first.
+    pub fn outbox(&self, phone: &str) -> Vec<Value> {
+        let path = self.home().join("outbox/sms.ndjson");
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let lines = text.lines().map(serde_json::from_str::<Value>);
+        let sent = lines.map(|line| line.expect("JSON"));
+        sent.filter(|sent| sent["phone"] == phone).collect()
+    }
+
     /// Its processes, to be killed, paused and restarted.
     pub fn programs(&mut self) -> &mut [Program] {
         &mut self.programs

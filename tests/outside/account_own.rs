@@ -88,6 +88,30 @@ async fn an_export_holds_all_that_is_kept_of_oneself_and_nothing_of_others() {
 }
 
 #[tokio::test]
+async fn an_export_finds_ones_own_visits_among_those_of_others() {
+    let system = system().await;
+    let (ada, bob) = (
+        system.person("Ada Visits").await,
+        system.person("Bob Visits").await,
+    );
+    let circle = ada.makes_circle().await;
+    bob.joins(&circle, &ada).await;
+    let places = format!("/circles/{circle}/places");
+    let place = json!({"name": "Harbour", "lat": 53.5, "lng": 9.9, "radius_m": 150});
+    ada.client.post(&places, &place).await.ok(201);
+    for person in [&bob, &ada] {
+        person.is_at(53.5, 9.9).await;
+        let whole = |own: &Value| own["visits"].as_array().is_some_and(|all| !all.is_empty());
+        let own = person.until("/auth/export", whole).await;
+        let visits = own["visits"].as_array().unwrap();
+        assert_eq!(visits.len(), 1, "{own}");
+        assert_eq!(visits[0]["type"], "place.entered");
+        assert_eq!(visits[0]["data"]["user_id"], person.id);
+        assert_eq!(visits[0]["data"]["name"], "Harbour");
+    }
+}
+
+#[tokio::test]
 async fn an_export_needs_a_token() {
     let client = system().await.client();
     client.get("/auth/export").await.error(401);
@@ -157,4 +181,82 @@ async fn passwords_cannot_be_guessed_by_way_of_the_deletion() {
     }
     delete(&ada.client, PASSWORD).await.error(429);
     ada.client.get("/circles").await.ok(200);
+}
+
+#[tokio::test]
+async fn what_was_put_aside_of_a_person_goes_with_their_account() {
+    let system = System::start(SHAPE, &[]).await;
+    let person = system.person("Ottilie Beiseite").await;
+    let mut database = system.database().await;
+    let account: i64 = eventually("the account to be read", async || {
+        let found = sqlx::query_scalar("SELECT account_id FROM accounts");
+        found.fetch_optional(&mut database).await.unwrap()
+    })
+    .await;
+    let kept = "SELECT (SELECT count(*) FROM dead_letters)
+                     + (SELECT count(*) FROM pg_namespace WHERE nspname = 'rebuild_accounts')";
+    let (streams, copy) = (
+        [("accounts", "account"), ("positions", "track")],
+        "CREATE SCHEMA rebuild_accounts; CREATE TABLE rebuild_accounts.projection_checkpoints
+         AS SELECT * FROM projection_checkpoints",
+    );
+    for (projection, aggregate) in streams {
+        sqlx::query(
+            "INSERT INTO dead_letters (projection, log, sequence, subject, org_id, aggregate,
+                 aggregate_id, reason)
+             VALUES ($1, 'events', 900000000, 'evt.x', '_', $2, $3, 'name: Ottilie')",
+        )
+        .bind(projection)
+        .bind(aggregate)
+        .bind(account.to_string())
+        .execute(&mut database)
+        .await
+        .unwrap();
+    }
+    sqlx::raw_sql(copy).execute(&mut database).await.unwrap();
+    let left: i64 = sqlx::query_scalar(kept)
+        .fetch_one(&mut database)
+        .await
+        .unwrap();
+    assert_eq!(left, 3);
+    assert_eq!(delete(&person.client, PASSWORD).await.status, 204);
+    eventually("nothing of them to be kept", async || {
+        let left = sqlx::query_scalar::<_, i64>(kept).fetch_one(&mut database);
+        (left.await.unwrap() == 0).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_export_holds_more_of_each_kind_than_is_read_at_a_time() {
+    const MANY: usize = 260;
+    let system = system().await;
+    let ada = system.person("Ada Many").await;
+    let tier = ["account", "tier", &ada.email, "enterprise"];
+    system.waypost(&tier).await;
+    let circle = ada.makes_circle().await;
+    let places = format!("/circles/{circle}/places");
+    let mut position = String::new();
+    for nth in 0..MANY {
+        let place = json!({"name": format!("P{nth}"), "lat": 53.5, "lng": 9.9, "radius_m": 150});
+        ada.client.post(&places, &place).await.ok(201);
+        let until = json!({"until": format!("2031-01-01T00:{:02}:{:02}Z", nth / 60, nth % 60)});
+        let paused = ada.client.post("/location/pause", &until).await;
+        assert_eq!(paused.status, 204);
+        position = paused.position();
+    }
+    let own = export(&ada, &position).await;
+    let named = |field: &str, name: &str| -> Vec<String> {
+        let all = own[field].as_array().unwrap().iter();
+        all.map(|one| one[name].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let expected: Vec<_> = (0..MANY).map(|nth| format!("P{nth}")).collect();
+    assert_eq!(
+        named("places", "name"),
+        expected,
+        "each once, in their order"
+    );
+    let pauses = named("pauses", "until");
+    assert_eq!(pauses.len(), MANY);
 }

@@ -30,21 +30,11 @@ pub(super) async fn verify(client: &Client, phone: &str, code: &str) -> Answer {
     client.post("/auth/otp/verify", &body).await
 }
 
-/// What the outbox holds for a number, oldest first.
-pub(super) fn outbox(system: &System, phone: &str) -> Vec<Value> {
-    let path = system.home().join("outbox/sms.ndjson");
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    let lines = text
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap());
-    lines.filter(|line| line["phone"] == phone).collect()
-}
-
 /// Asks for a code and reads it where it was sent.
 pub(super) async fn code(system: &System, phone: &str) -> String {
     let answer = send(&system.client(), phone).await;
     assert_eq!(answer.ok(202), json!({"expires_in": 300}));
-    let sent = outbox(system, phone);
+    let sent = system.outbox(phone);
     sent.last().unwrap()["code"].as_str().unwrap().to_owned()
 }
 
@@ -72,7 +62,7 @@ async fn a_number_named_at_registration_is_held_once_verified() {
     let code = code(system, &phone).await;
     assert_eq!(code.len(), 6);
     assert!(code.bytes().all(|digit| digit.is_ascii_digit()));
-    let sent = outbox(system, &phone);
+    let sent = system.outbox(&phone);
     let keys: Vec<_> = sent[0].as_object().unwrap().keys().collect();
     assert_eq!(keys, ["phone", "code", "at"]);
     let person = with_token(&client, &session);
@@ -183,7 +173,7 @@ async fn five_codes_an_hour_go_to_a_number() {
     over.error(429);
     let wait: u64 = over.header("retry-after").unwrap().parse().unwrap();
     assert!((3_500..=3_600).contains(&wait), "{wait}");
-    assert_eq!(outbox(system, &phone).len(), 5);
+    assert_eq!(system.outbox(&phone).len(), 5);
     send(&client, &self::phone()).await.ok(202);
 }
 
@@ -198,7 +188,7 @@ async fn the_same_request_again_sends_and_signs_in_once() {
     for answer in join_all((0..4).map(|_| send())).await {
         answer.ok(202);
     }
-    let sent = outbox(system, &phone);
+    let sent = system.outbox(&phone);
     assert_eq!(sent.len(), 2, "{sent:?}");
     let other = json!({"phone": self::phone()});
     client
@@ -299,7 +289,7 @@ async fn a_code_ends_with_its_time() {
     let session = register(&client, Some(&phone)).await;
     let answer = send(&client, &phone).await;
     assert_eq!(answer.ok(202), json!({"expires_in": 1}));
-    let code = outbox(&system, &phone)[0]["code"]
+    let code = system.outbox(&phone)[0]["code"]
         .as_str()
         .unwrap()
         .to_owned();

@@ -90,7 +90,7 @@ fn doors(system: &System) -> Vec<SocketAddr> {
 }
 
 /// What the processes together tell of a metric, its labels left out.
-async fn told(system: &System, metric: &str) -> f64 {
+pub(super) async fn told(system: &System, metric: &str) -> f64 {
     let mut sum = 0.0;
     for (_, client) in system.clients() {
         let metrics = client.get("/metrics").await.text();
@@ -263,7 +263,11 @@ async fn a_body_that_stands_still_ends_an_import_and_a_trigger_with_what_they_ma
 #[tokio::test]
 async fn a_process_takes_so_many_connections_and_opens_again() {
     const MOST: usize = 60;
-    let system = System::start(SHAPE, &[("WAYPOST_CONNECTIONS", "60")]).await;
+    let settings = [
+        ("WAYPOST_CONNECTIONS", "60"),
+        ("WAYPOST_SHED_IDLE_SECONDS", "600"),
+    ];
+    let system = System::start(SHAPE, &settings).await;
     let addr = *doors(&system).last().unwrap();
     let mut crowd = Vec::new();
     let refusal = loop {
@@ -294,4 +298,79 @@ async fn a_process_takes_so_many_connections_and_opens_again() {
     .await;
     let refused = told(&system, "waypost_http_connections_refused_total").await;
     assert!(refused > 0.0, "{refused}");
+}
+
+#[tokio::test]
+async fn who_comes_to_a_full_process_gets_the_place_of_who_rests() {
+    const MOST: usize = 60;
+    let settings = [
+        ("WAYPOST_CONNECTIONS", "60"),
+        ("WAYPOST_SHED_IDLE_SECONDS", "0.2"),
+    ];
+    let system = System::start(SHAPE, &settings).await;
+    let addr = *doors(&system).last().unwrap();
+    let greets = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+    // One that is in the middle of a request, and many that say nothing more.
+    let mut busy = Raw::to(addr).await;
+    busy.send(post("/auth/login", "Content-Length: 20")).await;
+    let mut crowd = Vec::new();
+    for _ in 0..3 * MOST {
+        let mut client = Raw::to(addr).await;
+        client.send(greets).await;
+        crowd.push(client);
+    }
+    let mut newcomer = eventually("a newcomer to be let in", async || {
+        let mut client = Raw::to(addr).await;
+        client.send(greets).await;
+        // One that is refused may just be closed.
+        let answer = client.0.peek(&mut [0; 12]).await.ok()?;
+        if answer == 0 {
+            return None;
+        }
+        let answer = client.answer().await;
+        (answer.status() == "200").then_some(client)
+    })
+    .await;
+    newcomer.send(greets).await;
+    assert_eq!(newcomer.answer().await.status(), "200");
+    // What is used stays whose it is.
+    busy.send(b"{\"number\": 12345678}").await;
+    let answer = busy.answer().await;
+    assert_eq!(answer.status(), "400", "{}", answer.head);
+    let shed = told(&system, "waypost_http_connections_shed_total").await;
+    assert!(shed > 0.0, "{shed}");
+}
+
+/// Behind a proxy each request counts as a connection of its client's.
+#[tokio::test]
+async fn one_address_does_not_get_all_places() {
+    let settings = [
+        ("WAYPOST_CONNECTIONS", "60"),
+        ("WAYPOST_TRUSTED_PROXIES", "127.0.0.1"),
+    ];
+    let system = System::start(SHAPE, &settings).await;
+    let addr = *doors(&system).last().unwrap();
+    let from = |address: &str| {
+        let headers = format!("X-Forwarded-For: {address}\r\nContent-Length: 20");
+        post("/auth/login", &headers)
+    };
+    let mut crowd = Vec::new();
+    let refusal = loop {
+        let mut client = Raw::to(addr).await;
+        // Told to go on as soon as the body is wanted.
+        let head = from("192.0.2.1").replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n");
+        client.send(head).await;
+        let said = client.head().await;
+        if !said.contains(" 100 ") {
+            break said;
+        }
+        crowd.push(client);
+        assert!(crowd.len() < 60, "one address has all places");
+    };
+    assert!(refusal.contains(" 429 "), "{refusal}");
+    assert!(refusal.contains("retry-after: "), "{refusal}");
+    let mut other = Raw::to(addr).await;
+    other.send(from("192.0.2.2")).await;
+    other.send(b"{\"number\": 12345678}").await;
+    assert_eq!(other.answer().await.status(), "400");
 }

@@ -1,97 +1,13 @@
 //! `/docs` and `/dashboard`: pages for persons.
 
-use harness::{Answer, Client, System, eventually};
+pub(super) use harness::Owner;
+use harness::{Answer, eventually, sign_in};
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, COOKIE, ORIGIN};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::only_begins;
 use crate::system;
-
-/// Somebody who owns an organization, and has signed in on its pages.
-pub(super) struct Owner {
-    pub(super) client: Client,
-    pub(super) org: String,
-    pub(super) cookie: String,
-}
-
-impl Owner {
-    pub(super) async fn sign_in(system: &System) -> Self {
-        let email = format!("{}@example.org", uuid::Uuid::new_v4().simple());
-        let arguments = [
-            "org",
-            "create",
-            "--name",
-            "<Test> & Söhne",
-            "--owner",
-            &email,
-        ];
-        let made = system.waypost(&arguments).await;
-        let password = made["ownerPassword"].as_str().unwrap();
-        let client = system.client();
-        let answer = eventually("the membership to be known", async || {
-            let answer = sign_in(&client, &email, password).await;
-            (answer.status == 204).then_some(answer)
-        })
-        .await;
-        let owner = Self {
-            client,
-            org: made["orgId"].as_str().unwrap().to_owned(),
-            cookie: session_of(&answer),
-        };
-        eventually("the pages to know them", async || {
-            let page = owner.page("/dashboard").await;
-            (page.status == 200).then_some(())
-        })
-        .await;
-        owner
-    }
-
-    pub(super) async fn page(&self, path: &str) -> Answer {
-        let request = self.client.request(Method::GET, path);
-        Answer::to(request.header(COOKIE, &self.cookie)).await
-    }
-
-    /// What a page of the dashboard sends.
-    pub(super) async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Answer {
-        let request = self.client.request(method, path);
-        let request = request
-            .header(COOKIE, &self.cookie)
-            .header(ORIGIN, self.client.base());
-        Answer::to(match body {
-            Some(body) => request
-                .header(CONTENT_TYPE, "application/json")
-                .body(body.to_string()),
-            None => request,
-        })
-        .await
-    }
-
-    pub(super) async fn key(&self, terms: &Value) -> Value {
-        let made = self
-            .send(Method::POST, "/dashboard/keys", Some(terms))
-            .await;
-        assert_eq!(made.header("cache-control"), Some("no-store"));
-        made.ok(201)
-    }
-}
-
-async fn sign_in(client: &Client, email: &str, password: &str) -> Answer {
-    let body = json!({"email": email, "password": password});
-    let request = client.request(Method::POST, "/dashboard/sign-in");
-    let request = request
-        .header(ORIGIN, client.base())
-        .header(CONTENT_TYPE, "application/json");
-    Answer::to(request.body(body.to_string())).await
-}
-
-fn session_of(answer: &Answer) -> String {
-    let cookie = answer.header("set-cookie").unwrap();
-    for word in ["HttpOnly", "SameSite=Strict", "Path=/dashboard", "Max-Age="] {
-        assert!(cookie.contains(word), "{cookie}");
-    }
-    cookie.split(';').next().unwrap().to_owned()
-}
 
 /// A page's text; solidi stand in it escaped where they come from data.
 fn html(page: &Answer) -> String {

@@ -54,15 +54,30 @@ impl Sse {
     /// The next event with its id; `None` at the end.
     async fn next(&mut self) -> Option<(String, Value)> {
         loop {
-            while let Some(end) = self.buffer.find("\n\n") {
+            if let (Some(id), Some(data)) = self.frame().await? {
+                return Some((id, serde_json::from_str(&data).expect("JSON")));
+            }
+        }
+    }
+
+    /// Where the feed says that it begins, before any event.
+    async fn start(&mut self) -> String {
+        match self.frame().await.expect("a frame") {
+            (Some(id), None) => id,
+            other => panic!("not a place without an event: {other:?}"),
+        }
+    }
+
+    /// Id and data of the next frame; `None` at the end.
+    async fn frame(&mut self) -> Option<(Option<String>, Option<String>)> {
+        loop {
+            if let Some(end) = self.buffer.find("\n\n") {
                 let frame: String = self.buffer.drain(..end + 2).collect();
                 let field = |name: &str| {
                     let mut lines = frame.lines();
                     lines.find_map(|line| line.strip_prefix(name).map(str::to_owned))
                 };
-                if let (Some(id), Some(data)) = (field("id: "), field("data: ")) {
-                    return Some((id, serde_json::from_str(&data).expect("JSON")));
-                }
+                return Some((field("id: "), field("data: ")));
             }
             let chunk = timeout(SOON, self.response.chunk()).await.expect("a chunk");
             let chunk = chunk.ok().flatten()?;
@@ -241,6 +256,29 @@ async fn server_sent_events_go_on_and_lose_and_double_nothing() {
         .flat_map(|r| (0..10).map(move |n| format!("{r}-{n}")))
         .collect();
     assert_eq!(heard, all);
+}
+
+#[tokio::test]
+async fn a_feed_that_breaks_off_before_its_first_event_goes_on_from_where_it_began() {
+    let org = system().await.organization().await;
+    contact(&org, "before").await;
+    let places = "/api/v1/locations";
+    for path in [FEED, "/api/v1/events?types=contact.*", places] {
+        let mut live = Sse::open(&org.admin, path, None).await;
+        let start = live.start().await;
+        drop(live);
+        contact(&org, "meanwhile").await;
+        let mut live = Sse::open(&org.admin, path, Some(&start)).await;
+        assert_eq!(live.start().await, start);
+        if path != places {
+            let (_, event) = live.next().await.expect("an event");
+            assert_eq!(event["data"]["id"], "meanwhile", "{event}");
+        }
+        org.admin
+            .delete("/api/v1/records/contacts/meanwhile")
+            .await
+            .ok(204);
+    }
 }
 
 #[tokio::test]

@@ -1,7 +1,11 @@
 //! Exports and clients that are slow to take them.
 
+use std::time::{Duration, Instant};
+
 use harness::{Organization, SlowReader, System, eventually};
 use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
 
 use super::exports::{position_of, write};
 use super::feeds_bounds::fill;
@@ -109,4 +113,46 @@ async fn an_export_ends_with_its_key() {
     // All processes know it as soon as one that was made later is known.
     large.client(&["admin"]).await;
     assert_eq!(unread.rest().await, None);
+}
+
+/// How many files all processes write or hold.
+async fn files(system: &System) -> u32 {
+    let mut files = 0;
+    for (_, client) in system.clients() {
+        let told = client.get("/metrics").await.text();
+        let mut lines = told.lines();
+        let gauge = lines.find_map(|line| line.strip_prefix("waypost_export_files "));
+        files += gauge.map_or(0, |count| count.parse::<u32>().unwrap());
+    }
+    files
+}
+
+#[tokio::test]
+async fn the_work_ends_within_a_second_when_its_client_goes_away() {
+    let system = System::start(system().await.shape(), &[]).await;
+    let org = system.organization().await;
+    let many = |nth| json!({"id": format!("c{nth}"), "email": "a@b.c", "city": "x".repeat(200)});
+    let records: Vec<_> = (0..20_000).map(many).collect();
+    let here = write(&org, &records).await;
+    let whole = org.admin.get_at(EXPORT, &here).await;
+    assert_eq!(whole.text().lines().count(), 20_001);
+    for format in ["excel", "pdf"] {
+        let mut client = TcpStream::connect(system.addr()).await.unwrap();
+        let request = format!(
+            "GET {EXPORT}?format={format} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\r\n",
+            system.addr(),
+            org.key
+        );
+        client.write_all(request.as_bytes()).await.unwrap();
+        eventually("a file", async || (files(&system).await > 0).then_some(())).await;
+        drop(client);
+        let began = Instant::now();
+        let gone = "the end of the work";
+        eventually(gone, async || (files(&system).await == 0).then_some(())).await;
+        assert!(
+            began.elapsed() < Duration::from_secs(1),
+            "{:?}",
+            began.elapsed()
+        );
+    }
 }

@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
+use chrono::{TimeDelta, Utc};
 use futures::future::join_all;
-use harness::{Answer, Client, Organization};
+use harness::{Answer, Client, Organization, eventually};
 use serde_json::{Value, json};
 
 use super::{active, only_begins};
@@ -212,4 +213,28 @@ async fn lines_sent_again_are_answered_again() {
     let (first, again) = (send().await, send().await);
     assert_eq!((first.status.as_u16(), again.status.as_u16()), (200, 200));
     assert_eq!(first.text(), again.text());
+}
+
+#[tokio::test]
+async fn what_had_a_time_to_come_is_answered_as_at_first_once_it_has_passed() {
+    let org = system().await.organization().await;
+    let end = Utc::now() + TimeDelta::seconds(2);
+    let soon = end.to_rfc3339();
+    let body = json!({"name": "short", "scopes": ["read:leads"], "expiresAt": soon});
+    let path = "/api/v1/keys";
+    let first = org.admin.post_once(path, "k", &body).await.ok(201);
+    let ada = system().await.person("Ada").await;
+    let (hide, until) = ("/location/pause", json!({"until": soon}));
+    ada.client.post_once(hide, "p", &until).await.ok(204);
+    eventually("the time to pass", async || {
+        (Utc::now() > end).then_some(())
+    })
+    .await;
+    ada.client.post(hide, &until).await.error(400);
+    org.admin.post(path, &body).await.error(400);
+    assert_eq!(org.admin.post_once(path, "k", &body).await.ok(201), first);
+    ada.client.post_once(hide, "p", &until).await.ok(204);
+    // Without a first answer there is none to repeat.
+    org.admin.post_once(path, "other", &body).await.error(400);
+    ada.client.post_once(hide, "other", &until).await.error(400);
 }

@@ -1,5 +1,6 @@
 //! `waypost import`.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use harness::{Organization, System};
@@ -46,6 +47,9 @@ async fn exported(org: &Organization<'_>, position: &Value) -> Vec<csv::StringRe
 fn rejects(done: &Value) -> Vec<Value> {
     let path = done["rejectsFile"].as_str().expect("a rejects file");
     let rejects = std::fs::read_to_string(path).expect("the rejects file");
+    // They hold what the file held: for their owner's eyes alone.
+    let mode = std::fs::metadata(path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
     std::fs::remove_file(path).unwrap();
     let rejects: Vec<_> = rejects.lines().map(serde_json::from_str).collect();
     assert_eq!(rejects.len(), done["rejected"]);
@@ -189,4 +193,56 @@ async fn what_cannot_be_imported_at_all_fails_with_a_reason() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(!said.is_empty() && said.contains(named), "{said}");
     }
+}
+
+#[tokio::test]
+async fn an_export_of_hubspot_is_known_by_its_header() {
+    let system = system().await;
+    let org = system.organization().await;
+    let files = Files::new();
+    let file = files.write(
+        "hubspot.csv",
+        "Record ID,First Name,Last Name,Email,Lead Score,Create Date\n\
+         1,Zoë,Müller,zoe@x.y,7,2024-05-02 09:15\n\
+         2,Ada,Byron,ada@x.y,,last summer\n",
+    );
+    let file = file.to_str().unwrap();
+    let dry = ["import", "--org", &org.id, "--dry-run", "contacts", file];
+    let found = system.waypost_reading(&dry, b"").await;
+    assert_eq!(
+        (&found["imported"], &found["dryRun"]),
+        (&json!(1), &json!(true))
+    );
+    assert_eq!(rejects(&found)[0]["row"], 2);
+    let none = org.admin.get("/api/export/contacts").await;
+    assert_eq!(none.text().lines().count(), 1, "nothing was imported");
+
+    let done = import(system, &org, file, b"").await;
+    assert_eq!(
+        (&done["imported"], &done["rejected"]),
+        (&json!(1), &json!(1))
+    );
+    drop(rejects(&done));
+    let rows = exported(&org, &done["position"]).await;
+    assert_eq!((&rows[0][0], &rows[0][2]), ("1", "Müller"));
+    assert_eq!(&rows[0][11], "2024-05-02T09:15:00Z");
+}
+
+#[tokio::test]
+async fn columns_are_named_and_left_out_by_whoever_imports() {
+    let system = system().await;
+    let org = system.organization().await;
+    let files = Files::new();
+    let file = files.write("list.csv", "Postfach,Notiz\na@x.y,neu\n");
+    let file = file.to_str().unwrap();
+    let named = ["--map", "Postfach=email", "--map", "Notiz="];
+    let arguments = [
+        &["import", "--org", &org.id],
+        &named[..],
+        &["contacts", file],
+    ]
+    .concat();
+    let done = system.waypost_reading(&arguments, b"").await;
+    assert_eq!(done["imported"], 1);
+    assert_eq!(&exported(&org, &done["position"]).await[0][3], "a@x.y");
 }

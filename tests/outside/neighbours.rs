@@ -154,6 +154,66 @@ async fn a_workflow_that_sets_itself_off_thrice_ends_within_its_budget_and_that_
     .await;
 }
 
+/// When each event of a type was recorded, as the organization's feed tells it.
+async fn times(org: &Organization<'_>, event_type: &str) -> Vec<String> {
+    let feed = format!("/api/v1/events?types={event_type}");
+    let feed = org.admin.get(&feed).await.text();
+    let lines = feed.lines().map(|line| {
+        let event: Value = serde_json::from_str(line).expect("an event");
+        event["time"].as_str().expect("a time").to_owned()
+    });
+    lines.collect()
+}
+
+#[tokio::test]
+async fn a_flood_of_events_that_start_runs_holds_up_no_others_runs() {
+    const FLOOD: usize = 60;
+    let settings = [("WAYPOST_RUNS_EVENT_CONCURRENCY", "2")];
+    let system = System::start(SHAPE, &settings).await;
+    let (many, few) = (system.organization().await, system.organization().await);
+    // Each of its runs is more work than to start it: so they wait in the runner.
+    let told: Vec<String> = (0..10).map(|nth| format!("tell-{nth}")).collect();
+    let start = json!({"id": "start", "type": "TRIGGER", "on": {"event": "lead.created"},
+        "next": told});
+    let tell = |id: &String| json!({"id": id, "type": "NOTIFY", "event": "welcomed"});
+    let steps: Vec<_> = std::iter::once(start)
+        .chain(told.iter().map(tell))
+        .collect();
+    let welcome = active(&json!(steps));
+    many.workflow(&welcome).await;
+    let (by_event, by_request) = (
+        few.workflow(&welcome).await,
+        few.workflow(&only_begins()).await,
+    );
+    let leads = (0..FLOOD).map(|nth| json!({"id": format!("l-{nth}"), "name": "Ada"}));
+    let leads = ndjson(leads);
+    let path = "/api/v1/records/leads";
+    let sent = many.admin.post_bytes(path, "application/x-ndjson", leads);
+    assert_eq!(sent.await.status, 200);
+    // Some of them have begun: the others wait.
+    harness::eventually("runs to begin", async || {
+        (!times(&many, "run.started").await.is_empty()).then_some(())
+    })
+    .await;
+    let lead = json!({"id": "l-1", "name": "Eva"});
+    few.admin.post(path, &lead).await.ok(201);
+    let run = few.trigger(&by_request, &json!({})).await;
+    assert_eq!(few.ended(&run).await["state"], "SUCCEEDED");
+    let list = format!("/api/v1/workflows/{by_event}/runs");
+    let begun = few.until(&list, |list| list["total"] == 1);
+    let begun = begun.await["data"][0]["runId"].clone();
+    few.ended(begun.as_str().expect("a run")).await;
+    let mut ended = times(&few, "run.succeeded").await;
+    ended.sort();
+    let ended = ended.pop().expect("two ends");
+    let all = harness::eventually("the flood to end", async || {
+        let begun = times(&many, "run.started").await;
+        (begun.len() == FLOOD).then_some(begun)
+    });
+    let later = all.await.into_iter().filter(|begun| *begun > ended).count();
+    assert!(later > FLOOD / 2, "{later} of {FLOOD} began later");
+}
+
 #[tokio::test]
 async fn a_workflow_that_calls_its_own_trigger_ends() {
     let org = system().await.organization().await;

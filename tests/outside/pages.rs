@@ -167,7 +167,7 @@ async fn sockets_webhooks_and_feeds_are_described() {
     let channels = document["channels"].as_object().unwrap();
     let names: Vec<_> = channels.keys().collect();
     assert_eq!(names, ["socket", "webhooks", "events", "locations"]);
-    let close = Path::new(env!("CARGO_MANIFEST_DIR")).join("../workflow-runner/src/ws/close.rs");
+    let close = Path::new(env!("CARGO_MANIFEST_DIR")).join("../workflow-runner/src/live/close.rs");
     let close = fs::read_to_string(close).unwrap();
     let codes: Vec<_> = close
         .split("=> ")

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use harness::Client;
+use harness::{Answer, Client};
+use reqwest::Method;
 
 use crate::system;
 
@@ -46,7 +47,7 @@ async fn page(client: &Client, address: &str) -> String {
     let answer = client.get(address).await;
     assert_eq!(answer.status, 200, "{address}");
     assert!(
-        answer.body.len() < 600_000,
+        answer.body.len() <= 150_000,
         "{address}: {} bytes",
         answer.body.len()
     );
@@ -144,7 +145,7 @@ async fn what_is_looked_up_is_found_by_heading_text_and_path() {
     for (asked, address) in [
         ("master+key", "/docs/how-to/rotate-keys#the-master-key"),
         ("WAYPOST_HOME", "/docs/reference/settings"),
-        ("%2Fapi%2Fv1%2Forders", "/docs/reference/api#"),
+        ("%2Fapi%2Fv1%2Forders", "/docs/reference/api/business-data#"),
     ] {
         let html = page(&client, &format!("/docs/search?q={asked}")).await;
         assert!(
@@ -154,4 +155,30 @@ async fn what_is_looked_up_is_found_by_heading_text_and_path() {
     }
     let nothing = page(&client, "/docs/search?q=%3Cscript%3Ealert").await;
     assert!(nothing.contains("&lt;script&gt;alert") && !nothing.contains("<script>alert"));
+}
+
+#[tokio::test]
+async fn pictures_have_their_place_kept_and_are_fetched_once() {
+    let client = system().await.client();
+    let html = page(&client, "/docs/how-to/build-a-phone-tracker").await;
+    assert!(html.contains("width=\"360\" height=\"740\" loading=\"lazy\""));
+    let address = values(&html, "src");
+    let address = address.iter().find(|to| to.contains("app.png")).unwrap();
+    let picture = client.get(address).await;
+    assert_eq!(picture.status, 200);
+    assert_eq!(picture.header("content-type"), Some("image/png"));
+    let kept = picture.header("cache-control").unwrap();
+    assert!(kept.contains("immutable"), "{kept}");
+    assert!(picture.body.starts_with(b"\x89PNG"));
+
+    // At an address that stays the same, whoever has it asks whether it has changed.
+    let bare = address.split('?').next().unwrap();
+    let again = client.get(bare).await;
+    assert_eq!(again.header("cache-control"), Some("no-cache"));
+    let tag = again.header("etag").unwrap();
+    let request = client.request(Method::GET, bare);
+    let unchanged = Answer::to(request.header("if-none-match", tag)).await;
+    assert_eq!(unchanged.status, 304);
+    assert!(unchanged.body.is_empty());
+    client.get("/docs/pictures/none.png").await.error(404);
 }

@@ -378,3 +378,21 @@ async fn what_the_import_page_sends_is_written_once_and_answered_line_by_line() 
     let page = shop.page("/dashboard/clients", &positions[1]).await;
     assert!(page.contains("2 clients"), "{page}");
 }
+
+#[tokio::test]
+async fn amounts_have_the_decimals_of_their_currency() {
+    let shop = Shop::open(system().await).await;
+    let deals = [("d1", "EUR"), ("d2", "JPY"), ("d3", "KWD")].map(|(id, currency)| {
+        json!({"id": id, "title": format!("In {currency}"), "amount": 1_234_567, "currency": currency})
+    });
+    let position = shop.write("deals", deals).await;
+    let list = shop.page("/dashboard/deals", &position).await;
+    for amount in ["12,345.67", "1,234,567<", "1,234.567"] {
+        assert!(list.contains(amount), "{amount}: {list}");
+    }
+    let one = shop.page("/dashboard/deals/d2", &position).await;
+    assert!(one.contains("value=\"1234567\""), "{one}");
+    assert!(one.contains("JPY:0"), "{one}");
+    let one = shop.page("/dashboard/deals/d3", &position).await;
+    assert!(one.contains("value=\"1234.567\""), "{one}");
+}

@@ -38,6 +38,7 @@ async fn use_everything(org: &Organization<'_>, receiver: &Receiver) -> Person {
     org.system.waypost(&tier).await;
     person.makes_circle().await;
     person.is_at(1.5, 2.5).await;
+    person.client.post_nothing("/sos/trigger").await.ok(202);
     eventually("a delivery", async || {
         (!receiver.received().is_empty()).then_some(())
     })
@@ -105,7 +106,7 @@ async fn every_projection_is_rebuilt_under_load_and_found_equal_to_the_log() {
     let receiver = Receiver::start().await;
     let person = use_everything(&org, &receiver).await;
     let names = names(&system).await;
-    assert_eq!(names.len(), 15, "{names:?}");
+    assert_eq!(names.len(), 17, "{names:?}");
     let before = answers(&org, &person).await;
     let (done, written) = (AtomicBool::new(false), AtomicUsize::new(0));
     let writing = async {

@@ -152,3 +152,63 @@ async fn an_organization_is_told_until_its_member_leaves() {
     assert!(left.contains("circle.member_left"));
     assert!(!left.contains(after["sos_id"].as_str().unwrap()));
 }
+
+#[tokio::test]
+async fn whoever_asks_later_is_told_which_calls_are_open() {
+    let (ada, bob) = two_in_a_circle().await;
+    let eve = system().await.person("Eve").await;
+    let body = json!({"lat": 1.5, "lng": 2.5, "message": "Flat tyre"});
+    let called = ada.client.post("/sos/trigger", &body).await;
+    let id = called.ok(202)["sos_id"].as_str().unwrap().to_owned();
+    // A call is for those who were there when it was made.
+    let (joined, circles) = (called.position(), ada.client.get("/circles").await.ok(200));
+    eve.joins(circles["data"][0]["id"].as_str().unwrap(), &ada)
+        .await;
+    for (person, count) in [(&ada, 1), (&bob, 1), (&eve, 0)] {
+        let open = person.client.get_at("/sos", &joined).await.ok(200);
+        assert_eq!(open["data"].as_array().unwrap().len(), count, "{open}");
+    }
+    let open = bob.client.get_at("/sos", &joined).await.ok(200);
+    let one = &open["data"][0];
+    let recorded_at = one["recorded_at"].clone();
+    let expected = json!({"sos_id": id, "user_id": ada.id, "name": "Ada", "lat": 1.5, "lng": 2.5,
+        "message": "Flat tyre", "late": false, "recorded_at": recorded_at, "acknowledged": false});
+    assert_eq!(*one, expected);
+    let seen = format!("/sos/{id}/acknowledge");
+    bob.client.post_nothing(&seen).await.ok(200);
+    let acknowledged = |open: &Value| open["data"][0]["acknowledged"] == true;
+    ada.until("/sos", acknowledged).await;
+    ada.client
+        .post_nothing(&format!("/sos/{id}/resolve"))
+        .await
+        .ok(200);
+    for person in [&ada, &bob] {
+        person.until("/sos", |open| open["data"] == json!([])).await;
+    }
+    system().await.client().get("/sos").await.error(401);
+}
+
+#[tokio::test]
+async fn a_call_is_not_shown_to_whoever_has_left_nor_hidden_by_anothers_many() {
+    let (ada, bob) = two_in_a_circle().await;
+    let system = system().await;
+    let (loud, circles) = (
+        system.person("Loud").await,
+        ada.client.get("/circles").await.ok(200),
+    );
+    let circle = circles["data"][0]["id"].as_str().unwrap();
+    loud.joins(circle, &ada).await;
+    ada.client.post_nothing("/sos/trigger").await.ok(202);
+    for _ in 0..12 {
+        loud.client.post_nothing("/sos/trigger").await.ok(202);
+    }
+    let of = |open: &Value, person: &Person| {
+        let calls = open["data"].as_array().unwrap().iter();
+        calls.filter(|call| call["user_id"] == person.id).count()
+    };
+    let most = |open: &Value| of(open, &ada) == 1 && of(open, &loud) == 10;
+    bob.until("/sos", most).await;
+    let leave = format!("/circles/{circle}/members/me");
+    bob.client.delete(&leave).await.ok(204);
+    bob.until("/sos", |open| open["data"] == json!([])).await;
+}

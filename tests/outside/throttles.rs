@@ -10,7 +10,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::accounts::{PASSWORD, email, login, phone, register, registration};
-use super::codes::{code, holder, outbox, send, verify, with_token};
+use super::codes::{code, holder, send, verify, with_token};
 use crate::SHAPE;
 
 const PROXIED: (&str, &str) = ("WAYPOST_TRUSTED_PROXIES", "127.0.0.1");
@@ -295,7 +295,7 @@ async fn half_of_a_days_codes_are_kept_for_those_who_hold_a_number() {
     let unknown = phone();
     let unsent = send(&client, &unknown).await;
     assert_eq!(unsent.ok(202), send(&client, &held).await.ok(202));
-    assert!(outbox(&system, &unknown).is_empty());
+    assert!(system.outbox(&unknown).is_empty());
     let wanted = json!({"phone": phone()});
     let person = with_token(&client, &ada);
     let told = person.post("/auth/otp/send", &wanted).await;
@@ -309,7 +309,7 @@ async fn half_of_a_days_codes_are_kept_for_those_who_hold_a_number() {
     for number in [&held, &unknown] {
         send(&client, number).await.error(503);
     }
-    assert_eq!(outbox(&system, &held).len(), 4);
+    assert_eq!(system.outbox(&held).len(), 4);
 }
 
 #[tokio::test]

@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
-use harness::{Client, Organization, System};
+use harness::{Client, Organization, System, eventually};
 use reqwest::{Body, Method, Response};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use super::connections::told;
 use super::ndjson;
 use crate::system;
 
@@ -166,4 +167,39 @@ async fn lines_count_against_the_limit_of_their_key() {
         answer.text()
     );
     assert_eq!(ids(&org).await.len(), 50);
+}
+
+#[tokio::test]
+async fn what_uploads_hold_in_memory_is_bounded_with_all_bodies() {
+    const ALL: usize = 400_000;
+    // One client gets a fifth.
+    let unfinished = "x".repeat(ALL / 5 - 1_000);
+    let settings = [("WAYPOST_BODY_MEMORY_BYTES", "400000")];
+    let system = System::start(system().await.shape(), &settings).await;
+    let org = system.organization().await;
+    let held = async || told(&system, "waypost_http_body_bytes").await;
+    let mut upload = Upload::begin(&org.admin, "a").await;
+    assert_eq!(upload.next().await.unwrap()["status"], "created");
+    upload.lines.send(unfinished.clone()).expect("sent");
+    eventually("the line to be held", async || {
+        (held().await >= 78_000.0).then_some(())
+    })
+    .await;
+    // One line, so that nothing of it is answered before it has come whole.
+    let long = ndjson([json!({"id": "long", "email": "x".repeat(30_000)})]);
+    let refused = org.admin.post_bytes(CONTACTS, NDJSON, long).await;
+    assert_eq!(refused.header("retry-after"), Some("5"));
+    assert!(refused.error(503).contains("too many request bodies"));
+    // It goes on once there is room, and what was written is given back.
+    upload.lines.send("\n".to_owned()).expect("sent");
+    let answer = upload.next().await.expect("an answer");
+    assert!(answer["error"].is_string(), "{answer}");
+    let taken = org.admin.post_bytes(CONTACTS, NDJSON, lines(1_000)).await;
+    assert_eq!(taken.status, 200);
+    assert_eq!(taken.text().matches("created").count(), 1_000);
+    drop(upload);
+    eventually("nothing to be held", async || {
+        (held().await == 0.0).then_some(())
+    })
+    .await;
 }

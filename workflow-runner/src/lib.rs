@@ -1,18 +1,21 @@
 //! Trigger events become durable runs; every event is pushed to sockets and webhook receivers.
 //!
 //! Five parts that know nothing of each other follow the log: [`runs`] and their
-//! [`runs::triggers`], [`webhooks`], [`places`] and [`ws`]. They only share the [`leases`] by
-//! which several processes divide the work, what is known of [`people`], and the client for
-//! [`targets`] that users name. Whatever one of them does that others must know, it appends.
+//! [`runs::triggers`], [`webhooks`], [`geofence`] and [`live`]. They only share the [`leases`] by
+//! which several processes divide the work, the `checkpoints` from which it goes on, what is known
+//! of [`people`], and the client for [`targets`] that users name. Whatever one of them does that
+//! others must know, it appends.
 
+mod checkpoints;
+pub mod geofence;
 pub mod leases;
+pub mod live;
 pub mod people;
-pub mod places;
+mod retry;
 pub mod runs;
 mod settings;
 pub mod targets;
 pub mod webhooks;
-pub mod ws;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,9 +28,9 @@ use service::Clock;
 use service::health::Readiness;
 use tokio_util::sync::CancellationToken;
 
+use live::{Live, Tails};
 use runs::triggers;
 use targets::Targets;
-use ws::{Live, Tails};
 
 pub use settings::RunnerSettings;
 
@@ -73,6 +76,7 @@ pub struct Runner {
     dependencies: Dependencies,
     targets: Targets,
     renderer: runs::Renderer,
+    open_runs: runs::OpenRuns,
     live: Live,
     tails: Tails,
 }
@@ -88,11 +92,13 @@ pub async fn start(dependencies: Dependencies) -> Result<Runner, Error> {
         ..
     } = dependencies.clone();
     let renderer = runs::Renderer::new(log.clone(), &settings.templates);
+    let open_runs = runs::OpenRuns::at_most(settings.runs.open.per_organization);
     let (live, tails) = Live::start(log, access, clock, settings.sockets).await?;
     Ok(Runner {
         dependencies,
         targets: Targets::new(settings.targets, own_ports)?,
         renderer,
+        open_runs,
         live,
         tails,
     })
@@ -101,7 +107,7 @@ pub async fn start(dependencies: Dependencies) -> Result<Runner, Error> {
 impl Runner {
     /// The sockets' route.
     pub fn router(&self) -> Router {
-        ws::router(self.live.clone())
+        live::router(self.live.clone())
     }
 
     /// Carries out runs, delivers webhooks and feeds sockets until `shutdown`.
@@ -116,7 +122,7 @@ impl Runner {
         let runs = keep_up("runs", runs::run, self.runs(), &stop);
         let triggers = keep_up("triggers", triggers::run, self.triggers(), &stop);
         let webhooks = keep_up("webhooks", deliver, self.webhooks(), &stop);
-        let places = keep_up("places", places::run, self.places(), &stop);
+        let geofence = keep_up("places", geofence::run, self.geofence(), &stop);
         let sockets = async {
             let ended = self.live.run(self.tails, stop.clone()).await;
             stop.cancel();
@@ -126,7 +132,7 @@ impl Runner {
             Box::pin(runs),
             Box::pin(triggers),
             Box::pin(webhooks),
-            Box::pin(places),
+            Box::pin(geofence),
             Box::pin(sockets)
         );
         Ok(ended?)
@@ -137,11 +143,12 @@ impl Runner {
         runs::Dependencies {
             log: all.log,
             clock: all.clock,
-            roll: self.live.roll(),
+            people: self.live.people(),
             targets: self.targets.clone(),
             readiness: all.readiness,
             renderer: self.renderer.clone(),
             settings: all.settings.runs,
+            open_runs: self.open_runs.clone(),
         }
     }
 
@@ -149,10 +156,11 @@ impl Runner {
         let all = self.dependencies.clone();
         triggers::Dependencies {
             log: all.log,
-            roll: self.live.roll(),
+            people: self.live.people(),
             clock: all.clock,
             renderer: self.renderer.clone(),
             settings: all.settings.runs,
+            open_runs: self.open_runs.clone(),
         }
     }
 
@@ -160,7 +168,7 @@ impl Runner {
         let all = self.dependencies.clone();
         webhooks::Dependencies {
             log: all.log,
-            roll: self.live.roll(),
+            people: self.live.people(),
             targets: self.targets.clone(),
             clock: all.clock,
             lease: all.settings.runs.lease,
@@ -168,14 +176,14 @@ impl Runner {
         }
     }
 
-    fn places(&self) -> places::Dependencies {
+    fn geofence(&self) -> geofence::Dependencies {
         let all = self.dependencies.clone();
-        places::Dependencies {
+        geofence::Dependencies {
             log: all.log,
-            roll: self.live.roll(),
+            people: self.live.people(),
             clock: all.clock,
             lease: all.settings.runs.lease,
-            settings: all.settings.places,
+            settings: all.settings.geofence,
         }
     }
 

@@ -1,10 +1,10 @@
 //! The settings of the runner's parts together.
 
-use crate::places::PlaceSettings;
+use crate::geofence::GeofenceSettings;
+use crate::live::SocketSettings;
 use crate::runs::{RunSettings, TemplateSettings};
 use crate::targets::TargetSettings;
 use crate::webhooks::WebhookSettings;
-use crate::ws::WsSettings;
 
 /// How runs are carried out and events are pushed.
 #[derive(Clone, Debug, clap::Args)]
@@ -20,10 +20,10 @@ pub struct RunnerSettings {
     pub webhooks: WebhookSettings,
     /// Places.
     #[command(flatten)]
-    pub places: PlaceSettings,
+    pub geofence: GeofenceSettings,
     /// Sockets.
     #[command(flatten)]
-    pub sockets: WsSettings,
+    pub sockets: SocketSettings,
     /// Calls to the outside.
     #[command(flatten)]
     pub targets: TargetSettings,

@@ -238,6 +238,59 @@ async fn a_limiter_that_ends_gives_back_what_it_paid_for() {
     database.drop().await;
 }
 
+/// What the key pages add up: the quarters, and the second that is in none yet.
+async fn kept(database: &Database) -> (i64, i64) {
+    sqlx::query_as(
+        "SELECT coalesce((SELECT sum(used) FROM limit_quarters), 0)::bigint,
+                coalesce((SELECT sum(used) FROM limit_windows WHERE counter LIKE 'hourly/%'), 0)::bigint",
+    )
+    .fetch_one(&database.pool)
+    .await
+    .unwrap()
+}
+
+#[tokio::test]
+async fn what_a_key_has_used_is_known_when_its_window_has_ended() {
+    let database = Database::create().await;
+    let limiter = database.limiter(&window(1));
+    let counter = hourly(&limiter, "shop");
+    let person = Arc::new(limiter.counter(Policy::Requests, "person"));
+    let mut admitted = 0;
+    crate::support::until("several seconds of use", async || {
+        admitted += i64::from(limiter.check(&counter, 100_000, 1).await.admitted());
+        limiter.check(&person, 100_000, 1).await;
+        let seconds: i64 = sqlx::query_scalar("SELECT count(*) FROM limit_seconds")
+            .fetch_one(&database.pool)
+            .await
+            .unwrap();
+        kept(&database).await.0 > 0 && seconds > 1
+    })
+    .await;
+    crate::support::until("what was paid for ahead to be given back", async || {
+        let (quarters, present) = kept(&database).await;
+        quarters + present == admitted
+    })
+    .await;
+    crate::support::until("the idle counter to be swept away", async || {
+        sqlx::query("SELECT sweep_limits(100)")
+            .execute(&database.pool)
+            .await
+            .unwrap();
+        kept(&database).await == (admitted, 0)
+    })
+    .await;
+    sqlx::query("UPDATE limit_quarters SET quarter = quarter - 91000")
+        .execute(&database.pool)
+        .await
+        .unwrap();
+    sqlx::query("SELECT sweep_limits(100)")
+        .execute(&database.pool)
+        .await
+        .unwrap();
+    assert_eq!(kept(&database).await, (0, 0), "a day later nothing is kept");
+    database.drop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn processes_with_many_keys_do_not_lock_each_other_out() {
     let database = Database::create().await;

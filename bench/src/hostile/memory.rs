@@ -16,11 +16,17 @@ pub(super) struct Memory(BTreeMap<String, u64>);
 impl Memory {
     /// What all that this process has started holds now.
     pub(super) fn now() -> Self {
-        let mut memory = Self::default();
+        let mut memory: BTreeMap<String, (u64, u64)> = BTreeMap::new();
         for (pid, program) in below(std::process::id()) {
-            *memory.0.entry(program).or_default() += held(pid);
+            let (own, shared) = held(pid);
+            let all = memory.entry(program).or_default();
+            *all = (all.0 + own, all.1.max(shared));
         }
-        memory
+        let all = memory.into_iter();
+        Self(
+            all.map(|(program, (own, shared))| (program, own + shared))
+                .collect(),
+        )
     }
 
     pub(super) fn of(&self, program: &str) -> u64 {
@@ -92,10 +98,16 @@ fn processes() -> impl Iterator<Item = (u32, String, u32)> {
     })
 }
 
-/// Bytes that a process holds, with its part of what it shares.
-fn held(pid: u32) -> u64 {
-    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
-    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"));
-    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    kib.unwrap_or_default() * 1024
+/// Bytes that a process holds for itself, and those that it shares.
+///
+/// Read from counters: to have the system go through a process's pages, as its share of each would
+/// take, keeps that process waiting.
+fn held(pid: u32) -> (u64, u64) {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let bytes = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+        kib.unwrap_or_default() * 1024
+    };
+    (bytes("RssAnon:"), bytes("RssShmem:"))
 }

@@ -23,6 +23,12 @@ export interface PageQuery {
   cursor?: string | undefined;
 }
 
+/** A page of what is looked for. */
+export interface SearchQuery extends PageQuery {
+  /** A part of what it is known by. */
+  q?: string | undefined;
+}
+
 /** A list, asked for page by page while it is walked; each page is a request that is retried on its own. */
 export class List<T> implements AsyncIterable<T> {
   readonly #page: (query: Query) => Promise<Page<T>>;

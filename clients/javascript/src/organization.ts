@@ -1,6 +1,6 @@
 // What an organization does with its key: workflows and runs, keys, webhooks, analytics, circles.
 import type { Http, RequestOptions } from "./http.js";
-import { List, type Page, type PageQuery, readPage } from "./list.js";
+import { List, type Page, type PageQuery, readPage, type SearchQuery } from "./list.js";
 import { operations } from "./operations.js";
 import type {
   Analytics,
@@ -119,8 +119,8 @@ export class Keys extends Resource {
     return this.http.json({ operation: operations.createKey, body: key, options });
   }
 
-  /** All of them. */
-  list(query?: PageQuery, options?: RequestOptions): List<Key> {
+  /** All of them, or with `q` those with a part of a name or of an id. */
+  list(query?: SearchQuery, options?: RequestOptions): List<Key> {
     return this.listOf(operations.listKeys, [], query, options);
   }
 
@@ -138,8 +138,8 @@ export class Webhooks extends Resource {
     return this.http.json({ operation: operations.createWebhook, body: webhook, options });
   }
 
-  /** All of them. */
-  list(query?: PageQuery, options?: RequestOptions): List<Webhook> {
+  /** All of them, or with `q` those with a part of an address, a description or an id. */
+  list(query?: SearchQuery, options?: RequestOptions): List<Webhook> {
     return this.listOf(operations.listWebhooks, [], query, options);
   }
 
@@ -163,8 +163,11 @@ export class Webhooks extends Resource {
     return this.http.json({ operation: operations.deleteWebhook, path: [id], options });
   }
 
-  /** What was sent to it, and what it answered. */
-  deliveries(id: string, query?: PageQuery, options?: RequestOptions): List<Delivery> {
+  /**
+   * What was sent to it, and what it answered; with `q` only what is of such an event type (a part
+   * of it), or of the event or the delivery with this id.
+   */
+  deliveries(id: string, query?: SearchQuery, options?: RequestOptions): List<Delivery> {
     return this.listOf(operations.listDeliveries, [id], query, options);
   }
 

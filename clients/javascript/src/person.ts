@@ -10,12 +10,14 @@ import type {
   Fix,
   HistoryQuery,
   NewCircle,
+  OpenCall,
   Place,
   PlaceRequest,
   Position,
   Registration,
   Session,
   SosState,
+  Trail,
   TriggeredSos,
 } from "./types.js";
 
@@ -103,6 +105,12 @@ export class Location extends Resource {
     return (await this.http.json<{ data: Position[] }>(call)).data;
   }
 
+  /** Where everybody whom one may see went within the last hour. */
+  async trails(options?: RequestOptions): Promise<Trail[]> {
+    const call = { operation: operations.readTrails, options };
+    return (await this.http.json<{ data: Trail[] }>(call)).data;
+  }
+
   /** Where somebody was, newest first. */
   async history(query: HistoryQuery = {}, options?: RequestOptions): Promise<Position[]> {
     const { userId, ...rest } = query;
@@ -171,6 +179,12 @@ export class Sos extends Resource {
   /** Triggers an SOS, and says who was alerted. */
   async trigger(call?: Call, options?: RequestOptions): Promise<TriggeredSos> {
     return this.http.json({ operation: operations.triggerSos, body: call, options });
+  }
+
+  /** The open calls of oneself and of those who alerted one, newest first. */
+  async open(options?: RequestOptions): Promise<OpenCall[]> {
+    const call = { operation: operations.listOpenSos, options };
+    return (await this.http.json<{ data: OpenCall[] }>(call)).data;
   }
 
   /** Says that one has seen it. */

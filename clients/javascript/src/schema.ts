@@ -937,6 +937,23 @@ export interface components {
              */
             recorded_at: string;
         };
+        Trails: {
+            data: components["schemas"]["Trail"][];
+        };
+        Trail: {
+            user_id: number;
+            name: string;
+            /** @description Oldest first. */
+            fixes: {
+                lat: number;
+                lng: number;
+                /**
+                 * Format: date-time
+                 * @example 2026-11-21T09:30:00Z
+                 */
+                recorded_at: string;
+            }[];
+        };
         Positions: {
             data: components["schemas"]["Position"][];
         };
@@ -999,6 +1016,26 @@ export interface components {
              * @example 2026-11-21T09:30:00Z
              */
             recorded_at?: string | null;
+        };
+        OpenCall: {
+            sos_id: string;
+            user_id: number;
+            name: string;
+            lat: number | null;
+            lng: number | null;
+            message: string | null;
+            /** @description It came long after it was raised. */
+            late: boolean;
+            /**
+             * Format: date-time
+             * @example 2026-11-21T09:30:00Z
+             */
+            recorded_at: string;
+            /** @description Somebody has seen it. */
+            acknowledged: boolean;
+        };
+        OpenCalls: {
+            data: components["schemas"]["OpenCall"][];
         };
         Readiness: {
             /** @description What is not ready, if anything. */
@@ -1072,6 +1109,8 @@ export type PasswordChange = components['schemas']['PasswordChange'];
 export type Fix = components['schemas']['Fix'];
 export type Pause = components['schemas']['Pause'];
 export type Position = components['schemas']['Position'];
+export type Trails = components['schemas']['Trails'];
+export type Trail = components['schemas']['Trail'];
 export type Positions = components['schemas']['Positions'];
 export type CircleRequest = components['schemas']['CircleRequest'];
 export type NewCircle = components['schemas']['NewCircle'];
@@ -1080,4 +1119,6 @@ export type JoinRequest = components['schemas']['JoinRequest'];
 export type PlaceRequest = components['schemas']['PlaceRequest'];
 export type Place = components['schemas']['Place'];
 export type Call = components['schemas']['Call'];
+export type OpenCall = components['schemas']['OpenCall'];
+export type OpenCalls = components['schemas']['OpenCalls'];
 export type Readiness = components['schemas']['Readiness'];

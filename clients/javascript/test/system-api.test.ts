@@ -240,7 +240,9 @@ test("persons share where they are, and call for help", async () => {
     lng: 9.99,
     radius_m: 150,
   });
-  assert.equal((await ada.waypost.circles.places(id))[0]?.id, place.id);
+  // Ada's client waits for what Ada has written, not for Grace's place.
+  const theirs = await until("the place", async () => (await ada.waypost.circles.places(id))[0]);
+  assert.equal(theirs.id, place.id);
   const taken = await ada.waypost.location.updateMany([
     { lat: 53.5, lng: 9.9, recorded_at: new Date(Date.now() - 60_000).toISOString() },
     { lat: 53.6, lng: 10, accuracy: 12 },
@@ -257,6 +259,8 @@ test("persons share where they are, and call for help", async () => {
     audience.map((one) => one.id),
     [grace.user.id],
   );
+  const open = await until("the call", async () => (await grace.waypost.sos.open())[0]);
+  assert.deepEqual([open.sos_id, open.name, open.acknowledged], [sos_id, "Ada", false]);
   assert.equal((await grace.waypost.sos.acknowledge(sos_id)).status, "acknowledged");
   assert.equal((await ada.waypost.sos.resolve(sos_id)).status, "resolved");
   await ada.waypost.location.pause({ until: new Date(Date.now() + 60_000).toISOString() });

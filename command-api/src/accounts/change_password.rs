@@ -59,9 +59,8 @@ pub(super) async fn change_password(
         return Err(access::Refusal::InvalidToken.into());
     }
     let visitor = entered.visitor();
-    let account = check(&app, visitor, &person, change.old).await;
-    entered.settle(&account).await;
-    let account = account?.ok_or_else(|| crate::Refusal::into_http(Refusal::WrongPassword))?;
+    let account = check(&app, entered, &person, change.old).await?;
+    let account = account.ok_or_else(|| crate::Refusal::into_http(Refusal::WrongPassword))?;
     match set(&app, &origin, visitor, &account, change.new.clone()).await? {
         Outcome::First(done) => {
             until_ended(&app.access, &person).await;
@@ -101,18 +100,23 @@ async fn signed_in(
     Ok((position.map(position_header), NOT_KEPT, Json(session)).into_response())
 }
 
-/// The account, if this is its password.
+/// The account, if this is its password; either way the try has been counted.
 pub(super) async fn check(
     app: &App,
-    visitor: Visitor,
+    entered: Try<'_>,
     person: &Person,
     password: String,
 ) -> Result<Option<Account>, LogError> {
-    let Some(account) = load(&app.commands, person.account_id).await? else {
-        return Ok(None);
+    let checking = async {
+        let Some(account) = load(&app.commands, person.account_id).await? else {
+            return Ok(None);
+        };
+        let right = is_password(app, entered.visitor(), &account, password).await?;
+        Ok(right.then_some(account))
     };
-    let right = is_password(app, visitor, &account, password).await?;
-    Ok(right.then_some(account))
+    let account = checking.await;
+    entered.settle(&account).await;
+    account
 }
 
 async fn is_password(

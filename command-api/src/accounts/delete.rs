@@ -33,10 +33,8 @@ pub(super) async fn delete_account(
     }
     let throttles = app.accounts.throttles();
     let entered = throttles.sign_in(address.0, Name::Account(person.account_id));
-    let entered = entered.await?;
-    let account = check(&app, entered.visitor(), &person, password).await;
-    entered.settle(&account).await;
-    let account = account?.ok_or_else(|| HttpError::unauthorized("password: is wrong"))?;
+    let account = check(&app, entered.await?, &person, password).await?;
+    let account = account.ok_or_else(|| HttpError::unauthorized("password: is wrong"))?;
     let email = address_of(&app, &account).await?;
     let email = email.ok_or(access::Refusal::InvalidToken)?;
     let forgotten = carried_through(&app, origin, person, email).await?;

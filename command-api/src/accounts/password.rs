@@ -18,7 +18,8 @@ pub(super) const ROOM: Room = Room {
 };
 
 /// Hashes passwords with argon2id. Each takes a processor and 19 MiB for some 20 ms, so only so
-/// many are under way at once; some more wait for their turn, and beyond that one is turned away.
+/// many are under way at once, for those who are known and for strangers; some more wait for their
+/// turn, and beyond that one is turned away.
 #[derive(Clone, Debug)]
 pub struct Passwords(Arc<Inner>);
 
@@ -95,7 +96,8 @@ impl Default for Passwords {
 }
 
 impl Passwords {
-    /// So many hashes at once, and so many more that may wait.
+    /// So many hashes at once for those who are known and for strangers, and so many more that may
+    /// wait.
     pub(super) fn new(at_once: usize, room: Room) -> Self {
         Self(Arc::new(Inner {
             turns: Turns::new(at_once, room),
@@ -160,13 +162,18 @@ impl Passwords {
             metrics::counter!("waypost_passwords_refused_total", "lane" => lane, "reason" => reason)
                 .increment(1);
         })?;
-        let done = tokio::task::spawn_blocking(move || {
+        let work = move || {
             let done = work(&inner);
             // Not before: whoever asked may go away, and the work goes on.
             drop(turn);
             done
-        });
-        let done = done.await;
+        };
+        // What strangers ask for gives way to everything else.
+        let done = if visitor.lane.is_known() {
+            tokio::task::spawn_blocking(work).await
+        } else {
+            background::compute(work).await
+        };
         done.map_err(|error| HashError::Broken(error.to_string()))
     }
 }

@@ -1,7 +1,5 @@
 //! `POST /circles`, `POST /api/v1/circles`: makes a circle.
 
-use std::convert::Infallible;
-
 use access::{AccountToken, Authorized, scope};
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -15,6 +13,7 @@ use service::HttpError;
 
 use super::{nobodys, stream};
 use crate::body::JsonBody;
+use crate::bounds::{TooMany, one_more};
 use crate::commands::{Decision, Past};
 use crate::repeatable::Repeatable;
 use crate::{App, CommandError, Done, Origin, answer};
@@ -31,7 +30,7 @@ async fn create(
     origin: &Origin,
     owner: CircleOwner,
     request: NameRequest,
-) -> Result<Done<NewCircle>, CommandError<Infallible>> {
+) -> Result<Done<NewCircle>, CommandError<TooMany>> {
     let commands = &app.commands;
     let org = match &owner {
         CircleOwner::Account(_) => nobodys(),
@@ -42,6 +41,7 @@ async fn create(
     let name = commands.log().vault().seal(&binding, &request.name).await?;
     let stream = stream(&org, &id);
     let made = commands.execute_once(origin, &stream, Past::Last, id.as_str(), |_, _| {
+        has_room(app, &owner)?;
         Ok(Decision {
             answer: id.clone(),
             events: circles::create(id.clone(), owner.clone(), name.clone()),
@@ -52,6 +52,21 @@ async fn create(
     Ok(made
         .answered(CircleId::new)
         .map(|id| NewCircle { id, name }))
+}
+
+/// Whether somebody may have one more circle.
+fn has_room(app: &App, owner: &CircleOwner) -> Result<(), TooMany> {
+    let made = app.circles.look(|circles| circles.made_by(owner));
+    match owner {
+        CircleOwner::Account(_) => one_more(
+            made,
+            app.bounds.circles_per_person,
+            TooMany::CirclesOfPerson,
+        ),
+        CircleOwner::Organization(_) => {
+            one_more(made, app.bounds.circles_per_organization, TooMany::Circles)
+        }
+    }
 }
 
 pub(super) async fn create_circle(

@@ -6,7 +6,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::circles::{self, Circle, NotMember};
+use domain::circles::{self, Circle};
 use schemas::claim::Claimed;
 use schemas::{AccountId, CircleId, Event, OrgId, Receipt};
 use serde::Serialize;
@@ -14,6 +14,7 @@ use service::HttpError;
 
 use super::stream;
 use crate::body::AnyBody;
+use crate::bounds::NotAdded;
 use crate::commands::{Outcome, Plan, Repeated, behind};
 use crate::repeatable::Repeatable;
 use crate::{App, CommandError, Done, LogError, Origin, answer};
@@ -68,7 +69,7 @@ async fn invite(
     org: &OrgId,
     id: &CircleId,
     by: Option<AccountId>,
-) -> Result<Done<NewInvite>, CommandError<NotMember>> {
+) -> Result<Done<NewInvite>, CommandError<NotAdded>> {
     let (commands, log) = (&app.commands, app.commands.log());
     let stream = stream(org, id);
     let invited = commands.carry_out(origin, || async {
@@ -80,7 +81,10 @@ async fn invite(
         let hash = code_hash(app, &code);
         let circle = Circle::fold(&past);
         let made = circles::invite(circle.as_ref(), by, hash, expires_at);
-        let made = vec![made.map_err(CommandError::Refused)?];
+        let made = vec![made.map_err(|refusal| CommandError::Refused(refusal.into()))?];
+        let room = app.bounds.of_circle();
+        let room = room.one_more_invite(circle.as_ref(), now);
+        room.map_err(|full| CommandError::Refused(full.into()))?;
         // By its claim the code finds its circle.
         let claim = log.claim("circle invite", &code);
         let free = behind(log.last(&claim).await?.as_slice());
@@ -107,7 +111,7 @@ async fn repeat(
     origin: &Origin,
     stream: &schemas::StreamId,
     repeated: Repeated,
-) -> Result<Done<NewInvite>, CommandError<NotMember>> {
+) -> Result<Done<NewInvite>, CommandError<NotAdded>> {
     let lost = || LogError::Broken("an invite that was made is not there".to_owned());
     let receipt = origin.receipt.as_ref().ok_or_else(lost)?;
     let past = app.commands.log().load(stream).await?;

@@ -4,7 +4,7 @@ use access::AccountToken;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use domain::circles::{self, CannotJoin, Circle, JoinRequest};
+use domain::circles::{self, CannotJoin, Circle, Full, JoinRequest};
 use schemas::{AccountId, CircleId, Event, OrgId};
 use serde::Serialize;
 use service::HttpError;
@@ -12,6 +12,7 @@ use service::HttpError;
 use super::invite::code_hash;
 use super::stream;
 use crate::body::JsonBody;
+use crate::bounds::TooMany;
 use crate::commands::{Decision, Past};
 use crate::repeatable::Repeatable;
 use crate::{App, CommandError, Done, LogError, Origin, Refusal, answer};
@@ -19,6 +20,24 @@ use crate::{App, CommandError, Done, LogError, Origin, Refusal, answer};
 #[derive(Serialize)]
 struct Joined {
     circle_id: CircleId,
+}
+
+/// Why somebody does not join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum NotJoined {
+    #[error(transparent)]
+    CannotJoin(#[from] CannotJoin),
+    #[error(transparent)]
+    Full(#[from] Full),
+}
+
+impl Refusal for NotJoined {
+    fn into_http(self) -> HttpError {
+        match self {
+            Self::CannotJoin(refusal) => refusal.into_http(),
+            Self::Full(full) => TooMany::from(full).into_http(),
+        }
+    }
 }
 
 impl Refusal for CannotJoin {
@@ -49,15 +68,18 @@ async fn join(
     origin: &Origin,
     account: AccountId,
     code: &str,
-) -> Result<Done<Joined>, CommandError<CannotJoin>> {
+) -> Result<Done<Joined>, CommandError<NotJoined>> {
     let found = find(app, code).await?;
-    let (circle_id, org) = found.ok_or(CommandError::Refused(CannotJoin::UnknownCode))?;
+    let (circle_id, org) = found.ok_or(CommandError::Refused(CannotJoin::UnknownCode.into()))?;
     let (stream, hash) = (stream(&org, &circle_id), code_hash(app, code));
     let holder = circle_id.as_str();
-    let commands = &app.commands;
+    let (commands, bounds) = (&app.commands, app.bounds.of_circle());
     let joined = commands.execute_once(origin, &stream, Past::Whole, holder, |past, now| {
         let circle = Circle::fold(past);
         let event = circles::join(circle.as_ref(), account, &hash, now)?;
+        if event.is_some() {
+            bounds.one_more_member(circle.as_ref())?;
+        }
         Ok(Decision::new((), event))
     });
     let joined = app.circles.learned(origin, joined.await?).await;

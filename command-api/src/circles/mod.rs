@@ -28,6 +28,11 @@ pub(crate) fn router() -> Router<App> {
             "/circles/{id}/places/{place_id}",
             delete(places::remove_place),
         )
+}
+
+/// What an organization does with its own circles.
+pub(crate) fn of_organizations() -> Router<App> {
+    Router::new()
         .route("/api/v1/circles", post(create::create_circle_of_org))
         .route(
             "/api/v1/circles/{id}/invites",

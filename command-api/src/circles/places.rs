@@ -5,7 +5,7 @@ use access::AccountToken;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use domain::circles::{self, Circle, NotMember, PlaceRequest};
+use domain::circles::{self, Circle, PlaceRequest};
 use event_log::Binding;
 use schemas::{AccountId, CircleId, PlaceId};
 use serde::Serialize;
@@ -13,6 +13,7 @@ use service::HttpError;
 
 use super::stream;
 use crate::body::JsonBody;
+use crate::bounds::NotAdded;
 use crate::commands::{Decision, Past};
 use crate::repeatable::Repeatable;
 use crate::{App, CommandError, Done, NotFound, Origin, answer};
@@ -32,7 +33,7 @@ async fn add(
     circle_id: &CircleId,
     by: AccountId,
     request: PlaceRequest,
-) -> Result<Done<NewPlace>, CommandError<NotMember>> {
+) -> Result<Done<NewPlace>, CommandError<NotAdded>> {
     let commands = &app.commands;
     let id = PlaceId::from(commands.random.id());
     let personal = request.personal().to_string();
@@ -41,9 +42,11 @@ async fn add(
         .seal(&Binding::WatchedPlace(by, id.clone()), &personal)
         .await?;
     let stream = stream(&app.circles.org_of(circle_id), circle_id);
+    let bounds = app.bounds.of_circle();
     let added = commands.execute_once(origin, &stream, Past::Whole, id.as_str(), |past, _| {
         let circle = Circle::fold(past);
         let event = circles::add_place(circle.as_ref(), by, id.clone(), place.clone())?;
+        bounds.one_more_place(circle.as_ref())?;
         Ok(Decision::new(id.clone(), Some(event)))
     });
     let place = |id| NewPlace {

@@ -1,12 +1,14 @@
 //! What a person of an organization's staff does on its pages: signing in and out, people,
-//! keys, runs by hand. The pages themselves are read from `query-api`.
+//! keys, runs by hand, calls for help. The pages themselves are read from `query-api`.
 
 mod invites;
 mod keys;
+mod operations;
 mod origin;
 mod people;
 mod runs;
 mod session;
+mod sos;
 
 use std::time::Duration;
 
@@ -14,6 +16,8 @@ use axum::Router;
 use axum::routing::{delete, post};
 
 use crate::App;
+
+pub use operations::Operations;
 
 /// How long this process may take to learn what a page has just done.
 const LEARNING: Duration = Duration::from_millis(500);
@@ -32,6 +36,19 @@ pub(crate) fn router() -> Router<App> {
         )
         .route("/dashboard/invite/look", post(invites::look_at_invite))
         .route("/dashboard/invite/accept", post(invites::accept_invite))
+        .route(
+            "/dashboard/system/operations",
+            post(operations::ask_for_operation),
+        )
+        .route(
+            "/dashboard/system/operations/{id}",
+            delete(operations::cancel_operation),
+        )
+        .route(
+            "/dashboard/sos/{id}/acknowledge",
+            post(sos::acknowledge_sos),
+        )
+        .route("/dashboard/sos/{id}/resolve", post(sos::resolve_sos))
         .route("/dashboard/workflows/{id}/run", post(runs::run_workflow))
 }
 

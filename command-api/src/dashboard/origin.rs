@@ -1,6 +1,6 @@
 //! Where a request of a page comes from.
 
-use access::{Staff, is_own_page};
+use access::{Operator, Staff, is_own_page};
 use axum::extract::FromRequestParts;
 use axum::http::header;
 use axum::http::request::Parts;
@@ -33,6 +33,19 @@ impl FromRequestParts<App> for OnPage {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, HttpError> {
         OwnPage::from_request_parts(parts, app).await?;
         Staff::from_request_parts(parts, app).await.map(Self)
+    }
+}
+
+/// An operator of the installation, on one of our own pages.
+pub(super) struct OperatorOnPage(pub(super) Operator);
+
+impl FromRequestParts<App> for OperatorOnPage {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, HttpError> {
+        OwnPage::from_request_parts(parts, app).await?;
+        let operator = <Operator as FromRequestParts<App>>::from_request_parts(parts, app);
+        operator.await.map(Self)
     }
 }
 

@@ -112,18 +112,22 @@ pub async fn create(
     giver: Giver<'_>,
     asked: impl Into<Asked>,
 ) -> Result<Done<NewKey>, CommandError<Refusal>> {
-    let terms = giver.decide(asked.into(), commands.now());
-    let terms = terms.map_err(CommandError::Refused)?;
+    let asked = asked.into();
+    let decide = |now| giver.decide(asked.clone(), now);
+    // What is wrong at any time is said at once. Whether the end is still to come is decided once
+    // it is known that this is no repeat, which is answered as at first however late it is.
+    let decided = decide(DateTime::<Utc>::MIN_UTC).or_else(|_| decide(commands.now()));
+    decided.map_err(CommandError::Refused)?;
     let key_id = KeyId::from(commands.random.id());
     let key = ApiKey::from_entropy(entropy(commands, origin.receipt.as_ref(), &key_id));
     let stream = StreamId::new(org, AggregateType::Key, key_id.as_str());
     let hash = key.sha256().to_string();
-    let made = commands.execute_once(origin, &stream, Past::Last, key_id.as_str(), |_, _| {
+    let made = commands.execute_once(origin, &stream, Past::Last, key_id.as_str(), |_, now| {
+        let terms = decide(now)?;
         if let Some(most) = giver.full() {
             return Err(Refusal::TooMany(most));
         }
-        let event = terms.clone();
-        let event = event.created(key_id.clone(), hash.clone(), giver.recorded());
+        let event = terms.created(key_id.clone(), hash.clone(), giver.recorded());
         Ok(Decision::new((), Some(event)))
     });
     let (key_id, key, position) = match made.await? {

@@ -22,7 +22,7 @@ pub(super) async fn pause_sharing(
     repeatable: Repeatable,
     body: JsonBody,
 ) -> Result<Response, HttpError> {
-    let request = body.read(|body| PauseRequest::parse(body, app.commands.now()))?;
+    let request = body.read(PauseRequest::parse)?;
     let origin = repeatable.by_person(&caller, &body);
     let account = caller.account_id;
     let stream = StreamId::of_account(account);

@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::batch::{self, NotWritten, Target, Wanted, Written};
 use super::create::read_draft;
 use super::lines::Line;
+use super::table::Table;
 use crate::repeatable::Repeatable;
 use crate::{App, LogError};
 
@@ -22,6 +23,8 @@ pub(super) struct Sender {
     pub(super) caller: Arc<Caller>,
     pub(super) kind: Kind,
     pub(super) repeatable: Repeatable,
+    /// What the cells of each line are, where lines are rows of a CSV.
+    pub(super) table: Option<Table>,
     /// How often in a row the log has failed.
     pub(super) failures: usize,
 }
@@ -104,9 +107,15 @@ impl Sender {
 
     fn read(&self, line: Line) -> Result<Wanted, String> {
         let text = line.text.ok_or("the line is too long")?;
-        let draft = parse(self.kind, &text)?;
-        let (repeatable, text) = (&self.repeatable, text.trim_ascii());
-        let receipt = repeatable.line_receipt(&self.caller, line.number, text);
+        let receipt_of = |text: &[u8]| {
+            let receipt = &self.repeatable;
+            receipt.line_receipt(&self.caller, line.number, text)
+        };
+        let trimmed = text.trim_ascii();
+        let (draft, receipt) = match &self.table {
+            None => (parse(self.kind, &text)?, receipt_of(trimmed)),
+            Some(table) => (table.draft(&text)?, receipt_of(&table.meaning(trimmed))),
+        };
         let id = draft.id().cloned();
         Ok(Wanted {
             id: id.unwrap_or_else(|| self.new_id(receipt.as_ref())),

@@ -1,4 +1,5 @@
-//! `POST /api/v1/records/{kind}`: one new record, or a stream of lines (see [`super::ndjson`]).
+//! `POST /api/v1/records/{kind}`: one new record, or a stream of lines or rows (see
+//! [`super::ndjson`]).
 
 use access::{Authorized, scope};
 use axum::Extension;
@@ -13,6 +14,7 @@ use serde_json::Value;
 use service::HttpError;
 
 use super::answers::Sender;
+use super::lines::Cut;
 use super::ndjson;
 use crate::body::JsonBody;
 use crate::commands::{Decision, Past};
@@ -61,15 +63,16 @@ pub(super) async fn create_records(
     repeatable: Repeatable,
     request: Request,
 ) -> Result<Response, HttpError> {
-    if is_ndjson(request.headers()) {
+    if let Some(cut) = many(request.headers()) {
         let sender = Sender {
             app,
             caller: caller.0,
             kind,
             repeatable,
+            table: None,
             failures: 0,
         };
-        return ndjson::write_lines(sender, request.into_body()).await;
+        return ndjson::write_lines(sender, cut, request).await;
     }
     let body: JsonBody = JsonBody::from_request(request, &app).await?;
     let draft = read_draft(kind, body.value()?).map_err(Refusal::into_http)?;
@@ -86,12 +89,13 @@ pub(super) fn read_draft(kind: Kind, value: Value) -> Result<Draft, FieldError> 
     }
 }
 
-fn is_ndjson(headers: &HeaderMap) -> bool {
-    let value = headers.get(header::CONTENT_TYPE);
-    let essence = value.and_then(|value| value.to_str().ok()?.split(';').next());
-    essence.is_some_and(|essence| {
-        let essence = essence.trim();
-        essence.eq_ignore_ascii_case("application/x-ndjson")
-            || essence.eq_ignore_ascii_case("application/ndjson")
-    })
+/// How a body of many records is cut, if it is one.
+fn many(headers: &HeaderMap) -> Option<Cut> {
+    let value = headers.get(header::CONTENT_TYPE)?;
+    let essence = value.to_str().ok()?.split(';').next()?;
+    match essence.trim().to_ascii_lowercase().as_str() {
+        "application/x-ndjson" | "application/ndjson" => Some(Cut::Lines),
+        "text/csv" => Some(Cut::Rows),
+        _ => None,
+    }
 }

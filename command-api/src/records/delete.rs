@@ -5,24 +5,49 @@ use axum::Extension;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use domain::record::{self, Kind};
+use domain::{Precondition, Unmet};
 use schemas::{OrgId, RecordId, StreamId};
 use service::HttpError;
 
 use crate::commands::{Decision, Past};
-use crate::{App, CommandError, Commands, Done, NotFound, Origin, answer};
+use crate::precondition::Expecting;
+use crate::{App, CommandError, Commands, Done, NotFound, Origin, Refusal, answer};
 
-/// Deletes a record.
+/// Why a record is not deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotDeleted {
+    /// There is none.
+    #[error(transparent)]
+    NotFound(#[from] NotFound),
+    /// It is not what it was expected to be.
+    #[error(transparent)]
+    Unmet(#[from] Unmet),
+}
+
+impl Refusal for NotDeleted {
+    fn into_http(self) -> HttpError {
+        match self {
+            Self::NotFound(refusal) => refusal.into_http(),
+            Self::Unmet(refusal) => refusal.into_http(),
+        }
+    }
+}
+
+/// Deletes a record, where it is what was expected.
 pub async fn delete(
     commands: &Commands,
     origin: &Origin,
     org: &OrgId,
     kind: Kind,
     id: &RecordId,
-) -> Result<Done<()>, CommandError<NotFound>> {
+    expected: &Precondition,
+) -> Result<Done<()>, CommandError<NotDeleted>> {
     let stream = StreamId::new(org, kind.aggregate(), id.as_str());
     let deleted = commands.execute(origin, &stream, Past::Last, |past, _| {
-        let last = past.last().map(|recorded| &recorded.event);
-        let event = record::delete(kind, id.clone(), last).ok_or(NotFound("record"))?;
+        let last = past.last();
+        let event = last.map(|recorded| &recorded.event);
+        let event = record::delete(kind, id.clone(), event).ok_or(NotFound("record"))?;
+        expected.check(record::revision(kind, last).as_ref())?;
         Ok(Decision::new((), Some(event)))
     });
     deleted.await
@@ -33,8 +58,9 @@ pub(super) async fn delete_record(
     State(app): State<App>,
     Extension(kind): Extension<Kind>,
     Path(id): Path<RecordId>,
+    Expecting(expected): Expecting,
     origin: Origin,
 ) -> Result<Response, HttpError> {
-    let done = delete(&app.commands, &origin, &caller.org, kind, &id).await?;
+    let done = delete(&app.commands, &origin, &caller.org, kind, &id, &expected).await?;
     Ok(answer::no_content(&done))
 }

@@ -144,7 +144,9 @@ impl Import<'_> {
             let mut written = batch::write(self.commands, target, wanted).await;
             match written.trouble.take() {
                 None => return Ok(written),
-                Some(LogError::Unavailable(_)) => tokio::time::sleep(PAUSE).await,
+                Some(LogError::HeldBack | LogError::Unavailable(_)) => {
+                    tokio::time::sleep(PAUSE).await;
+                }
                 Some(error) => return Err(error),
             }
         }

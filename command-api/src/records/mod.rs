@@ -8,6 +8,8 @@ mod import;
 mod lines;
 mod ndjson;
 mod put;
+mod table;
+mod unpacked;
 mod upload;
 
 use axum::routing::{post, put as put_route};
@@ -15,9 +17,8 @@ use axum::{Extension, Router};
 use domain::record::Kind;
 
 pub use create::{NewRecord, create};
-pub use delete::delete;
+pub use delete::{NotDeleted, delete};
 pub use import::{Import, ImportError, Imported, Rejected, Row, import};
-pub use put::put;
 pub use upload::UploadSettings;
 pub(crate) use upload::Uploads;
 

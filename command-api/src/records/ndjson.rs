@@ -1,10 +1,11 @@
-//! `POST /api/v1/records/{kind}` with `application/x-ndjson`: a stream of records in, a line of
-//! answer for each out, as they are confirmed. Neither side is ever held in memory as a whole.
+//! `POST /api/v1/records/{kind}` with `application/x-ndjson` or `text/csv`: a stream of records in,
+//! packed or not, a line of answer for each out, as they are confirmed. Neither side is ever held in memory as a whole.
 
 use std::time::Duration;
 
 use access::Refusal;
 use axum::body::Body;
+use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -13,7 +14,9 @@ use service::HttpError;
 use tokio::sync::mpsc;
 
 use super::answers::{Answers, Sender};
-use super::lines::{BrokenOff, Chunk, Lines};
+use super::lines::{BrokenOff, Chunk, Cut, Line, Lines};
+use super::table::Table;
+use super::unpacked::{Coding, Unpacked};
 use super::upload::{Allowance, Stop};
 use crate::answer::{POSITION, position_value};
 
@@ -29,16 +32,25 @@ const WAITING_CHUNKS: usize = 128;
 const STALLED: Duration = Duration::from_mins(1);
 
 /// Writes the lines of a body and answers each.
-pub(super) async fn write_lines(sender: Sender, body: Body) -> Result<Response, HttpError> {
-    let mut upload = Upload::new(sender, body);
+pub(super) async fn write_lines(
+    sender: Sender,
+    cut: Cut,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let mut upload = Upload::new(sender, cut, request)?;
+    if cut == Cut::Rows {
+        upload.read_header().await?;
+    }
     let mut held = Answers::default();
     loop {
-        let chunk = upload.lines.next_chunk(Some(PAUSE)).await;
-        let chunk = chunk.map_err(|error| HttpError::bad_request(error.to_string()))?;
+        let chunk = upload.lines.next_chunk(Some(PAUSE)).await?;
         let (ended, paused) = (chunk.ended, chunk.lines.is_empty());
         let stop = upload.write(chunk, &mut held).await;
         if held.bytes.is_empty() && stop == Some(Stop::KeyEnded) {
             return Err(Refusal::InvalidKey.into());
+        }
+        if held.bytes.is_empty() && stop == Some(Stop::NoRoom) {
+            return Err(service::body::no_room());
         }
         if let Some(stop) = stop {
             upload.stop(stop, &mut held);
@@ -76,26 +88,48 @@ struct Upload {
 type Waiting = mpsc::Sender<Result<Bytes, BrokenOff>>;
 
 impl Upload {
-    fn new(sender: Sender, body: Body) -> Self {
+    fn new(sender: Sender, cut: Cut, request: Request) -> Result<Self, HttpError> {
+        let coding = Coding::of(request.headers())?;
+        let room = service::body::room(&request);
         let (access, caller) = (sender.app.access.clone(), sender.caller.clone());
-        Self {
+        let body = Unpacked::new(request.into_body().into_data_stream(), coding);
+        Ok(Self {
             allowance: sender.app.uploads.allowance(access, caller),
-            lines: Lines::new(body.into_data_stream()),
+            lines: Lines::new(body.map_err(HttpError::internal)?, cut, room),
             sender,
             answered: 0,
-        }
+        })
+    }
+
+    /// Reads what the columns of a CSV are. They may name no field that there is not.
+    async fn read_header(&mut self) -> Result<(), HttpError> {
+        let first = self.lines.first().await?;
+        let Some(Line { number, text }) = first else {
+            let reason = "header row: is missing; the first row of a CSV names its columns";
+            return Err(HttpError::bad_request(reason));
+        };
+        let text = text.ok_or_else(|| HttpError::bad_request("header row: is too long"))?;
+        let table = Table::new(self.sender.kind, text);
+        let table = table.map_err(|error| HttpError::bad_request(error.to_string()))?;
+        (self.sender.table, self.answered) = (Some(table), number);
+        Ok(())
     }
 
     /// Writes the lines of a chunk as far as they are allowed and answers each; says why not all.
     async fn write(&mut self, mut chunk: Chunk, answers: &mut Answers) -> Option<Stop> {
-        let last = chunk.lines.last()?.number;
+        let no_room = chunk.no_room.then_some(Stop::NoRoom);
+        let Some(last) = chunk.lines.last() else {
+            // What unpacks to much without a line's end would otherwise go on for long.
+            return no_room.or(self.allowance.too_many_bytes(self.lines.received()));
+        };
+        let last = last.number;
         let (through, stop) = self.allowance.admit(last, self.lines.received()).await;
         chunk.lines.retain(|line| line.number <= through);
         if let Some(last) = chunk.lines.last() {
             self.answered = last.number;
             self.sender.write(chunk.lines, answers).await;
         }
-        stop
+        stop.or(no_room)
     }
 
     /// Answers the first line that is not written with the reason.
@@ -142,6 +176,12 @@ async fn pass_on(answers: &Waiting, some: Result<Bytes, BrokenOff>) -> Option<()
         return None;
     };
     sent.ok()
+}
+
+impl From<BrokenOff> for HttpError {
+    fn from(error: BrokenOff) -> Self {
+        Self::bad_request(error.to_string())
+    }
 }
 
 fn streamed(body: Body) -> Response {

@@ -1,13 +1,12 @@
 //! `PUT /api/v1/records/{kind}/{id}`: makes a record or replaces it.
 
-use std::convert::Infallible;
-
 use access::{Authorized, scope};
 use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use domain::record::{self, Change, Draft, Kind};
+use domain::{Precondition, Revision, Unmet};
 use schemas::{OrgId, RecordId, StreamId};
 use service::HttpError;
 
@@ -15,22 +14,37 @@ use super::NewRecord;
 use super::create::read_draft;
 use crate::body::JsonBody;
 use crate::commands::{Decision, Past};
+use crate::precondition::{Expecting, tagged};
 use crate::{App, CommandError, Commands, Done, Origin, Refusal, answer};
 
-/// Makes a record or replaces the one that is there.
-pub async fn put(
+/// Where a record is put.
+struct Place<'a> {
+    org: &'a OrgId,
+    kind: Kind,
+    id: &'a RecordId,
+}
+
+/// Makes a record or replaces the one that is there, where that is what was expected. One that is
+/// the same already stands as it is: a repeat meets what the first request wrote.
+async fn put(
     commands: &Commands,
     origin: &Origin,
-    org: &OrgId,
-    kind: Kind,
-    id: &RecordId,
+    Place { org, kind, id }: Place<'_>,
     draft: Draft,
-) -> Result<Done<Change>, CommandError<Infallible>> {
+    expected: &Precondition,
+) -> Result<Done<(Change, Revision)>, CommandError<Unmet>> {
     let stream = StreamId::new(org, kind.aggregate(), id.as_str());
     let written = commands.execute(origin, &stream, Past::Last, |past, now| {
-        let last = past.last().map(|recorded| &recorded.event);
-        let (change, event) = record::put(id.clone(), draft.clone(), last, now);
-        Ok(Decision::new(change, event))
+        let last = past.last();
+        let event = last.map(|recorded| &recorded.event);
+        let (change, event) = record::put(id.clone(), draft.clone(), event, now);
+        let standing = record::revision(kind, last);
+        if event.is_some() {
+            expected.check(standing.as_ref())?;
+        }
+        let revision = standing.filter(|_| event.is_none());
+        let revision = revision.unwrap_or_else(|| Revision::of_record(now));
+        Ok(Decision::new((change, revision), event))
     });
     written.await
 }
@@ -40,6 +54,7 @@ pub(super) async fn put_record(
     State(app): State<App>,
     Extension(kind): Extension<Kind>,
     Path(id): Path<String>,
+    Expecting(expected): Expecting,
     origin: Origin,
     body: JsonBody,
 ) -> Result<Response, HttpError> {
@@ -47,10 +62,14 @@ pub(super) async fn put_record(
     let draft = read_draft(kind, body.value()?);
     let draft = draft.and_then(|draft| draft.addressed(id.clone()));
     let draft = draft.map_err(Refusal::into_http)?;
-    let done = put(&app.commands, &origin, &caller.org, kind, &id, draft).await?;
-    let status = match done.answer {
+    let org = &caller.org;
+    let place = Place { org, kind, id: &id };
+    let done = put(&app.commands, &origin, place, draft, &expected).await?;
+    let (change, revision) = done.answer.clone();
+    let status = match change {
         Change::Created => StatusCode::CREATED,
         Change::Updated | Change::Unchanged => StatusCode::OK,
     };
-    Ok(answer::json(status, done.map(|_| NewRecord { id })))
+    let answer = answer::json(status, done.map(|_| NewRecord { id }));
+    Ok(tagged(answer, &revision))
 }

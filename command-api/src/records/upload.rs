@@ -9,7 +9,7 @@ use std::sync::Arc;
 use access::{Access, Caller, Refusal};
 use clap::Args;
 use schemas::OrgId;
-use service::{Share, Shares};
+use service::{Full, Share, Shares};
 
 /// How much one upload may bring.
 #[derive(Clone, Debug, Args)]
@@ -23,7 +23,7 @@ pub struct UploadSettings {
         value_parser = clap::value_parser!(u64).range(1..)
     )]
     pub lines: u64,
-    /// Most bytes of the lines of one request. A line of the answer says where it ended.
+    /// Most bytes of the lines of one request, unpacked. A line of the answer says where it ended.
     #[arg(
         id = "upload_bytes",
         long,
@@ -116,6 +116,8 @@ pub(super) enum Stop {
          request"
     )]
     TooManyBytes(u64),
+    #[error("{Full}; in a few seconds send this line and the lines after it again")]
+    NoRoom,
 }
 
 impl Allowance {
@@ -125,8 +127,8 @@ impl Allowance {
         if !self.access.is_in_force(&self.caller) {
             return (0, Some(Stop::KeyEnded));
         }
-        if bytes > self.settings.bytes {
-            return (0, Some(Stop::TooManyBytes(self.settings.bytes)));
+        if let Some(stop) = self.too_many_bytes(bytes) {
+            return (0, Some(stop));
         }
         let wanted = last.min(self.settings.lines);
         while wanted > self.paid {
@@ -137,6 +139,12 @@ impl Allowance {
         }
         let too_many = Stop::TooManyLines(self.settings.lines);
         (wanted, (last > wanted).then_some(too_many))
+    }
+
+    /// Whether so many bytes are more than one request may bring.
+    pub(super) fn too_many_bytes(&self, bytes: u64) -> Option<Stop> {
+        let most = self.settings.bytes;
+        (bytes > most).then_some(Stop::TooManyBytes(most))
     }
 
     /// Waits for the end of the key.
@@ -153,6 +161,7 @@ impl Stop {
             Self::LimitReached(_) => "limit",
             Self::TooManyLines(_) => "lines",
             Self::TooManyBytes(_) => "bytes",
+            Self::NoRoom => "memory",
         };
         metrics::counter!("waypost_uploads_ended_total", "reason" => reason).increment(1);
     }

@@ -9,6 +9,7 @@ use service::HttpError;
 
 use super::change::{Unchanged, accepted, change};
 use crate::body::AnyBody;
+use crate::commands::Earlier;
 use crate::repeatable::Repeatable;
 use crate::{App, CommandError, Commands, Done, Origin};
 
@@ -31,6 +32,13 @@ pub(super) async fn retry_run(
     body: AnyBody,
 ) -> Result<Response, HttpError> {
     let origin = repeatable.by_key(&caller, &body);
+    // A repeat opens nothing more: it gets the first answer, however many are open by now.
+    let earlier = app.commands.earlier::<Unchanged<NotRetryable>>(&origin);
+    if let Earlier::Repeat(repeated) = earlier.await? {
+        return Ok(accepted(run_id, repeated.done(drop)));
+    }
+    let room = app.open_runs.admit(&caller.org);
+    room.map_err(|full| HttpError::conflict(full.to_string()))?;
     let done = retry(&app.commands, &origin, &caller.org, &run_id).await?;
     Ok(accepted(run_id, done))
 }

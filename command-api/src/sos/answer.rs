@@ -1,10 +1,11 @@
-//! `POST /sos/{id}/acknowledge`, `POST /sos/{id}/resolve`: answers a call for help.
+//! `POST /sos/{id}/acknowledge`, `POST /sos/{id}/resolve`: answers a call for help, as a person does
+//! and as the staff of an organization does on its map.
 
-use access::{AccountToken, Person};
+use access::{AccountToken, Staff};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use domain::sos::{self, Answer, Call, NotConcerned};
+use domain::sos::{self, Answer, By, Call, NotConcerned};
 use event_log::Expected;
 use schemas::{AccountId, Log, OrgId, SosId};
 use serde::Serialize;
@@ -47,20 +48,46 @@ async fn told(
         .collect())
 }
 
+/// Who answers, and for whom.
+enum Answerer<'a> {
+    Person(AccountId),
+    Staff(&'a Staff),
+}
+
+impl Answerer<'_> {
+    /// Staff is concerned where its organization was told.
+    fn by(&self, told: &[(OrgId, u64)]) -> Result<By, NotConcerned> {
+        match self {
+            Self::Person(account) => Ok(By::Person(*account)),
+            Self::Staff(staff) if told.iter().any(|(org, _)| *org == staff.org) => {
+                Ok(By::Staff(staff.person.account_id))
+            }
+            Self::Staff(_) => Err(NotConcerned),
+        }
+    }
+}
+
 async fn settle(
     app: &App,
     origin: &Origin,
     id: &SosId,
-    by: AccountId,
+    who: &Answerer<'_>,
     said: Answer,
 ) -> Result<Done<()>, CommandError<NotConcerned>> {
     let commands = &app.commands;
     let answered = commands.carry_out(origin, || async {
         let past = commands.log().load(&own(id)).await?;
         let call = Call::fold(past.iter().map(|recorded| &recorded.event));
-        let event = sos::answer(call.as_ref(), by, said).map_err(CommandError::Refused)?;
+        let told = match &call {
+            Some(call) => told(app, id, call.triggered.user_id).await?,
+            None => Vec::new(),
+        };
+        let decided = who
+            .by(&told)
+            .and_then(|by| sos::answer(call.as_ref(), by, said));
+        let event = decided.map_err(CommandError::Refused)?;
         let last = past.last().map_or(0, |last| last.sequence);
-        let (Some(event), Some(call)) = (event, call) else {
+        let Some(event) = event else {
             let position = commands.log().position(Log::Events, last);
             return Ok(Plan::Stands(Done {
                 answer: (),
@@ -68,7 +95,6 @@ async fn settle(
             }));
         };
         let now = commands.now();
-        let told = told(app, id, call.triggered.user_id).await?;
         let told = told.iter().map(|(org, last)| (of_org(org, id), *last));
         let writes = std::iter::once((own(id), last)).chain(told);
         let write = |(stream, last)| {
@@ -91,6 +117,7 @@ pub(super) async fn acknowledge_sos(
     body: AnyBody,
 ) -> Result<Response, HttpError> {
     let origin = repeatable.by_person(&caller, &body);
+    let caller = Answerer::Person(caller.account_id);
     respond(&app, &origin, id, &caller, Answer::Acknowledge).await
 }
 
@@ -102,17 +129,29 @@ pub(super) async fn resolve_sos(
     body: AnyBody,
 ) -> Result<Response, HttpError> {
     let origin = repeatable.by_person(&caller, &body);
+    let caller = Answerer::Person(caller.account_id);
     respond(&app, &origin, id, &caller, Answer::Resolve).await
+}
+
+/// Answers as one of an organization's staff.
+pub(crate) async fn answer_as_staff(
+    app: &App,
+    origin: &Origin,
+    id: SosId,
+    staff: &Staff,
+    said: Answer,
+) -> Result<Response, HttpError> {
+    respond(app, origin, id, &Answerer::Staff(staff), said).await
 }
 
 async fn respond(
     app: &App,
     origin: &Origin,
     sos_id: SosId,
-    caller: &Person,
+    who: &Answerer<'_>,
     said: Answer,
 ) -> Result<Response, HttpError> {
-    let done = settle(app, origin, &sos_id, caller.account_id, said).await?;
+    let done = settle(app, origin, &sos_id, who, said).await?;
     let status = match said {
         Answer::Acknowledge => "acknowledged",
         Answer::Resolve => "resolved",

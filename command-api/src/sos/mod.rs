@@ -9,6 +9,8 @@ use schemas::{AggregateType, OrgId, SYSTEM_ORG, SosId, StreamId};
 
 use crate::App;
 
+pub(crate) use self::answer::answer_as_staff;
+
 pub(crate) fn router() -> Router<App> {
     Router::new()
         .route("/sos/trigger", post(trigger::trigger_sos))

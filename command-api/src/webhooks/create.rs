@@ -1,7 +1,5 @@
 //! `POST /api/v1/webhooks`: makes an endpoint and shows its secret, once.
 
-use std::convert::Infallible;
-
 use access::{Authorized, scope};
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -15,8 +13,9 @@ use schemas::{AggregateType, Event, OrgId, StreamId, WebhookId};
 use serde::Serialize;
 use service::HttpError;
 
-use super::Webhook;
+use super::{Directory, Webhook};
 use crate::body::JsonBody;
+use crate::bounds::{TooMany, one_more};
 use crate::commands::{Decision, Outcome, Past};
 use crate::repeatable::Repeatable;
 use crate::{App, CommandError, Commands, Done, LogError, Origin, Refusal, answer};
@@ -40,13 +39,15 @@ impl std::fmt::Debug for NewWebhook {
     }
 }
 
-/// Makes an endpoint. A repeat with the same receipt gets the same endpoint and secret again.
+/// Makes an endpoint, where there is room for one of these at most (`None` for operators). A repeat
+/// with the same receipt gets the same endpoint and secret again.
 pub async fn create(
     commands: &Commands,
     origin: &Origin,
     org: &OrgId,
     request: WebhookRequest,
-) -> Result<Done<NewWebhook>, CommandError<Infallible>> {
+    among: Option<(&Directory, usize)>,
+) -> Result<Done<NewWebhook>, CommandError<TooMany>> {
     let id = WebhookId::from(commands.random.id());
     let secret = new_secret(commands);
     let binding = Binding::WebhookSecret(org.clone(), id.clone());
@@ -54,10 +55,18 @@ pub async fn create(
     let event = webhook::create(id.clone(), request, sealed);
     let stream = StreamId::new(org, AggregateType::Webhook, id.as_str());
     let made = commands.execute_once(origin, &stream, Past::Last, id.as_str(), |_, now| {
+        if let Some((webhooks, most)) = among {
+            one_more(webhooks.count(org), most, TooMany::Webhooks)?;
+        }
         Ok(Decision::new(now, Some(event.clone())))
     });
     let (event, at, secret, position) = match made.await? {
-        Outcome::First(done) => (event, done.answer, secret, done.position),
+        Outcome::First(done) => {
+            if let Some((webhooks, _)) = among {
+                webhooks.learn(org, id);
+            }
+            (event, done.answer, secret, done.position)
+        }
         Outcome::Repeat(repeated) => {
             let stream = StreamId::new(org, AggregateType::Webhook, repeated.holder);
             let (event, at) = first_event(commands, &stream).await?;
@@ -104,6 +113,7 @@ pub(super) async fn create_webhook(
     let request = WebhookRequest::parse(body.value()?, &app.open_targets);
     let request = request.map_err(Refusal::into_http)?;
     let origin = repeatable.by_key(&caller, &body);
-    let done = create(&app.commands, &origin, &caller.org, request).await?;
+    let among = Some((&app.webhooks, app.bounds.webhooks_per_organization));
+    let done = create(&app.commands, &origin, &caller.org, request, among).await?;
     Ok(answer::json(StatusCode::CREATED, done))
 }

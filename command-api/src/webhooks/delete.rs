@@ -33,5 +33,6 @@ pub(super) async fn delete_webhook(
     origin: Origin,
 ) -> Result<Response, HttpError> {
     let done = delete(&app.commands, &origin, &caller.org, &id).await?;
+    app.webhooks.forget(&caller.org, &id);
     Ok(answer::no_content(&done))
 }

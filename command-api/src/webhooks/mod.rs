@@ -4,6 +4,7 @@
 mod change;
 mod create;
 mod delete;
+mod directory;
 mod replay;
 mod request;
 mod rotate_secret;
@@ -17,6 +18,7 @@ use axum::routing::{patch, post};
 pub use change::change;
 pub use create::{NewWebhook, create};
 pub use delete::delete;
+pub use directory::Directory;
 pub use view::Webhook;
 
 use crate::App;

@@ -61,6 +61,11 @@ impl Directory {
         self.workflows.get(org, id)
     }
 
+    /// How many workflows an organization has.
+    pub(super) fn count(&self, org: &OrgId) -> usize {
+        self.workflows.count(org)
+    }
+
     /// Whether everything up to a position has been taken in.
     pub(super) fn has_reached(&self, position: Position) -> bool {
         position.log() != Log::Events || position.sequence() <= *self.reached.borrow()
@@ -105,6 +110,11 @@ impl Workflows {
         if sequence > known {
             of_org.insert(id.as_str().to_owned(), Entry { summary, sequence });
         }
+    }
+
+    fn count(&self, org: &OrgId) -> usize {
+        let workflows = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        workflows.get(org).map_or(0, HashMap::len)
     }
 
     fn get(&self, org: &OrgId, id: &str) -> Option<Summary> {

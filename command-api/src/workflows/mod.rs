@@ -1,6 +1,7 @@
 //! Workflows: saving them and setting them off.
 
 mod directory;
+mod open;
 mod put;
 mod reading;
 mod trigger;
@@ -9,7 +10,8 @@ use axum::Router;
 use axum::routing::{post, put as put_route};
 
 pub use directory::Directory;
-pub use put::{SavedWorkflow, put};
+pub use open::OpenRuns;
+pub use put::{NotSaved, SavedWorkflow, put};
 pub(crate) use reading::Reading;
 pub(crate) use trigger::run_now;
 

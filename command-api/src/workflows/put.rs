@@ -5,7 +5,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use domain::workflow::{Saving, Summary};
-use domain::{Invalid, workflow};
+use domain::{Invalid, Revision, Unmet, workflow};
 use schemas::workflow::Definition;
 use schemas::{AggregateType, Event, OrgId, StreamId, WorkflowId};
 use serde::Serialize;
@@ -13,7 +13,9 @@ use serde_json::Value;
 use service::HttpError;
 
 use crate::body::JsonBody;
+use crate::bounds::{TooMany, one_more};
 use crate::commands::{Decision, Past};
+use crate::precondition::{Expecting, tagged};
 use crate::{App, CommandError, Commands, Done, Origin, Refusal, answer};
 
 const MAX_BYTES: usize = 256 * 1024;
@@ -28,6 +30,30 @@ pub struct SavedWorkflow {
     pub version: u32,
 }
 
+/// Why a definition is not saved.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotSaved {
+    /// It breaks rules.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    /// The workflow is not what it was expected to be.
+    #[error(transparent)]
+    Unmet(#[from] Unmet),
+    /// It would be one too many.
+    #[error(transparent)]
+    TooMany(#[from] TooMany),
+}
+
+impl Refusal for NotSaved {
+    fn into_http(self) -> HttpError {
+        match self {
+            Self::Invalid(refusal) => refusal.into_http(),
+            Self::Unmet(refusal) => refusal.into_http(),
+            Self::TooMany(refusal) => refusal.into_http(),
+        }
+    }
+}
+
 /// Saves a definition. Without an id the document's own `workflowId` is taken, or a new one.
 pub async fn put(
     commands: &Commands,
@@ -35,8 +61,8 @@ pub async fn put(
     org: &OrgId,
     id: Option<WorkflowId>,
     document: Value,
-) -> Result<Done<SavedWorkflow>, CommandError<Invalid>> {
-    let refuse = |invalid: Invalid| CommandError::Refused(invalid);
+) -> Result<Done<SavedWorkflow>, CommandError<NotSaved>> {
+    let refuse = |invalid: Invalid| CommandError::Refused(invalid.into());
     let own = || document.get("workflowId").and_then(Value::as_str);
     let id = match id {
         Some(id) => id,
@@ -46,7 +72,8 @@ pub async fn put(
         },
     };
     let definition = workflow::parse(&id, document).map_err(refuse)?;
-    let (_, done) = save(commands, origin, org, &id, definition).await?;
+    let saving = save(commands, origin, org, &id, definition, |_| Ok(()));
+    let (_, done) = saving.await?;
     Ok(done)
 }
 
@@ -56,7 +83,8 @@ async fn save(
     org: &OrgId,
     id: &WorkflowId,
     definition: Definition,
-) -> Result<(Option<Summary>, Done<SavedWorkflow>), CommandError<Invalid>> {
+    allows: impl Fn(Option<&Event>) -> Result<(), NotSaved>,
+) -> Result<(Option<Summary>, Done<SavedWorkflow>), CommandError<NotSaved>> {
     let stream = StreamId::new(org, AggregateType::Workflow, id.as_str());
     let mut summary = None;
     let saved = commands.execute(origin, &stream, Past::Last, |past, _| {
@@ -68,6 +96,7 @@ async fn save(
         Ok(match workflow::save(id.clone(), definition.clone(), last) {
             Saving::Unchanged { version } => Decision::new(answer(version), None),
             Saving::Saved(saved) => {
+                allows(last)?;
                 summary = Some(Summary::from(&saved));
                 Decision::new(answer(saved.version), Some(Event::WorkflowSaved(saved)))
             }
@@ -81,15 +110,26 @@ pub(super) async fn put_workflow(
     caller: Authorized<scope::WriteWorkflows>,
     State(app): State<App>,
     Path(id): Path<String>,
+    Expecting(expected): Expecting,
     origin: Origin,
     body: JsonBody<MAX_BYTES>,
 ) -> Result<Response, HttpError> {
     let id = workflow::parse_id(&id).map_err(Refusal::into_http)?;
     let definition = app.reading.definition(&caller.org, &id, &body).await?;
-    let (summary, done) = save(&app.commands, &origin, &caller.org, &id, definition).await?;
+    let (org, most) = (&caller.org, app.bounds.workflows_per_organization);
+    let allows = |last: Option<&Event>| {
+        expected.check(workflow::revision(last).as_ref())?;
+        if last.is_none() {
+            one_more(app.workflows.count(org), most, TooMany::Workflows)?;
+        }
+        Ok(())
+    };
+    let saving = save(&app.commands, &origin, org, &id, definition, allows);
+    let (summary, done) = saving.await?;
     if let Some(summary) = summary {
         let sequence = done.position.sequence();
         app.workflows.learn(&caller.org, &id, summary, sequence);
     }
-    Ok(answer::json(StatusCode::OK, done))
+    let revision = Revision::of_workflow(done.answer.version);
+    Ok(tagged(answer::json(StatusCode::OK, done), &revision))
 }

@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use service::HttpError;
 
+use super::open::TooManyOpen;
 use crate::error::LogError;
 use crate::repeatable::Repeatable;
 use crate::{App, Commands, Done, Origin, answer};
@@ -28,7 +29,7 @@ pub(crate) struct Started {
     run_id: RunId,
 }
 
-/// Why no run was started. This API knows only the statuses 400, 404, 409 and 500.
+/// Why no run was started. This API knows only the statuses 400, 404, 409, 429 and 500.
 #[derive(Debug, thiserror::Error)]
 enum Refusal {
     #[error("{0}")]
@@ -39,6 +40,8 @@ enum Refusal {
     NotTriggerable(#[from] NotTriggerable),
     #[error("loop stopped: this call follows from {MAX_HOPS} runs that triggered one another")]
     TooManyHops,
+    #[error(transparent)]
+    TooManyOpen(#[from] TooManyOpen),
     #[error(
         "the run could not be started, and nothing was confirmed; retry with the same \
          Idempotency-Key"
@@ -52,7 +55,10 @@ impl From<Refusal> for HttpError {
         match refusal {
             Refusal::Malformed(_) | Refusal::Log(LogError::TooLarge) => Self::bad_request(message),
             Refusal::NoWorkflow => Self::not_found(message),
-            Refusal::NotTriggerable(_) | Refusal::TooManyHops => Self::conflict(message),
+            Refusal::NotTriggerable(_) | Refusal::TooManyHops | Refusal::TooManyOpen(_) => {
+                Self::conflict(message)
+            }
+            Refusal::Log(error @ LogError::HeldBack) => error.into(),
             Refusal::Log(error) => {
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, message).with_cause(error)
             }
@@ -189,12 +195,12 @@ async fn triggerable(app: &App, trigger: &Trigger) -> Result<u32, Refusal> {
     let fresh = trigger
         .min_position
         .is_none_or(|position| app.workflows.has_reached(position));
-    if fresh && let Ok(version) = judge(app.workflows.get(org, id)) {
-        within_hops(&trigger.origin)?;
-        return Ok(version);
-    }
-    let version = judge(app.workflows.ask_log(org, id).await)?;
+    let version = match judge(app.workflows.get(org, id)) {
+        Ok(version) if fresh => version,
+        _ => judge(app.workflows.ask_log(org, id).await)?,
+    };
     within_hops(&trigger.origin)?;
+    app.open_runs.admit(org)?;
     Ok(version)
 }
 

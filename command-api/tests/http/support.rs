@@ -8,7 +8,9 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use command_api::accounts::{AccountSettings, Accounts};
-use command_api::{CommandSettings, Commands, Dependencies, Origin, circles, keys, workflows};
+use command_api::{
+    CommandSettings, Commands, Dependencies, Origin, circles, keys, webhooks, workflows,
+};
 use domain::key::Request as KeyRequest;
 use event_log::{EventLog, Keyring, LogSettings};
 use futures::StreamExt as _;
@@ -126,16 +128,22 @@ impl House {
         let access = access.await.unwrap();
         let directory = workflows::Directory::start(log.clone(), shutdown.clone()).await;
         let circles = circles::Directory::start(log.clone(), shutdown.clone());
+        let webhooks = webhooks::Directory::start(log.clone(), shutdown.clone());
         let commands = Commands::new(log.clone());
         let settings = AccountSettings::default();
         let home = std::env::temp_dir();
+        let open_runs = workflows::OpenRuns::at_most(u32::MAX, pool.clone());
+        let operations = command_api::Operations::new(pool.clone());
         let accounts = Accounts::new(settings, pool, log.keyring(), &home).unwrap();
         let router = command_api::router(Dependencies {
             log,
             access: access.clone(),
             accounts,
             workflows: directory.unwrap(),
+            open_runs,
+            operations,
             circles: circles.await.unwrap(),
+            webhooks: webhooks.await.unwrap(),
             clock,
             settings: CommandSettings {
                 idempotency: receipts,

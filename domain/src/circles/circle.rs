@@ -164,6 +164,12 @@ impl Circle {
         self.places.get(id)
     }
 
+    /// How many invites have not expired.
+    pub(super) fn open_invites(&self, now: DateTime<Utc>) -> usize {
+        let open = |invite: &&Invite| invite.expires_at > now;
+        self.invites.iter().filter(open).count()
+    }
+
     /// The newest invite with a code of this hash.
     pub fn invite(&self, code_hash: &str) -> Option<&Invite> {
         let mut invites = self.invites.iter().rev();

@@ -1,5 +1,6 @@
 //! The fold of all circles: who sees whom, at which time.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
@@ -28,6 +29,8 @@ pub enum Viewer {
 #[derive(Clone, Debug, Default)]
 pub struct Circles {
     by_id: HashMap<CircleId, Circle>,
+    /// How many circles each has made.
+    made: HashMap<CircleOwner, usize>,
     /// Every circle that a person was ever in.
     of_account: HashMap<AccountId, BTreeSet<CircleId>>,
     /// Every circle where a person named a place.
@@ -50,8 +53,10 @@ impl Circles {
     pub fn apply(&mut self, recorded: &Recorded) {
         match &recorded.event {
             Event::CircleCreated(created) => {
-                let circle = self.by_id.entry(created.circle_id.clone());
-                circle.or_insert_with(|| Circle::new(created, recorded));
+                if let Entry::Vacant(new) = self.by_id.entry(created.circle_id.clone()) {
+                    new.insert(Circle::new(created, recorded));
+                    *self.made.entry(created.owner.clone()).or_default() += 1;
+                }
             }
             Event::CircleMemberLeft(left) => self.apply_to(&left.circle_id, recorded),
             Event::CirclePlaceRemoved(removed) => self.apply_to(&removed.circle_id, recorded),
@@ -88,6 +93,7 @@ impl Circles {
     fn forget(&mut self, account: AccountId) {
         self.forgotten.insert(account);
         self.pauses.remove(&account);
+        self.made.remove(&CircleOwner::Account(account));
         let joined = self.of_account.remove(&account).unwrap_or_default();
         let named = self.places_by.remove(&account).unwrap_or_default();
         for circle in joined.union(&named) {
@@ -100,6 +106,11 @@ impl Circles {
     /// A circle.
     pub fn circle(&self, id: &CircleId) -> Option<&Circle> {
         self.by_id.get(id)
+    }
+
+    /// How many circles somebody has made.
+    pub fn made_by(&self, owner: &CircleOwner) -> usize {
+        self.made.get(owner).copied().unwrap_or(0)
     }
 
     /// Every circle, in no order.

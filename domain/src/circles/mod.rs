@@ -3,6 +3,7 @@
 //! [`Circles`] is the fold of all circles and of what persons say about sharing; [`Circle`] is one
 //! of them, which commands are decided on.
 
+mod bounds;
 mod circle;
 mod decide;
 mod fold;
@@ -16,6 +17,7 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
+pub use bounds::{Bounds, Full};
 pub use circle::{Circle, Invite, Place};
 pub use decide::{CannotJoin, NotMember, add_place, create, invite, join, leave, remove_place};
 pub use fold::{Circles, Viewer};

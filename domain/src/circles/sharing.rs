@@ -80,18 +80,15 @@ pub struct PauseRequest {
 }
 
 impl PauseRequest {
-    /// Reads a request from a JSON body.
-    pub fn parse(body: Value, now: DateTime<Utc>) -> Result<Self, Invalid> {
+    /// Reads a request from a JSON body. Whether its time is still to come is decided by [`pause`]:
+    /// a repeat is answered as at first however late it is.
+    pub fn parse(body: Value) -> Result<Self, Invalid> {
         let errors = Errors::default();
         let request = Object::open("", body, &errors).and_then(|mut object| {
             if object.take_absent("until") {
                 object.error("until", "is required");
             }
-            let until = object.time("until")?;
-            if until <= now {
-                object.error("until", "must be in the future");
-            }
-            Some(Self { until })
+            object.time("until").map(|until| Self { until })
         });
         errors.settle(request)
     }

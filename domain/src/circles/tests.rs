@@ -228,9 +228,9 @@ fn a_place_has_a_name_a_middle_and_a_sensible_radius() {
 
 #[test]
 fn a_pause_ends_in_the_future_and_is_said_once() {
-    assert!(PauseRequest::parse(json!({}), at(0)).is_err());
-    assert!(PauseRequest::parse(json!({"until": at(0)}), at(0)).is_err());
-    let request = PauseRequest::parse(json!({"until": at(30)}), at(0)).unwrap();
+    assert!(PauseRequest::parse(json!({})).is_err());
+    let request = PauseRequest::parse(json!({"until": at(30)})).unwrap();
+    assert!(pause(BOB, &Pauses::default(), request, at(30)).is_err());
     let paused = pause(BOB, &Pauses::default(), request, at(0)).unwrap();
     let mut history = History::default();
     history.add(0, paused.unwrap());
@@ -240,4 +240,55 @@ fn a_pause_ends_in_the_future_and_is_said_once() {
     assert!(pause(BOB, &pauses, longer, at(1)).unwrap().is_some());
     assert!(resume(BOB, &pauses, at(1)).is_some());
     assert_eq!(resume(BOB, &pauses, at(30)), None);
+}
+
+#[test]
+fn a_circle_has_so_many_members_places_and_open_invites() {
+    let bounds = Bounds {
+        members: 2,
+        places: 1,
+        invites: 1,
+    };
+    let mut history = History::default();
+    history.circle(0, "family", CircleOwner::Account(ADA));
+    let folded = |history: &History| Circle::fold(&history.0);
+    let circle = folded(&history);
+    assert_eq!(bounds.one_more_member(circle.as_ref()), Ok(()));
+    assert_eq!(bounds.one_more_place(circle.as_ref()), Ok(()));
+    assert_eq!(bounds.one_more_invite(circle.as_ref(), at(1)), Ok(()));
+    history.joins(1, "family", BOB);
+    let place = PlaceId::from("p");
+    let added = add_place(folded(&history).as_ref(), BOB, place.clone(), sealed());
+    history.add(1, added.unwrap());
+    let circle = folded(&history);
+    let (one_more, circle) = (Full::Members(2), circle.as_ref());
+    assert_eq!(bounds.one_more_member(circle), Err(one_more));
+    assert_eq!(bounds.one_more_place(circle), Err(Full::Places(1)));
+    assert_eq!(bounds.one_more_invite(circle, at(1)), Err(Full::Invites(1)));
+    // What has ended makes room.
+    assert_eq!(bounds.one_more_invite(circle, at(2)), Ok(()));
+    let removed = remove_place(circle, BOB, &place).unwrap().unwrap();
+    let left = leave(circle, BOB).unwrap();
+    history.add(3, removed);
+    history.add(3, left);
+    let circle = folded(&history);
+    assert_eq!(bounds.one_more_member(circle.as_ref()), Ok(()));
+    assert_eq!(bounds.one_more_place(circle.as_ref()), Ok(()));
+}
+
+#[test]
+fn who_made_circles_is_known_with_how_many() {
+    let (ada, shop) = (
+        CircleOwner::Account(ADA),
+        CircleOwner::Organization("shop".into()),
+    );
+    let mut history = History::default();
+    history.circle(0, "a", ada.clone());
+    history.circle(1, "b", ada.clone());
+    history.circle(2, "c", shop.clone());
+    let twice = Circles::fold(history.0.iter().chain(&history.0));
+    assert_eq!((twice.made_by(&ada), twice.made_by(&shop)), (2, 1));
+    history.add(9, Event::AccountForgotten(Forgotten { account_id: ADA }));
+    let circles = Circles::fold(&history.0);
+    assert_eq!((circles.made_by(&ada), circles.made_by(&shop)), (0, 1));
 }

@@ -1,9 +1,10 @@
 //! What a command on a record leads to, given the record's last event.
 
 use chrono::{DateTime, Utc};
-use schemas::{Event, RecordId};
+use schemas::{Event, RecordId, Recorded};
 
 use super::{Draft, Kind};
+use crate::Revision;
 
 /// What became of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,4 +54,10 @@ pub fn put(
 /// Deletes a record; `None` where there is none.
 pub fn delete(kind: Kind, id: RecordId, last: Option<&Event>) -> Option<Event> {
     kind.stands(last).then(|| kind.deleted(id))
+}
+
+/// Which state of a record stands after its last event; `None` where there is none.
+pub fn revision(kind: Kind, last: Option<&Recorded>) -> Option<Revision> {
+    let last = last.filter(|last| kind.stands(Some(&last.event)))?;
+    Some(Revision::of_record(last.time))
 }

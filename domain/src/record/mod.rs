@@ -11,7 +11,7 @@ mod row;
 mod value;
 mod values;
 
-pub use decide::{Change, Exists, create, delete, put};
+pub use decide::{Change, Exists, create, delete, put, revision};
 pub use draft::{Draft, parse_id, parse_object};
 pub use kind::{Kind, change_of};
 pub use row::Columns;

@@ -46,6 +46,30 @@ pub enum Answer {
     Resolve,
 }
 
+/// Who says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// Somebody who was alerted, or the caller.
+    Person(AccountId),
+    /// One of the staff of an organization that was told, and in whose circles the caller still is.
+    Staff(AccountId),
+}
+
+impl By {
+    const fn account(self) -> AccountId {
+        match self {
+            Self::Person(account) | Self::Staff(account) => account,
+        }
+    }
+
+    fn is_alerted(self, call: &Triggered) -> bool {
+        match self {
+            Self::Person(account) => call.audience.contains(&account),
+            Self::Staff(_) => true,
+        }
+    }
+}
+
 /// Whoever answers was not alerted, and need not learn that there is such a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("SOS not found")]
@@ -74,13 +98,10 @@ pub fn trigger(
 }
 
 /// Answers a call; without an event where that has been said already, or where the call has ended.
-pub fn answer(
-    call: Option<&Call>,
-    by: AccountId,
-    answer: Answer,
-) -> Result<Option<Event>, NotConcerned> {
+pub fn answer(call: Option<&Call>, by: By, answer: Answer) -> Result<Option<Event>, NotConcerned> {
     let call = call.ok_or(NotConcerned)?;
-    let alerted = call.triggered.audience.contains(&by);
+    let alerted = by.is_alerted(&call.triggered);
+    let by = by.account();
     let said = match answer {
         Answer::Acknowledge if alerted => call.acknowledged_by.contains(&by),
         Answer::Resolve if alerted || by == call.triggered.user_id => false,

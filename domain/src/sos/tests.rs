@@ -45,15 +45,35 @@ fn only_the_audience_acknowledges_and_only_once() {
     let call = Call::fold([&first]);
     for nobody in [CALLER, STRANGER] {
         assert_eq!(
-            answer(call.as_ref(), nobody, Answer::Acknowledge),
+            answer(call.as_ref(), By::Person(nobody), Answer::Acknowledge),
             Err(NotConcerned)
         );
     }
-    let seen = answer(call.as_ref(), FRIEND, Answer::Acknowledge)
+    let seen = answer(call.as_ref(), By::Person(FRIEND), Answer::Acknowledge)
         .unwrap()
         .unwrap();
     let call = Call::fold([&first, &seen]);
-    assert_eq!(answer(call.as_ref(), FRIEND, Answer::Acknowledge), Ok(None));
+    assert_eq!(
+        answer(call.as_ref(), By::Person(FRIEND), Answer::Acknowledge),
+        Ok(None)
+    );
+}
+
+#[test]
+fn the_staff_of_an_organization_that_was_told_acknowledges_once_and_resolves() {
+    let first = Event::SosTriggered(triggered(None));
+    let call = Call::fold([&first]);
+    let staff = By::Staff(STRANGER);
+    let seen = answer(call.as_ref(), staff, Answer::Acknowledge);
+    let seen = seen.unwrap().unwrap();
+    assert!(matches!(&seen, Event::SosAcknowledged(answered) if answered.by == STRANGER));
+    let call = Call::fold([&first, &seen]);
+    assert_eq!(answer(call.as_ref(), staff, Answer::Acknowledge), Ok(None));
+    assert!(matches!(
+        answer(call.as_ref(), staff, Answer::Resolve),
+        Ok(Some(Event::SosResolved(_)))
+    ));
+    assert_eq!(answer(None, staff, Answer::Resolve), Err(NotConcerned));
 }
 
 #[test]
@@ -61,20 +81,26 @@ fn caller_and_audience_resolve() {
     let first = Event::SosTriggered(triggered(None));
     let call = Call::fold([&first]);
     assert_eq!(
-        answer(call.as_ref(), STRANGER, Answer::Resolve),
+        answer(call.as_ref(), By::Person(STRANGER), Answer::Resolve),
         Err(NotConcerned)
     );
-    assert_eq!(answer(None, CALLER, Answer::Resolve), Err(NotConcerned));
+    assert_eq!(
+        answer(None, By::Person(CALLER), Answer::Resolve),
+        Err(NotConcerned)
+    );
     for somebody in [CALLER, FRIEND] {
-        let resolved = answer(call.as_ref(), somebody, Answer::Resolve)
+        let resolved = answer(call.as_ref(), By::Person(somebody), Answer::Resolve)
             .unwrap()
             .unwrap();
         let ended = Call::fold([&first, &resolved]);
         assert_eq!(
-            answer(ended.as_ref(), FRIEND, Answer::Acknowledge),
+            answer(ended.as_ref(), By::Person(FRIEND), Answer::Acknowledge),
             Ok(None)
         );
-        assert_eq!(answer(ended.as_ref(), CALLER, Answer::Resolve), Ok(None));
+        assert_eq!(
+            answer(ended.as_ref(), By::Person(CALLER), Answer::Resolve),
+            Ok(None)
+        );
     }
 }
 

@@ -1,5 +1,7 @@
 //! Which events are meant: `*`, `run.*`, `sos.triggered`, `custom.*`.
 
+use std::collections::BTreeSet;
+
 /// Every public type that is Waypost's own; `custom.<name>` are the user's.
 const TYPES: &[&str] = &[
     "workflow.saved",
@@ -65,6 +67,21 @@ pub fn check_pattern(pattern: &str) -> Result<(), String> {
     )
 }
 
+/// What [`check_pattern`] takes, as a regular expression for documents.
+pub fn pattern_of_patterns() -> String {
+    let kinds: BTreeSet<_> = TYPES
+        .iter()
+        .filter_map(|known| known.split('.').next())
+        .collect();
+    let kinds: Vec<_> = kinds.into_iter().collect();
+    let types = TYPES.join("|").replace('.', "\\.");
+    let word = "\\.[0-9A-Za-z_-]+";
+    format!(
+        "\\*|({kinds})\\.\\*|{types}|custom(({word})+(\\.\\*)?|\\.\\*)",
+        kinds = kinds.join("|"),
+    )
+}
+
 fn is_custom(pattern: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     pattern.strip_prefix(CUSTOM).is_some_and(|name| {
@@ -97,6 +114,7 @@ pub fn any_matches(patterns: &[String], event_type: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use boon::{Compiler, Schemas};
     use schemas::{CATALOG, Visibility};
 
     use super::*;
@@ -113,6 +131,14 @@ mod tests {
         assert!(!matches("run.started", "run.started_twice"));
     }
 
+    fn is_documented(pattern: &str) -> bool {
+        let schema = serde_json::json!({"pattern": format!("^({})$", pattern_of_patterns())});
+        let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
+        compiler.add_resource("pattern.json", schema).unwrap();
+        let documented = compiler.compile("pattern.json", &mut schemas).unwrap();
+        schemas.validate(&pattern.into(), documented).is_ok()
+    }
+
     #[test]
     fn patterns_that_can_never_match_are_refused() {
         for right in [
@@ -124,6 +150,7 @@ mod tests {
             "custom.a.*",
         ] {
             assert_eq!(check_pattern(right), Ok(()), "{right}");
+            assert!(is_documented(right), "{right}");
         }
         for wrong in [
             "",
@@ -141,6 +168,7 @@ mod tests {
             "run.started ",
         ] {
             assert!(check_pattern(wrong).is_err(), "{wrong} was taken");
+            assert!(!is_documented(wrong), "{wrong} is documented");
         }
     }
 

@@ -15,7 +15,7 @@ mod trigger;
 mod wait;
 
 pub use definition::{DEFAULT_TIMEOUT_SECONDS, parse, parse_id};
-pub use save::{Saving, save};
+pub use save::{Saving, revision, save};
 pub use schedule::Schedule;
 pub use trigger::{MAX_HOPS, NotTriggerable, Summary, TriggeredBy, payload};
 

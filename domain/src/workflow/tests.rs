@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::Invalid;
 
+mod schema;
 mod steps;
 
 fn id() -> WorkflowId {

@@ -13,6 +13,7 @@ use super::sender::{Sender, Verdict, is_late};
 use super::wire::Prepared;
 use super::{AppendError, Commit};
 use crate::connection;
+use crate::pace::Pace;
 use crate::streams::LogStream;
 use crate::subject::Subjects;
 
@@ -23,7 +24,6 @@ const QUEUE: usize = 1_024;
 pub(crate) struct Appender {
     sender: Sender,
     subjects: Subjects,
-    timeout: Duration,
     load: Load,
     queue: mpsc::Sender<Pending>,
 }
@@ -33,31 +33,37 @@ impl Appender {
         client: Client,
         subjects: Subjects,
         stream: &LogStream,
-        timeout: Duration,
+        pace: Pace,
     ) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE);
-        let sender = Sender::new(client, stream);
-        let load = Load::default();
+        let load = Load::new(pace);
+        let sender = Sender::new(client, stream, load.clone());
         tokio::spawn(Group::new(sender.clone(), load.clone()).run(waiting));
         Self {
             sender,
             subjects,
-            timeout,
             load,
             queue,
         }
     }
 
-    /// Appends and answers with the sequence of the commit's last event, within the time that the
-    /// settings give. A caller that goes away meanwhile does no harm: its events are appended all
+    /// Appends and answers with the sequence of the commit's last event, within a time. A caller that goes away meanwhile does no harm: its events are appended all
     /// or none.
-    pub(crate) async fn commit(&self, commit: Commit) -> Result<u64, AppendError> {
+    pub(crate) async fn commit(
+        &self,
+        commit: Commit,
+        timeout: Duration,
+    ) -> Result<u64, AppendError> {
         let client = self.sender.client();
         let prepared = Prepared::new(&self.subjects, commit, client.max_payload())?;
         // Not kept for the time after: a caller who is told "no" here can rely on it.
         connection::check(client).map_err(AppendError::Unavailable)?;
-        let deadline = Instant::now() + self.timeout;
-        let on_its_way = self.load.enter(prepared.party, prepared.len() == 1);
+        let deadline = Instant::now() + timeout;
+        let on_its_way = {
+            let is_single = prepared.len() == 1;
+            self.load
+                .enter(prepared.party, is_single, prepared.weight())
+        };
         let fate = async {
             if on_its_way.is_alone {
                 self.alone(prepared, deadline).await

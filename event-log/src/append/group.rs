@@ -7,11 +7,12 @@
 //! whoever comes meanwhile fills the next one, in turns of those whom the commits belong to.
 
 use std::collections::{HashSet, VecDeque};
+use std::time::Duration;
 
 use futures::future::join_all;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::AppendError;
 use super::load::Load;
@@ -26,6 +27,8 @@ const RECEIVED_AT_ONCE: usize = 1_024;
 /// What a batch may hold where several append: whoever comes next waits for it.
 const SHARED_MESSAGES: usize = 64;
 const SHARED_BYTES: usize = BATCH_BYTES / 8;
+/// How often one looks whether those held back may go on.
+const LOOK: Duration = Duration::from_millis(2);
 
 /// A commit that waits, and where its fate is told.
 pub(super) struct Pending {
@@ -62,9 +65,13 @@ impl Pending {
         self.reply.is_closed() || is_late(self.deadline)
     }
 
-    fn give_up(self) {
+    fn give_up(mut self) {
         let too_many = || AppendError::Unavailable("too many appends are waiting".to_owned());
-        let reason = self.reason.unwrap_or_else(too_many);
+        let reason = self.reason.take().unwrap_or_else(too_many);
+        self.refuse(reason);
+    }
+
+    fn refuse(self, reason: AppendError) {
         // A caller that has gone away is nobody's concern.
         let _ = self.reply.send(Err(reason));
     }
@@ -115,20 +122,29 @@ impl Group {
     pub(super) async fn run(mut self, mut waiting: mpsc::Receiver<Pending>) {
         let mut new = Vec::new();
         loop {
+            let are_held = self.batch.is_none() && !self.turns.is_empty();
             tokio::select! {
+                () = sleep(LOOK), if are_held => {}
                 Some(ended) = self.under_way.join_next_with_id() => self.ended(ended),
                 count = waiting.recv_many(&mut new, RECEIVED_AT_ONCE) => {
                     if count == 0 {
                         break;
                     }
-                    for pending in new.drain(..) {
-                        if let Err(too_many) = self.turns.push(pending.prepared.party, pending) {
-                            too_many.give_up();
-                        }
-                    }
+                    new.drain(..).for_each(|pending| self.take_in(pending));
                 }
             }
             self.dispatch();
+        }
+    }
+
+    fn take_in(&mut self, pending: Pending) {
+        let party = pending.prepared.party;
+        let time = pending.deadline.saturating_duration_since(Instant::now());
+        if self.turns.waiting(party) >= self.load.room(party, time) {
+            return pending.refuse(AppendError::HeldBack);
+        }
+        if let Err(too_many) = self.turns.push(party, pending) {
+            too_many.give_up();
         }
     }
 
@@ -193,9 +209,12 @@ impl Group {
             Taken::new(BATCH_MESSAGES, BATCH_BYTES)
         };
         let mut staying = Vec::new();
-        while let Some((party, next)) = self.turns.pop() {
+        while let Some((party, next)) = self.turns.pop(|party| self.load.may_write(party)) {
             match taken.offer(next) {
-                Fit::Taken(messages) => self.turns.count(party, messages),
+                Fit::Taken(weight) => {
+                    self.turns.count(party, weight);
+                    self.load.wrote(party, weight);
+                }
                 Fit::Over => {}
                 Fit::Stays(pending) => staying.push((party, pending)),
                 Fit::Full(pending) => {
@@ -227,7 +246,7 @@ struct Taken {
 
 /// Whether a commit goes out with others.
 enum Fit {
-    /// It does, with so many messages.
+    /// It does, and counts for so many messages.
     Taken(u64),
     /// Nobody waits for it any more.
     Over,
@@ -258,7 +277,7 @@ impl Taken {
             next.give_up();
             return Fit::Over;
         }
-        let messages = next.prepared.messages();
+        let weight = next.prepared.weight();
         let aggregates = next.prepared.expectations.iter().map(|e| e.aggregate);
         if next.doubtful {
             self.doubtful.push(next);
@@ -273,7 +292,7 @@ impl Taken {
             self.touched.extend(aggregates);
             self.members.push(next);
         }
-        Fit::Taken(messages)
+        Fit::Taken(weight)
     }
 
     /// Whether a commit has no place among the members. The first always has one.

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::turns::Party;
+use crate::pace::{Asked, Pace};
+use crate::party::Party;
 
 /// With this many commits on their way, batches are cheaper than single publishes.
 const BATCH_WORTH: usize = 20;
@@ -19,8 +20,11 @@ const FEW: usize = 4;
 const AT_THIS_TIME: Duration = Duration::from_secs(1);
 
 /// The commits on their way: what decides between single publishes and batches.
-#[derive(Clone, Default)]
-pub(super) struct Load(Arc<Mutex<Counts>>);
+#[derive(Clone)]
+pub(super) struct Load {
+    pace: Pace,
+    counts: Arc<Mutex<Counts>>,
+}
 
 #[derive(Default)]
 struct Counts {
@@ -41,21 +45,35 @@ pub(super) struct OnItsWay {
 }
 
 impl Load {
+    pub(super) fn new(pace: Pace) -> Self {
+        Self {
+            pace,
+            counts: Arc::default(),
+        }
+    }
+
     /// Counts a commit until it is dropped, and says whether it goes by itself, which a single
-    /// message may.
-    pub(super) fn enter(&self, party: Party, single: bool) -> OnItsWay {
+    /// message may, of whatever weight.
+    pub(super) fn enter(&self, party: Party, single: bool, weight: u64) -> OnItsWay {
+        let may_write = self.may_write(party);
+        if !may_write {
+            Asked::Messages.tell_held();
+        }
         let mut counts = self.counts();
         let own = counts.by_party.entry(party).or_default();
         let is_one_of_few = *own < FEW;
         *own += 1;
         let few = counts.all < BATCH_WORTH || (is_one_of_few && counts.alone < BESIDE);
-        let is_alone = single && few;
+        let is_alone = single && few && may_write;
         counts.all += 1;
         counts.alone += usize::from(is_alone);
         if counts.by_party.len() > 1 {
             counts.shared = Some(Instant::now());
         }
         drop(counts);
+        if is_alone {
+            self.wrote(party, weight);
+        }
         OnItsWay {
             load: self.clone(),
             party,
@@ -70,8 +88,31 @@ impl Load {
         shared.is_some_and(|shared| shared.elapsed() < AT_THIS_TIME)
     }
 
+    /// Whether a party is not held back at this time.
+    pub(super) fn may_write(&self, party: Party) -> bool {
+        self.pace.admits(Asked::Messages, party)
+    }
+
+    /// Counts messages that a party writes, large ones as several.
+    pub(super) fn wrote(&self, party: Party, weight: u64) {
+        self.pace.count(Asked::Messages, party, weight);
+    }
+
+    /// How many commits of a party may wait, of which each must be written within a time.
+    pub(super) fn room(&self, party: Party, time: Duration) -> usize {
+        if self.may_write(party) {
+            return usize::MAX;
+        }
+        usize::try_from(self.pace.messages_within(time)).unwrap_or(usize::MAX)
+    }
+
+    /// Learns how long the server took for an answer.
+    pub(super) fn answered(&self, after: Duration) {
+        self.pace.answered(after);
+    }
+
     fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -92,19 +133,24 @@ impl Drop for OnItsWay {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::LogSettings;
+
+    fn load() -> Load {
+        Load::new(Pace::new(&LogSettings::at("")))
+    }
 
     fn enter(load: &Load, party: u64) -> OnItsWay {
-        load.enter(Party(party), true)
+        load.enter(Party(party), true, 1)
     }
 
     #[tokio::test]
     async fn few_go_alone_and_of_many_those_who_ask_for_little() {
-        let load = Load::default();
+        let load = load();
         let much: Vec<_> = (0..100).map(|_| enter(&load, 1)).collect();
         let alone = much.iter().take_while(|one| one.is_alone).count();
         assert_eq!(alone, BATCH_WORTH);
         drop(much);
-        let much: Vec<_> = (0..100).map(|_| load.enter(Party(1), false)).collect();
+        let much: Vec<_> = (0..100).map(|_| load.enter(Party(1), false, 1)).collect();
         assert!(much.iter().all(|one| !one.is_alone));
         let little: Vec<_> = (0..=FEW).map(|_| enter(&load, 2)).collect();
         let alone: Vec<_> = little.iter().map(|one| one.is_alone).collect();
@@ -118,7 +164,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_log_is_shared_for_a_moment_after_others_appended() {
-        let load = Load::default();
+        let load = load();
         let _one = enter(&load, 1);
         assert!(!load.is_shared());
         drop(enter(&load, 2));

@@ -66,10 +66,21 @@ pub enum AppendError {
     /// The commit itself is wrong: a fault in the caller.
     #[error("malformed commit: {0}")]
     Malformed(&'static str),
+    /// The log is slow, and whoever the events belong to writes more than others: none of them
+    /// was written.
+    #[error("the event log is busy, and others write less")]
+    HeldBack,
     /// The log is down or did not answer in time; the events may or may not be there. The same
     /// commit may be tried again: its event ids keep it from happening twice.
     #[error("the event log does not answer: {0}")]
     Unavailable(String),
+}
+
+impl AppendError {
+    /// Whether the same commit may be written a moment later.
+    pub fn passes(&self) -> bool {
+        matches!(self, Self::HeldBack | Self::Unavailable(_))
+    }
 }
 
 impl From<Write> for Commit {

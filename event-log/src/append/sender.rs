@@ -6,6 +6,7 @@ use async_nats::{Client, Request};
 use tokio::time::{Instant, timeout};
 
 use super::AppendError;
+use super::load::Load;
 use super::resolve::{Fate, resolve};
 use super::wire::{Answer, Prepared, Wire, read_answer};
 use crate::connection;
@@ -32,6 +33,7 @@ pub(super) fn is_late(deadline: Instant) -> bool {
 pub(super) struct Sender {
     client: Client,
     reader: StreamReader,
+    load: Load,
 }
 
 /// What is known of a commit after an attempt.
@@ -49,9 +51,13 @@ pub(super) enum Verdict {
 }
 
 impl Sender {
-    pub(super) fn new(client: Client, stream: &LogStream) -> Self {
+    pub(super) fn new(client: Client, stream: &LogStream, load: Load) -> Self {
         let reader = StreamReader::new(client.clone(), stream);
-        Self { client, reader }
+        Self {
+            client,
+            reader,
+            load,
+        }
     }
 
     pub(super) fn client(&self) -> &Client {
@@ -63,7 +69,9 @@ impl Sender {
         if members.is_empty() {
             return Vec::new();
         }
+        let asked = Instant::now();
         let answer = timeout(ATTEMPT, self.publish(members)).await;
+        self.load.answered(asked.elapsed());
         let answer = answer.unwrap_or_else(|_| Answer::Silence("no acknowledgement".to_owned()));
         let members: Vec<&Prepared> = members.iter().map(|member| &**member).collect();
         if let Answer::Stored(last) = answer {

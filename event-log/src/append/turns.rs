@@ -1,29 +1,12 @@
 //! Commits that wait, in turns of those they belong to.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use schemas::{SYSTEM_ORG, StreamId};
+use crate::party::Party;
 
 /// Commits that may wait at the same time. One party may have as many as there is room for more,
 /// so that there is always some for others.
 const ROOM: usize = 32_768;
-
-/// Whose turn a commit takes: an organization's, or a single person's where the events belong to
-/// none. Two that share a hash share their turns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Party(pub(super) u64);
-
-impl Party {
-    pub(super) fn of(stream: &StreamId) -> Self {
-        let mut hasher = DefaultHasher::new();
-        stream.org.hash(&mut hasher);
-        if stream.org.as_str() == SYSTEM_ORG {
-            stream.id.hash(&mut hasher);
-        }
-        Self(hasher.finish())
-    }
-}
 
 /// A queue for each party; whoever was served least is next.
 ///
@@ -63,11 +46,7 @@ impl<T> Turns<T> {
     /// Puts a commit behind its party's others; gives it back where the party has its share of
     /// the room.
     pub(super) fn push(&mut self, party: Party, commit: T) -> Result<(), T> {
-        let own = self
-            .queues
-            .get(&party)
-            .map_or(0, |queue| queue.waiting.len());
-        if own >= ROOM.saturating_sub(self.len) {
+        if self.waiting(party) >= ROOM.saturating_sub(self.len) {
             return Err(commit);
         }
         self.queue(party).waiting.push_back(commit);
@@ -83,15 +62,27 @@ impl<T> Turns<T> {
         }
     }
 
-    /// Takes the next commit of the party whose turn it is.
-    pub(super) fn pop(&mut self) -> Option<(Party, T)> {
-        let (&(served, _), &party) = self.order.first_key_value()?;
-        self.served = self.served.max(served);
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many commits of a party wait.
+    pub(super) fn waiting(&self, party: Party) -> usize {
+        self.queues
+            .get(&party)
+            .map_or(0, |queue| queue.waiting.len())
+    }
+
+    /// Takes the next commit of the party whose turn it is, among those that may have one.
+    pub(super) fn pop(&mut self, may: impl Fn(Party) -> bool) -> Option<(Party, T)> {
+        let mut order = self.order.iter();
+        let (&place, &party) = order.find(|(_, party)| may(**party))?;
+        self.served = self.served.max(place.0);
         let queue = self.queues.get_mut(&party)?;
         let commit = queue.waiting.pop_front()?;
         self.len -= 1;
         if queue.waiting.is_empty() {
-            self.order.pop_first();
+            self.order.remove(&place);
             self.queues.remove(&party);
         }
         Some((party, commit))
@@ -138,7 +129,7 @@ mod tests {
     }
 
     fn next(turns: &mut Turns<usize>, messages: u64) -> Option<Turn> {
-        let (party, commit) = turns.pop()?;
+        let (party, commit) = turns.pop(|_| true)?;
         turns.count(party, messages);
         Some((party.0, commit))
     }
@@ -162,7 +153,7 @@ mod tests {
         offer(&mut turns, 2, 0..100);
         let mut served: HashMap<u64, u64> = HashMap::new();
         for _ in 0..60 {
-            let (party, _) = turns.pop().expect("a commit");
+            let (party, _) = turns.pop(|_| true).expect("a commit");
             let messages = if party == Party(1) { 10 } else { 1 };
             turns.count(party, messages);
             *served.entry(party.0).or_default() += messages;
@@ -186,6 +177,18 @@ mod tests {
     }
 
     #[test]
+    fn whoever_may_not_have_a_turn_keeps_its_place() {
+        let mut turns = Turns::default();
+        offer(&mut turns, 1, 0..2);
+        offer(&mut turns, 2, 0..2);
+        let all: Vec<_> = std::iter::from_fn(|| turns.pop(|party| party != Party(1))).collect();
+        assert_eq!(all, [(Party(2), 0), (Party(2), 1)]);
+        assert!(!turns.is_empty());
+        assert_eq!(turns.waiting(Party(1)), 2);
+        assert_eq!(next(&mut turns, 1), Some((1, 0)));
+    }
+
+    #[test]
     fn one_party_leaves_room_for_others() {
         let mut turns = Turns::default();
         let taken = (0..ROOM).take_while(|n| turns.push(Party(1), *n).is_ok());
@@ -203,7 +206,7 @@ mod tests {
             for (party, messages, takes) in deeds {
                 if takes {
                     // What stays goes back to where it was.
-                    let staying: Vec<_> = (0..messages).filter_map(|_| turns.pop()).collect();
+                    let staying: Vec<_> = (0..messages).filter_map(|_| turns.pop(|_| true)).collect();
                     turns.put_back(staying);
                     if let Some((party, commit)) = next(&mut turns, messages) {
                         let before = taken.insert(party, commit + 1);

@@ -7,9 +7,10 @@ use bytes::Bytes;
 use schemas::EventId;
 use serde::Deserialize;
 
-use super::turns::Party;
 use super::{AppendError, Commit, Write};
 use crate::envelope;
+use crate::pace::MESSAGE_BYTES;
+use crate::party::Party;
 use crate::subject::Subjects;
 
 /// What a batch may hold: the server's limit on messages, and what passes in one flush without
@@ -110,6 +111,11 @@ impl Prepared {
     /// How many messages it is.
     pub(super) fn messages(&self) -> u64 {
         self.messages as u64
+    }
+
+    /// What it counts for among its party's: its messages, or as many as its bytes would make.
+    pub(super) fn weight(&self) -> u64 {
+        self.messages().max(self.bytes as u64 / MESSAGE_BYTES)
     }
 
     pub(super) fn len(&self) -> usize {

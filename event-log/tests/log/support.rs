@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Deref;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream;
@@ -241,7 +242,7 @@ pub(crate) async fn until_caught_up(tail: &mut Tail) -> Vec<Recorded> {
 
 pub(crate) fn recorded(items: Vec<Item>) -> Vec<Recorded> {
     let event = |item| match item {
-        Item::Event(event) => event,
+        Item::Event(event) => Arc::unwrap_or_clone(event),
         other @ Item::Undecodable { .. } => panic!("{other:?}"),
     };
     items.into_iter().map(event).collect()

@@ -3,13 +3,10 @@
 use std::time::Duration;
 
 use async_nats::jetstream::kv::Store;
-use event_log::EventLog;
+use event_log::{CheckpointBucket, EventLog};
 use futures::StreamExt as _;
 use tokio::time::timeout;
 
-/// The buckets in which the runner notes how far it has come. What stands there may always be
-/// older than the truth.
-const BUCKETS: &[&str] = &["run-checkpoints", "WEBHOOK_CHECKPOINTS"];
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What stood in the buckets at some time.
@@ -49,8 +46,8 @@ impl Older {
 
 async fn read(log: &EventLog) -> Option<Vec<(Store, String, Vec<u8>)>> {
     let mut stood = Vec::new();
-    for name in BUCKETS {
-        let bucket = log.bucket(name, None).await.ok()?;
+    for bucket in CheckpointBucket::ALL {
+        let bucket = log.bucket(bucket.name(), None).await.ok()?;
         let mut keys = bucket.keys().await.ok()?;
         while let Some(key) = keys.next().await {
             let key = key.ok()?;

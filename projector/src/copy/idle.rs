@@ -9,9 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::layout::run;
 use super::{LOCKS, REBUILD, VERIFY, try_lock};
-use crate::connect::Connector;
+use crate::connect;
 use crate::error::RepairError;
-use crate::settings::ProjectorSettings;
 
 /// How long a part of a rebuild waits to be gone on with.
 const KEPT: Duration = Duration::from_hours(24);
@@ -19,6 +18,8 @@ const SWEEP_EVERY: Duration = Duration::from_mins(10);
 const TRY_EVERY: Duration = Duration::from_millis(100);
 /// How long whoever needs copies to be away waits for those that are being filled.
 const PATIENCE: Duration = Duration::from_mins(1);
+/// How long the server may take to notice that a session is gone; it looks every second.
+const LEFT: Duration = Duration::from_secs(10);
 
 /// While this is kept, nobody fills a copy of some projections, and there is none.
 #[derive(Debug)]
@@ -35,8 +36,7 @@ pub async fn keep_copies_away(
     pool: &PgPool,
     projections: &[&str],
 ) -> Result<CopiesAway, RepairError> {
-    let connector = Connector::new(pool, ProjectorSettings::default().takeover);
-    let mut session = connector.repairer().await?;
+    let mut session = connect::repairer(pool).await?;
     let end = Instant::now() + PATIENCE;
     for schema in schemas(projections) {
         while !try_lock(&mut session, &schema).await? {
@@ -58,9 +58,22 @@ pub async fn keep_copies_away(
 ///
 /// # Errors
 /// Where the database does not answer.
-pub async fn drop_idle_copies(pool: &PgPool, projections: &[&str]) -> Result<(), sqlx::Error> {
+pub(crate) async fn drop_idle_copies(
+    pool: &PgPool,
+    projections: &[&str],
+) -> Result<(), sqlx::Error> {
     for schema in schemas(projections) {
         drop_idle(pool, &schema, Duration::ZERO).await?;
+    }
+    Ok(())
+}
+
+/// Drops a copy that its only session has just left, as soon as the server has noticed. Whoever
+/// begins it anew meanwhile keeps it.
+pub(super) async fn drop_left(pool: &PgPool, schema: &str) -> Result<(), RepairError> {
+    let end = Instant::now() + LEFT;
+    while !drop_idle(pool, schema, Duration::ZERO).await? && Instant::now() < end {
+        sleep(TRY_EVERY).await;
     }
     Ok(())
 }
@@ -96,18 +109,23 @@ fn schemas(projections: &[&str]) -> Vec<String> {
     schemas.collect()
 }
 
-/// Drops a copy unless somebody fills it, or did so no longer than `kept` ago.
-async fn drop_idle(pool: &PgPool, schema: &str, kept: Duration) -> Result<(), sqlx::Error> {
+/// Drops a copy unless somebody fills it, or did so no longer than `kept` ago. Says whether there is
+/// none now.
+async fn drop_idle(pool: &PgPool, schema: &str, kept: Duration) -> Result<bool, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     let is_idle = sqlx::query_scalar!(
-        r#"SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $2)
-                  AND pg_try_advisory_xact_lock($1, hashtext($2)) AS "idle!""#,
+        r#"SELECT pg_try_advisory_xact_lock($1, hashtext($2)) AS "idle!"
+           FROM pg_namespace WHERE nspname = $2"#,
         LOCKS,
         schema,
     )
-    .fetch_one(&mut *transaction)
+    .fetch_optional(&mut *transaction)
     .await?;
-    if is_idle && is_old(&mut transaction, schema, kept).await? {
+    let Some(is_idle) = is_idle else {
+        return Ok(true);
+    };
+    let is_dropped = is_idle && is_old(&mut transaction, schema, kept).await?;
+    if is_dropped {
         run(
             &mut transaction,
             format!("DROP SCHEMA IF EXISTS {schema} CASCADE"),
@@ -115,7 +133,8 @@ async fn drop_idle(pool: &PgPool, schema: &str, kept: Duration) -> Result<(), sq
         .await?;
         tracing::info!(schema, "Dropping an abandoned copy");
     }
-    transaction.commit().await
+    transaction.commit().await?;
+    Ok(is_dropped)
 }
 
 async fn is_old(

@@ -7,7 +7,12 @@ use crate::checkpoint::{self, Checkpoint};
 use crate::error::RepairError;
 
 /// What every copy has beside the projection's own tables.
-const SHARED: [&str; 3] = ["projection_checkpoints", "totals", "dead_letters"];
+const SHARED: [&str; 4] = [
+    "projection_checkpoints",
+    "totals",
+    "dead_letters",
+    "record_changes",
+];
 
 /// Whether a copy outlives a crash of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,6 +199,12 @@ impl Layout {
             let moved = format!("INSERT INTO {serving}.{table} SELECT * FROM {schema}.{table}");
             run(rows, moved).await?;
         }
+        // What the copy noted says when it was made, not when the records that are read changed.
+        let changed = format!(
+            "UPDATE {serving}.record_changes SET changed_at = changed_at + interval '1 second'
+             WHERE kind = '{name}'"
+        );
+        run(rows, changed).await?;
         self.drop(rows).await
     }
 

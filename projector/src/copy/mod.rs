@@ -12,14 +12,12 @@ use tokio::time::Instant;
 use self::layout::{Kept, Layout};
 use crate::batch::{Group, Member};
 use crate::checkpoint;
-use crate::connect::Connector;
+use crate::connect;
 use crate::error::RepairError;
 use crate::pace::Pace;
 use crate::projection::{self, Projection, Role};
-use crate::reader::sequence;
 use crate::replay::Replay;
 use crate::retry::retry;
-use crate::settings::ProjectorSettings;
 use crate::skips;
 
 /// Marks the locks of those who fill a copy among the database's advisory locks.
@@ -66,6 +64,7 @@ impl Copy {
         pool: &PgPool,
         name: &str,
         role: Role,
+        batch: usize,
     ) -> Result<Self, RepairError> {
         let (log, projection) = named(name, event_log, role)?;
         let (prefix, kept) = match role {
@@ -78,10 +77,7 @@ impl Copy {
             name: projection.name(),
             tables: projection.tables(),
         };
-        let settings = ProjectorSettings::default();
-        let connector = Connector::new(pool, settings.takeover);
-        let copier = connector.copier(&layout.schema, &layout.serving);
-        let mut session = copier.await?;
+        let mut session = connect::copier(pool, &layout.schema, &layout.serving).await?;
         if !try_lock(&mut session, &layout.schema).await? {
             return Err(RepairError::UnderWay(layout.schema));
         }
@@ -94,7 +90,7 @@ impl Copy {
             group: load(&mut session, log, projection).await?,
             role,
             event_log: event_log.clone(),
-            batch: settings.batch,
+            batch,
         };
         fold.retry(&mut session).await?;
         Ok(Self {
@@ -102,6 +98,16 @@ impl Copy {
             session,
             fold,
         })
+    }
+
+    /// Ends whatever is being done with the copy, and drops it.
+    pub(crate) async fn abandon(self, pool: &PgPool) -> Result<(), RepairError> {
+        let Self {
+            layout, session, ..
+        } = self;
+        // What the server is still doing for the session it ends once that is gone.
+        drop(session);
+        idle::drop_left(pool, &layout.schema).await
     }
 }
 
@@ -126,7 +132,7 @@ impl Fold {
         is_last: bool,
     ) -> Result<(), RepairError> {
         let group = &mut self.group;
-        let new = items.partition_point(|item| sequence(item) <= group.position);
+        let new = items.partition_point(|item| item.sequence() <= group.position);
         let new = &items[new..];
         // Where there is nothing for it, the position may as well move later.
         if reached > group.position && (is_last || group.wants(new)) {

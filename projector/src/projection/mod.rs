@@ -3,12 +3,14 @@
 mod accounts;
 mod api_keys;
 mod circles;
+mod crossings;
 mod deliveries;
 mod organizations;
 mod personal;
 mod positions;
 mod records;
 mod runs;
+mod sos_calls;
 mod text;
 mod totals;
 mod webhooks;
@@ -84,6 +86,8 @@ pub(crate) fn all(log: Log, event_log: &EventLog, role: Role) -> Vec<Box<dyn Pro
         Box::new(records::Clients),
         Box::new(accounts::Accounts(event_log.clone(), role)),
         Box::new(circles::Circles(event_log.clone())),
+        Box::new(sos_calls::SosCalls),
+        Box::new(crossings::Crossings),
         Box::new(positions::Positions(event_log, role)),
         Box::new(deliveries::Deliveries),
     ];

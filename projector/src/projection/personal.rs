@@ -2,10 +2,10 @@
 
 use event_log::{Binding, EventLog, VaultError};
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
-use schemas::Sealed;
+use schemas::{Event, Recorded, Sealed};
 use serde::de::DeserializeOwned;
 
-use super::ApplyError;
+use super::{ApplyError, bigint};
 
 /// Owners whose keys are fetched at once.
 const SIDE_BY_SIDE: usize = 64;
@@ -50,4 +50,13 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, ApplyError> {
     // The error itself could quote what is personal.
     serde_json::from_str(text)
         .map_err(|_| ApplyError::Refused("what is sealed in it is of another form".to_owned()))
+}
+
+/// Whoever is forgotten by these events.
+pub(super) fn forgotten(events: &[&Recorded]) -> Vec<i64> {
+    let forgotten = events.iter().filter_map(|recorded| match &recorded.event {
+        Event::AccountForgotten(forgotten) => Some(bigint(forgotten.account_id.0)),
+        _ => None,
+    });
+    forgotten.collect()
 }

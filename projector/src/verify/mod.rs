@@ -9,6 +9,7 @@ use event_log::{EventLog, Position};
 use serde::Serialize;
 use sqlx::{Connection as _, PgPool};
 use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
 use self::difference::Words;
 use self::tables::{Comparison, compare};
@@ -37,18 +38,25 @@ pub struct Verified {
 }
 
 /// Folds the log into a scratch copy, up to where the projection is, and compares row by row.
-/// Reads, commands and the projector go on.
+/// Reads, commands and the projector go on. Stopped by `stop`, it leaves nothing behind.
 ///
 /// # Errors
-/// Where the log or the database does not answer, or the projection was not folded from this log.
+/// Where the log or the database does not answer, the projection was not folded from this log, or
+/// it was stopped.
 pub async fn verify(
     log: &EventLog,
     pool: &PgPool,
     name: &str,
+    batch: usize,
     tell: Tell<'_>,
+    stop: &CancellationToken,
 ) -> Result<Verified, RepairError> {
-    let mut copy = Box::pin(Copy::open(log, pool, name, Role::Scratch)).await?;
-    let verified = Box::pin(check(log, &mut copy, tell)).await;
+    let mut copy = Box::pin(Copy::open(log, pool, name, Role::Scratch, batch)).await?;
+    let checking = Box::pin(check(log, &mut copy, tell));
+    let Some(verified) = stop.run_until_cancelled(checking).await else {
+        copy.abandon(pool).await?;
+        return Err(RepairError::Stopped);
+    };
     copy.layout.drop(&mut copy.session).await?;
     verified
 }

@@ -48,7 +48,7 @@ impl<'w> Writer<'w> {
     }
 }
 
-fn nobodys(aggregate: AggregateType, id: &dyn std::fmt::Display) -> StreamId {
+pub(crate) fn nobodys(aggregate: AggregateType, id: &dyn std::fmt::Display) -> StreamId {
     StreamId::new(&OrgId::from(SYSTEM_ORG), aggregate, id.to_string())
 }
 
@@ -56,7 +56,7 @@ async fn seal(log: &EventLog, binding: Binding, text: &str) -> Sealed {
     log.vault().seal(&binding, text).await.unwrap()
 }
 
-async fn registered(log: &EventLog, account: AccountId, name: &str) -> Event {
+pub(crate) async fn registered(log: &EventLog, account: AccountId, name: &str) -> Event {
     Event::AccountRegistered(Registered {
         account_id: account,
         name: seal(log, Binding::Name(account), name).await,

@@ -297,6 +297,7 @@ impl<'w> Mixer<'w> {
             self.nobodys(AggregateType::Circle, &circle, recorded_type, data)
                 .await;
         }
+        self.alarms(ada, &circle).await;
         let pause = json!({"accountId": n, "until": "2036-01-01T00:00:00Z"});
         let account = AggregateType::Account;
         self.nobodys(account, &person, "account.sharing_paused.v1", pause)
@@ -322,5 +323,31 @@ impl<'w> Mixer<'w> {
             let owner = Owner::Account(AccountId(n));
             self.log().vault().forget(&owner).await.unwrap();
         }
+    }
+    /// A call for help with an answer, and a person who comes to a place.
+    async fn alarms(&mut self, person: AccountId, circle: &str) {
+        let (call, at) = (format!("s{person}"), Utc::now());
+        let sealed = self
+            .seal(Binding::CallForHelp(person, call.as_str().into()), "{}")
+            .await;
+        let mut data = json!({"sos_id": call, "user_id": person, "audience": [], "late": false,
+                              "recorded_at": at, "sealed": sealed});
+        let kind = AggregateType::Sos;
+        self.nobodys(kind, &call, "sos.triggered.v1", data.clone())
+            .await;
+        data["by"] = json!(person);
+        self.nobodys(kind, &call, "sos.acknowledged.v1", data).await;
+        let crossing = Binding::Crossing {
+            account: person,
+            circle: circle.into(),
+            place: "p1".into(),
+            at,
+        };
+        let sealed = self.seal(crossing, "{}").await;
+        let entered = json!({"user_id": person, "circle_id": circle, "place_id": "p1",
+                             "recorded_at": at, "sealed": sealed});
+        let id = format!("{circle}-{person}");
+        self.nobodys(AggregateType::Presence, &id, "place.entered.v1", entered)
+            .await;
     }
 }

@@ -242,7 +242,8 @@ async fn orders_are_found_by_their_key_as_soon_as_there_are_many() {
     world.caught_up(Log::Events, end).await;
     projector.stop().await;
     // Each order is looked for before it is counted. An index by time has the key's columns too,
-    // and would be read from end to end for each; in an empty table any will do.
+    // and would be read from end to end for each; in a table that is empty, or holds what a small
+    // first batch brought, any will do for a whole batch.
     let searched = "SELECT coalesce(sum(idx_scan), 0)::bigint FROM pg_stat_user_indexes
                     WHERE relname = 'orders' AND indexrelname = 'orders_pkey'";
     eventually("the server has counted", async || {
@@ -252,6 +253,6 @@ async fn orders_are_found_by_their_key_as_soon_as_there_are_many() {
     let searched = "SELECT coalesce(sum(idx_scan), 0)::bigint FROM pg_stat_user_indexes
                     WHERE relname = 'orders' AND indexrelname <> 'orders_pkey'";
     let searched = world.count(searched).await;
-    assert!(searched <= 5_000, "{searched}");
+    assert!(searched < 10_000, "{searched}");
     world.end().await;
 }

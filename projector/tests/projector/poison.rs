@@ -1,11 +1,13 @@
 //! Events that cannot be applied.
 
+use crate::circles::{nobodys, registered};
 use crate::support::{
     World, assert_equal, contact, deleted, eventually, nats, readiness, start, started, triggered,
 };
 use axum::http::StatusCode;
-use projector::{dead_letters, rebuild, retry_letter, skip_letter, skipped_events};
-use schemas::{AggregateType, Event, Log};
+use projector::{BATCH, dead_letters, rebuild, retry_letter, skip_letter, skipped_events};
+use schemas::account::Forgotten;
+use schemas::{AccountId, AggregateType, Event, Log};
 use uuid::Uuid;
 
 /// An id that no index of Postgres takes: too long, and too random to be compressed.
@@ -70,9 +72,12 @@ async fn a_poison_event_parks_only_its_aggregate() {
             (last, behind, false)
         ]
     );
-    // It is told, and takes nothing out of service.
-    let (status, report) = readiness(&ready).await;
-    assert_eq!(status, StatusCode::OK);
+    // It is told, and takes nothing out of service once the other logs are followed too.
+    eventually("every log is followed", async || {
+        readiness(&ready).await.0 == StatusCode::OK
+    })
+    .await;
+    let (_, report) = readiness(&ready).await;
     assert!(report.contains("contacts: 1 waiting"), "{report}");
     projector.stop().await;
     world.end().await;
@@ -215,7 +220,15 @@ async fn a_skip_lasts_and_rebuilding_and_checking_respect_it() {
     let stop = tokio_util::sync::CancellationToken::new();
     for _ in 0..2 {
         assert_equal(&world, "contacts").await;
-        let rebuilt = rebuild(&world.log, &world.pool, &["contacts"], &|_| (), &stop).await;
+        let rebuilt = rebuild(
+            &world.log,
+            &world.pool,
+            &["contacts"],
+            BATCH,
+            &|_| (),
+            &stop,
+        )
+        .await;
         assert_eq!(rebuilt.unwrap()[0].position.sequence(), end);
     }
     assert_eq!(world.count(named).await, 1);
@@ -235,7 +248,15 @@ async fn a_rebuild_puts_aside_what_cannot_be_applied_as_the_projector_does() {
     world.caught_up(Log::Events, end).await;
     let before = dead_letters(&world.pool).await.unwrap();
     let stop = tokio_util::sync::CancellationToken::new();
-    let rebuilt = rebuild(&world.log, &world.pool, &["contacts"], &|_| (), &stop).await;
+    let rebuilt = rebuild(
+        &world.log,
+        &world.pool,
+        &["contacts"],
+        BATCH,
+        &|_| (),
+        &stop,
+    )
+    .await;
     rebuilt.unwrap();
     let after = dead_letters(&world.pool).await.unwrap();
     let ids = |letters: &[projector::DeadLetter]| {
@@ -246,6 +267,48 @@ async fn a_rebuild_puts_aside_what_cannot_be_applied_as_the_projector_does() {
     };
     assert_eq!(before.len(), 2);
     assert_eq!(ids(&after), ids(&before));
+    projector.stop().await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn the_end_of_an_account_waits_for_nothing_that_was_put_aside_in_the_same_batch() {
+    let world = World::new().await;
+    let client = async_nats::jetstream::new(nats().await);
+    let accounts = [AccountId(1), AccountId(2), AccountId(3)];
+    let mut last = 0;
+    for account in accounts {
+        let stream = nobodys(AggregateType::Account, &account);
+        let named = registered(&world.log, account, "Ottilie Beiseite").await;
+        last = world.append(stream.clone(), 0, vec![named.clone()]).await;
+        // Of the first nothing can be read, the second has registered twice.
+        match account {
+            AccountId(1) => {
+                let subject = world.log.subject_of(&stream);
+                let published = client.publish(subject, "?".into()).await.unwrap();
+                last = published.await.unwrap().sequence;
+            }
+            AccountId(2) => last = world.append(stream.clone(), last, vec![named]).await,
+            _ => continue,
+        }
+        let ended = Event::AccountForgotten(Forgotten {
+            account_id: account,
+        });
+        last = world.append(stream, last, vec![ended]).await;
+    }
+    let end = world.append_contacts(["fine".to_owned()].into_iter()).await;
+    // All of it is one batch: it was there before the projector.
+    let projector = world.start();
+    world.caught_up(Log::Events, end.sequence()).await;
+    assert!(end.sequence() > last);
+
+    let letters = dead_letters(&world.pool).await.unwrap();
+    assert!(letters.is_empty(), "{letters:?}");
+    let ended = "SELECT count(*) FROM forgotten_accounts";
+    assert_eq!(world.count(ended).await, 2);
+    let left = "SELECT count(*) FROM accounts WHERE account_id = 3";
+    assert_eq!(world.count(left).await, 1, "nobody else's is touched");
+    assert_eq!(world.count("SELECT count(*) FROM accounts").await, 1);
     projector.stop().await;
     world.end().await;
 }

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use projector::{Progress, Rebuilt, RepairError, rebuild};
+use projector::{BATCH, Progress, Rebuilt, RepairError, rebuild};
 use schemas::Log;
 use sqlx::AssertSqlSafe;
 use tokio_util::sync::CancellationToken;
@@ -13,7 +13,7 @@ use crate::support::{World, assert_equal, eventually, readiness, start};
 
 async fn rebuilt(world: &World, name: &str) -> Rebuilt {
     let stop = CancellationToken::new();
-    let rebuilt = rebuild(&world.log, &world.pool, &[name], &|_| (), &stop).await;
+    let rebuilt = rebuild(&world.log, &world.pool, &[name], BATCH, &|_| (), &stop).await;
     rebuilt.unwrap().remove(0)
 }
 
@@ -101,7 +101,7 @@ async fn several_projections_are_rebuilt_in_one_reading_by_full_batches() {
         }
     };
     let stop = CancellationToken::new();
-    let rebuilt = rebuild(&world.log, &world.pool, &names, &tell, &stop);
+    let rebuilt = rebuild(&world.log, &world.pool, &names, BATCH, &tell, &stop);
     let rebuilt = rebuilt.await.unwrap();
     assert!(rebuilt.iter().map(|one| one.name.as_str()).eq(names));
     for name in names {
@@ -137,7 +137,7 @@ async fn a_rebuild_that_was_stopped_leaves_everything_and_goes_on_later() {
             stop.cancel();
         }
     };
-    let stopped = rebuild(&world.log, &world.pool, &["contacts"], &tell, &stop).await;
+    let stopped = rebuild(&world.log, &world.pool, &["contacts"], BATCH, &tell, &stop).await;
     assert!(matches!(stopped, Err(RepairError::Stopped)), "{stopped:?}");
     let wrong = "SELECT count(*) FROM contacts WHERE city = 'wrong'";
     assert_eq!(
@@ -156,7 +156,7 @@ async fn a_rebuild_that_was_stopped_leaves_everything_and_goes_on_later() {
     // The session of the one that was stopped may still be about to end.
     let stop = CancellationToken::new();
     eventually("the lock is free", async || {
-        let again = rebuild(&world.log, &world.pool, &["contacts"], &tell, &stop).await;
+        let again = rebuild(&world.log, &world.pool, &["contacts"], BATCH, &tell, &stop).await;
         !matches!(again, Err(RepairError::UnderWay(_)))
     })
     .await;
@@ -189,10 +189,18 @@ async fn one_rebuild_of_a_projection_at_a_time() {
         }
     };
     let stop = CancellationToken::new();
-    let first = rebuild(&world.log, &world.pool, &["contacts"], &tell, &stop);
+    let first = rebuild(&world.log, &world.pool, &["contacts"], BATCH, &tell, &stop);
     let second = async {
         waiting.notified().await;
-        let second = rebuild(&world.log, &world.pool, &["contacts"], &|_| (), &stop).await;
+        let second = rebuild(
+            &world.log,
+            &world.pool,
+            &["contacts"],
+            BATCH,
+            &|_| (),
+            &stop,
+        )
+        .await;
         assert!(
             matches!(second, Err(RepairError::UnderWay(_))),
             "{second:?}"

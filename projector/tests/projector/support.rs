@@ -8,7 +8,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use chrono::{DateTime, Utc};
 use event_log::{Commit, EventLog, Expected, Keyring, LogSettings, Position, Write};
-use projector::{Dependencies, ProjectorSettings, verify};
+use projector::{BATCH, Dependencies, ProjectorSettings, verify};
 use schemas::record::{Company, Contact, Deleted};
 use schemas::run::Started;
 use schemas::workflow::Triggered;
@@ -68,7 +68,11 @@ impl World {
         Dependencies {
             log: self.log.clone(),
             pool: self.pool.clone(),
-            settings: ProjectorSettings::default(),
+            settings: ProjectorSettings {
+                batch: BATCH,
+                writers: 4,
+                takeover: Duration::from_secs(3),
+            },
             readiness: Readiness::default(),
         }
     }
@@ -331,7 +335,8 @@ pub(crate) async fn readiness(readiness: &Readiness) -> (StatusCode, String) {
 
 /// Holds a projection's rows against the log.
 pub(crate) async fn assert_equal(world: &World, name: &str) {
-    let verified = verify(&world.log, &world.pool, name, &|_| ())
+    let stop = CancellationToken::new();
+    let verified = verify(&world.log, &world.pool, name, BATCH, &|_| (), &stop)
         .await
         .unwrap();
     assert_eq!(verified.differences, 0, "{name}: {:?}", verified.told);

@@ -1,16 +1,21 @@
 //! Checking read models: equal rows are called equal, and nothing that differs escapes.
 
 use futures::future::join_all;
-use projector::{Verified, verify};
+use projector::{BATCH, Progress, RepairError, Verified, verify};
+use schemas::Log;
 use sqlx::AssertSqlSafe;
+use tokio_util::sync::CancellationToken;
 
 use crate::mixed::{Mixer, PROJECTIONS};
 use crate::support::World;
 
+async fn try_check(world: &World, name: &str) -> Result<Verified, RepairError> {
+    let stop = CancellationToken::new();
+    verify(&world.log, &world.pool, name, BATCH, &|_| (), &stop).await
+}
+
 async fn check(world: &World, name: &str) -> Verified {
-    verify(&world.log, &world.pool, name, &|_| ())
-        .await
-        .unwrap()
+    try_check(world, name).await.unwrap()
 }
 
 async fn change(world: &World, sql: String) -> u64 {
@@ -104,7 +109,7 @@ async fn with_another_key(world: &World, table: &str) -> String {
 }
 
 #[tokio::test]
-async fn totals_and_revenue_are_compared_too() {
+async fn tables_without_text_of_their_own_are_compared_too() {
     let world = World::new().await;
     let projector = world.start();
     let mut mixer = Mixer::new(&world);
@@ -120,6 +125,8 @@ async fn totals_and_revenue_are_compared_too() {
         ("contacts", "DELETE FROM totals WHERE kind = 'contacts'"),
         ("runs", "DELETE FROM workflow_outlines"),
         ("circles", "UPDATE sharing_pauses SET until_at = now()"),
+        ("sos_calls", "UPDATE sos_calls SET resolved_at = now()"),
+        ("crossings", "DELETE FROM crossings"),
         (
             "accounts",
             "INSERT INTO forgotten_accounts VALUES (99, now())",
@@ -165,13 +172,13 @@ async fn checking_changes_nothing_and_holds_nobody_up() {
 #[tokio::test]
 async fn what_does_not_exist_cannot_be_checked() {
     let world = World::new().await;
-    let error = verify(&world.log, &world.pool, "gossip", &|_| ()).await;
+    let error = try_check(&world, "gossip").await;
     let error = error.unwrap_err().to_string();
     assert!(
         error.contains("gossip") && error.contains("contacts"),
         "{error}"
     );
-    let error = verify(&world.log, &world.pool, "contacts", &|_| ()).await;
+    let error = try_check(&world, "contacts").await;
     let error = error.unwrap_err().to_string();
     assert!(error.contains("not been begun"), "{error}");
     world.end().await;
@@ -195,5 +202,37 @@ async fn rows_that_are_about_to_end_are_left_out_with_what_counts_them() {
         let verified = check(&world, "deliveries").await;
         assert_eq!(verified.differences, differences, "{:?}", verified.told);
     }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_check_that_is_stopped_leaves_no_copy() {
+    let world = World::new().await;
+    let projector = world.start();
+    let end = world
+        .append_contacts((0..8_000).map(|i| format!("c{i}")))
+        .await;
+    world.caught_up(Log::Events, end.sequence()).await;
+    let copies = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'verify%'";
+    for (stage, while_doing) in [
+        ("reading", "reading the log"),
+        ("comparing", "comparing rows"),
+    ] {
+        let stop = CancellationToken::new();
+        let tell = |progress: Progress| {
+            if progress.doing == while_doing {
+                stop.cancel();
+            }
+        };
+        let stopped = verify(&world.log, &world.pool, "contacts", BATCH, &tell, &stop).await;
+        assert!(
+            matches!(stopped, Err(RepairError::Stopped)),
+            "{stage}: {stopped:?}"
+        );
+        assert_eq!(world.count(copies).await, 0, "{stage}");
+    }
+    let verified = check(&world, "contacts").await;
+    assert_eq!(verified.differences, 0, "{:?}", verified.told);
+    projector.stop().await;
     world.end().await;
 }

@@ -3,16 +3,16 @@
 use std::io;
 use std::time::Duration;
 
-use access::{Access, Person};
+use access::Person;
 use axum::extract::State as AppState;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use schemas::AccountId;
+use schemas::{AccountId, Log};
 use service::outflow::{AtKeyEnd, Patience, outflow};
 use service::{HttpError, Share, Shares};
 use sqlx::PgPool;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::gather::Gathering;
@@ -25,8 +25,6 @@ use crate::state::State;
 const AT_ONCE: usize = 4;
 /// When whoever finds no place may try again, in seconds.
 const TRY_AGAIN: u64 = 5;
-/// How often it is looked whether the token still stands.
-const LOOK: Duration = Duration::from_millis(500);
 /// How patient the file is with its reader.
 const STALL: Duration = Duration::from_mins(1);
 const LEAST_RATE: u32 = 4_096;
@@ -59,10 +57,13 @@ pub(super) async fn export_account(
     let needed = [
         Projection::Accounts,
         Projection::Circles,
+        Projection::Crossings,
         Projection::Organizations,
         Projection::Positions,
+        Projection::SosCalls,
     ];
     let models = reading.models(&needed).await?.clone();
+    catch_up(&state, &needed).await;
     let person = reading.person().clone();
     let place = state.own_exports.enter(person.account_id)?;
     let date = state.clock.now().format("%Y-%m-%d").to_string();
@@ -73,7 +74,7 @@ pub(super) async fn export_account(
         least_rate: LEAST_RATE,
         deadline: Some(Instant::now() + DEADLINE),
     };
-    let ended = token_end(state.access, person);
+    let ended = state.access.token_ended(&person);
     let body = outflow(pieces, patience, ended, AtKeyEnd::BreakOff);
     let file = format!("attachment; filename=\"waypost-account-{date}.json\"");
     let headers = [
@@ -82,6 +83,19 @@ pub(super) async fn export_account(
         (header::CACHE_CONTROL, "no-store".to_owned()),
     ];
     Ok((headers, body).into_response())
+}
+
+/// Waits a while for what the person did a moment ago. Where the read models are far behind, the
+/// file holds what they hold.
+async fn catch_up(state: &State, needed: &[Projection]) {
+    for log in [Log::Events, Log::Locations] {
+        let Ok(end) = state.log.end(log).await else {
+            return;
+        };
+        let waiting = state.progress.wait_for(end, needed, state.position_wait);
+        // Told by the file's own contents.
+        let _ = waiting.await;
+    }
 }
 
 type Pieces = ReceiverStream<io::Result<bytes::Bytes>>;
@@ -111,11 +125,4 @@ async fn gathered(
         }
     });
     Ok(ReceiverStream::new(taken))
-}
-
-/// Waits until the token ends: by a sign-out, by another password, by its time.
-async fn token_end(access: Access, person: Person) {
-    while access.person_is_good(&person) {
-        sleep(LOOK).await;
-    }
 }

@@ -4,29 +4,21 @@ use std::io;
 
 use chrono::{DateTime, Utc};
 use domain::account::Account;
-use event_log::{Binding, EventLog, VaultError, Whose};
+use event_log::{Binding, EventLog, VaultError};
 use schemas::account::Tier;
-use schemas::{
-    AccountId, AggregateType, Event, Log, OrgId, Recorded, SYSTEM_ORG, Sealed, StreamId,
-};
+use schemas::{AccountId, AggregateType, Log, OrgId, Recorded, SYSTEM_ORG, Sealed, StreamId};
 use serde::Serialize;
 use serde_json::Value;
 use service::HttpError;
 use sqlx::PgPool;
 
+use super::rows::{Many, Membership, Pause, Place, Position, Rows};
 use super::sheet::Sheet;
-use crate::locations::bigint;
-
-/// Positions read at a time, so that no connection waits for the client.
-const POSITIONS: i64 = 1_000;
-/// Events read at a time.
-const EVENTS: usize = 256;
 
 /// A person's data about to be written.
 pub(super) struct Gathering {
     log: EventLog,
-    models: PgPool,
-    account: AccountId,
+    rows: Rows,
     own: Own,
 }
 
@@ -42,46 +34,6 @@ struct Own {
     named_phone: Option<String>,
     tier: Tier,
     created_at: Option<DateTime<Utc>>,
-}
-
-#[derive(Serialize)]
-struct Membership {
-    id: String,
-    name: Option<String>,
-    /// Whether they made it.
-    own: bool,
-    /// The organization that made it, and sees its members.
-    organization: Option<String>,
-    joined_at: DateTime<Utc>,
-    left_at: Option<DateTime<Utc>>,
-}
-
-#[derive(Serialize)]
-struct Place {
-    id: String,
-    circle_id: String,
-    name: String,
-    lat: f64,
-    lng: f64,
-    radius_m: f64,
-    created_at: DateTime<Utc>,
-}
-
-#[derive(Serialize)]
-struct Pause {
-    from: DateTime<Utc>,
-    until: DateTime<Utc>,
-}
-
-#[derive(Serialize)]
-struct Position {
-    lat: f64,
-    lng: f64,
-    accuracy: Option<f64>,
-    speed: Option<f64>,
-    place_name: Option<String>,
-    battery: Option<f64>,
-    recorded_at: DateTime<Utc>,
 }
 
 /// An event as the feeds tell it.
@@ -111,8 +63,7 @@ impl Gathering {
         let own = own(log, &known, events.first()).await;
         Ok(Self {
             log: log.clone(),
-            models,
-            account,
+            rows: Rows { models, account },
             own: own.map_err(|error| away(&error))?,
         })
     }
@@ -121,132 +72,85 @@ impl Gathering {
     pub(super) async fn write(self, sheet: &mut Sheet, organizations: &[OrgId]) -> io::Result<()> {
         sheet.field("account", &self.own)?;
         sheet.field("organizations", &organizations)?;
-        let memberships = self.memberships().await.map_err(io::Error::other)?;
-        sheet.field("circles", &memberships)?;
-        let places = self.places().await.map_err(io::Error::other)?;
-        sheet.field("places", &places)?;
-        let pauses = self.pauses().await.map_err(io::Error::other)?;
-        sheet.field("pauses", &pauses)?;
-        self.facts("sos", AggregateType::Sos, sheet).await?;
-        self.facts("visits", AggregateType::Presence, sheet).await?;
-        self.positions(sheet).await?;
+        self.many::<Membership>("circles", sheet).await?;
+        self.many::<Place>("places", sheet).await?;
+        self.many::<Pause>("pauses", sheet).await?;
+        self.calls(sheet).await?;
+        self.visits(sheet).await?;
+        self.many::<Position>("positions", sheet).await?;
         sheet.finish().await
     }
 
-    async fn memberships(&self) -> Result<Vec<Membership>, sqlx::Error> {
-        sqlx::query_as!(
-            Membership,
-            r#"SELECT circle.circle_id AS id, circle.name,
-                      coalesce(circle.owner_account = $1, false) AS "own!",
-                      org.name AS "organization?", mine.joined_at, mine.left_at
-               FROM circle_members AS mine
-               JOIN circles AS circle USING (circle_id)
-               LEFT JOIN organizations AS org ON org.org_id = circle.owner_org
-               WHERE mine.account_id = $1
-               ORDER BY mine.joined_at, mine.circle_id"#,
-            bigint(self.account),
-        )
-        .fetch_all(&self.models)
-        .await
-    }
-
-    async fn places(&self) -> Result<Vec<Place>, sqlx::Error> {
-        sqlx::query_as!(
-            Place,
-            "SELECT place_id AS id, circle_id, name, lat, lng, radius_m, created_at
-             FROM circle_places WHERE named_by = $1 ORDER BY created_at, circle_id, place_id",
-            bigint(self.account),
-        )
-        .fetch_all(&self.models)
-        .await
-    }
-
-    async fn pauses(&self) -> Result<Vec<Pause>, sqlx::Error> {
-        sqlx::query_as!(
-            Pause,
-            r#"SELECT from_at AS "from", until_at AS until
-               FROM sharing_pauses WHERE account_id = $1 ORDER BY sequence"#,
-            bigint(self.account),
-        )
-        .fetch_all(&self.models)
-        .await
-    }
-
-    /// Their events of one kind, found among everybody's: those are few beside positions.
-    async fn facts(&self, name: &str, kind: AggregateType, sheet: &mut Sheet) -> io::Result<()> {
+    async fn many<T: Many>(&self, name: &str, sheet: &mut Sheet) -> io::Result<()> {
         sheet.list(name);
-        let end = self.log.end(Log::Events).await.map_err(io::Error::other)?;
-        let tail = self.log.read_for(Log::Events, Whose::Kind(kind), 0).await;
-        let mut tail = tail.map_err(io::Error::other)?;
-        while !tail.caught_up() && tail.last_sequence() < end.sequence() {
-            let batch = tail.next(EVENTS).await.map_err(io::Error::other)?;
-            for recorded in batch.readable("a person's own") {
-                if !self.is_own(recorded) {
-                    continue;
-                }
-                let data = self.log.reveal(&recorded.event).await;
-                let fact = Fact {
-                    event_type: recorded.event.name().to_string(),
-                    time: recorded.time,
-                    data: data.map_err(io::Error::other)?,
-                };
-                sheet.item(&fact).await?;
-            }
-        }
-        sheet.end_list();
-        Ok(())
-    }
-
-    /// Whether an event is about them. A call for help stands in organizations' parts of the log
-    /// too; one is enough.
-    fn is_own(&self, recorded: &Recorded) -> bool {
-        match &recorded.event {
-            Event::SosTriggered(call) => {
-                call.user_id == self.account && recorded.stream.org.as_str() == SYSTEM_ORG
-            }
-            Event::SosAcknowledged(call) | Event::SosResolved(call) => {
-                call.user_id == self.account && recorded.stream.org.as_str() == SYSTEM_ORG
-            }
-            Event::PlaceEntered(crossing) | Event::PlaceLeft(crossing) => {
-                crossing.user_id == self.account
-            }
-            _ => false,
-        }
-    }
-
-    async fn positions(&self, sheet: &mut Sheet) -> io::Result<()> {
-        sheet.list("positions");
-        let mut before = None;
+        let mut after = None;
         loop {
-            let some = self.positions_before(before).await;
+            let some = T::some(&self.rows, after.take()).await;
             let some = some.map_err(io::Error::other)?;
             let Some(last) = some.last() else { break };
-            before = Some(last.recorded_at);
-            for position in &some {
-                sheet.item(position).await?;
+            after = Some(last.place());
+            for one in &some {
+                sheet.item(one).await?;
             }
         }
         sheet.end_list();
         Ok(())
     }
 
-    /// The newest first.
-    async fn positions_before(
-        &self,
-        before: Option<DateTime<Utc>>,
-    ) -> Result<Vec<Position>, sqlx::Error> {
-        sqlx::query_as!(
-            Position,
-            "SELECT lat, lng, accuracy, speed, place_name, battery, recorded_at
-             FROM positions
-             WHERE account_id = $1 AND recorded_at < coalesce($2::timestamptz, 'infinity')
-             ORDER BY recorded_at DESC LIMIT $3",
-            bigint(self.account),
-            before,
-            POSITIONS,
-        )
-        .fetch_all(&self.models)
-        .await
+    /// Their calls for help, each with what was answered to it. A call stands in organizations'
+    /// parts of the log too; the one of persons is enough.
+    async fn calls(&self, sheet: &mut Sheet) -> io::Result<()> {
+        sheet.list("sos");
+        let mut after = 0;
+        loop {
+            let some = self
+                .rows
+                .calls_after(after)
+                .await
+                .map_err(io::Error::other)?;
+            let Some(last) = some.last() else { break };
+            after = last.sequence;
+            for call in &some {
+                let org = OrgId::from(SYSTEM_ORG);
+                let stream = StreamId::new(&org, AggregateType::Sos, call.sos_id.as_str());
+                let events = self.log.load(&stream).await.map_err(io::Error::other)?;
+                for recorded in &events {
+                    self.fact(recorded, sheet).await?;
+                }
+            }
+        }
+        sheet.end_list();
+        Ok(())
+    }
+
+    /// When they came to places and left them.
+    async fn visits(&self, sheet: &mut Sheet) -> io::Result<()> {
+        sheet.list("visits");
+        let mut after = 0;
+        loop {
+            let some = self.rows.crossings_after(after).await;
+            let some = some.map_err(io::Error::other)?;
+            let Some(last) = some.last() else { break };
+            after = *last;
+            for sequence in &some {
+                let found = self.log.get(Log::Events, sequence.unsigned_abs()).await;
+                if let Some(recorded) = found.map_err(io::Error::other)? {
+                    self.fact(&recorded, sheet).await?;
+                }
+            }
+        }
+        sheet.end_list();
+        Ok(())
+    }
+
+    async fn fact(&self, recorded: &Recorded, sheet: &mut Sheet) -> io::Result<()> {
+        let data = self.log.reveal(&recorded.event).await;
+        let fact = Fact {
+            event_type: recorded.event.name().to_string(),
+            time: recorded.time,
+            data: data.map_err(io::Error::other)?,
+        };
+        sheet.item(&fact).await
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod export;
 mod gather;
+mod rows;
 mod sheet;
 
 use axum::Router;

@@ -1,11 +1,12 @@
 //! Files that can only be sent once they are complete.
 
-use std::io::BufWriter;
+use std::io::{self, BufWriter, Write};
 
 use chrono::{DateTime, Utc};
 use schemas::OrgId;
 use service::Share;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::column::Cell;
 use super::error::ExportError;
@@ -42,10 +43,19 @@ pub(super) async fn write(
     place: Share<OrgId>,
 ) -> Result<Spool, ExportError> {
     let (rows, waiting) = mpsc::channel(BATCHES_WAITING);
-    let organization = snapshot.organization;
+    let organization = snapshot.source.organization;
+    let gone = CancellationToken::new();
+    // Once all rows have come, their channel tells nothing any more.
+    let _client = gone.clone().drop_guard();
     let writer = background::compute(move || {
         let _place = place;
-        write_rows(asked, format, organization, waiting, spool)
+        write_rows(
+            asked,
+            format,
+            organization,
+            waiting,
+            Awaited { spool, gone },
+        )
     });
     // The rows come by way of this task: when its client leaves, it is dropped, and both the
     // reader and the writer find themselves alone and end.
@@ -60,14 +70,33 @@ pub(super) async fn write(
     writer.await?
 }
 
+/// A file that somebody waits for; writing it fails once nobody does.
+struct Awaited {
+    spool: Spool,
+    gone: CancellationToken,
+}
+
+impl Write for Awaited {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.gone.is_cancelled() {
+            return Err(io::Error::other("the client went away"));
+        }
+        self.spool.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.spool.flush()
+    }
+}
+
 fn write_rows(
     asked: Asked,
     format: Document,
     organization: String,
     mut rows: mpsc::Receiver<Rows>,
-    mut spool: Spool,
+    mut file: Awaited,
 ) -> Result<Spool, ExportError> {
-    let out = BufWriter::with_capacity(PIECE_BYTES, &mut spool);
+    let out = BufWriter::with_capacity(PIECE_BYTES, &mut file);
     let title = Title {
         organization,
         at: asked.at,
@@ -84,7 +113,7 @@ fn write_rows(
             writer.finish(out)?;
         }
     }
-    Ok(spool)
+    Ok(file.spool)
 }
 
 /// Writes row after row, as long as somebody waits for the file.
@@ -99,5 +128,29 @@ fn each_row(
             Some(Rows::All) => return Ok(()),
             None => return Err(ExportError::Abandoned),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::exports::files::Files;
+
+    #[tokio::test]
+    async fn a_file_that_nobody_waits_for_is_not_finished() {
+        let files = Files::new(2, 1_000);
+        let spool = files.begin(&OrgId::from("a"), Duration::ZERO).await;
+        let gone = CancellationToken::new();
+        let spool = spool.unwrap();
+        let mut file = Awaited {
+            spool,
+            gone: gone.clone(),
+        };
+        file.write_all(b"some").unwrap();
+        drop(gone.drop_guard());
+        assert!(file.write_all(b"more").is_err());
+        assert_eq!(file.spool.length(), 4);
     }
 }

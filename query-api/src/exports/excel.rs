@@ -14,6 +14,10 @@ const ROWS_PER_SHEET: u32 = 1_048_576;
 const LONGEST_TEXT: usize = 32_767;
 /// Numbers of more digits lose their last ones in Excel and are written as text.
 const LARGEST_NUMBER: i64 = 999_999_999_999_999;
+/// How hard the file is packed. The usual level, 6, takes three and a half times as long as this
+/// one, more than the rows themselves, and saves an eighth; level 1 is hardly quicker and costs half
+/// as many bytes more.
+const PACKING: u8 = 2;
 
 /// Writes the rows of one kind into a workbook.
 pub struct ExcelWriter {
@@ -49,7 +53,9 @@ impl ExcelWriter {
             .set_title(kind.title)
             .set_company(&title.organization)
             .set_creation_datetime(&title.at);
-        workbook.set_properties(&properties);
+        workbook
+            .set_properties(&properties)
+            .set_zip_compression_level(PACKING);
         let mut writer = Self {
             workbook,
             kind,

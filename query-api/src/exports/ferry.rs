@@ -18,6 +18,7 @@ use super::column::Kind;
 use super::csv;
 use super::error::ExportError;
 use super::files::{Files, Spool};
+use super::packing::{Coding, Packer};
 use super::tuples::{Batch, Malformed};
 
 /// Pieces that wait for the client.
@@ -30,6 +31,8 @@ type Rows = mpsc::Receiver<Result<Batch, ExportError>>;
 pub(super) struct Ferry {
     pub(super) org: OrgId,
     pub(super) kind: &'static Kind,
+    /// How the file is packed on its way.
+    pub(super) coding: Coding,
     pub(super) files: Files,
     /// How long a client may still keep the rows waiting.
     pub(super) lag: Duration,
@@ -58,12 +61,17 @@ impl Ferry {
     async fn go(&mut self, mut rows: Rows, pieces: &Pieces) -> Result<(), ExportError> {
         let mut header = Vec::new();
         csv::write_header(self.kind.columns, &mut header);
-        let mut late = self.pass_on(header.into(), pieces).await?;
+        let mut packer = Packer::new(self.coding)?;
+        // Whoever waits sees at once that the file has begun.
+        let mut beginning = packer.pack(header)?.to_vec();
+        beginning.extend_from_slice(&packer.flush()?);
+        let mut late = self.pass_on(beginning.into(), pieces).await?;
         while late.is_none() {
             let Some(batch) = rows.recv().await else {
-                return Ok(());
+                let end = packer.finish()?;
+                return self.end(end, pieces).await;
             };
-            let piece = self.csv_of(&batch?)?;
+            let piece = packer.pack(self.csv_of(&batch?)?)?;
             late = self.pass_on(piece, pieces).await?;
         }
         metrics::counter!("waypost_export_spooled_total").increment(1);
@@ -72,9 +80,10 @@ impl Ferry {
             spool = written(spool, piece).await?;
         }
         while let Some(batch) = rows.recv().await {
-            spool = written(spool, self.csv_of(&batch?)?).await?;
+            spool = written(spool, packer.pack(self.csv_of(&batch?)?)?).await?;
         }
         drop(rows);
+        spool = written(spool, packer.finish()?).await?;
         let mut spooled = std::pin::pin!(spool.pieces()?);
         while let Some(piece) = spooled.next().await {
             let sent = pieces.send(Ok(piece?)).await;
@@ -83,12 +92,24 @@ impl Ferry {
         Ok(())
     }
 
+    /// Gives the last piece to the client, for which no row waits any more.
+    async fn end(&self, piece: Bytes, pieces: &Pieces) -> Result<(), ExportError> {
+        if piece.is_empty() {
+            return Ok(());
+        }
+        let sent = pieces.send(Ok(piece)).await;
+        sent.map_err(|_| ExportError::Abandoned)
+    }
+
     /// Gives a piece to the client; gives it back where the client lags.
     async fn pass_on(
         &mut self,
         piece: Bytes,
         pieces: &Pieces,
     ) -> Result<Option<Bytes>, ExportError> {
+        if piece.is_empty() {
+            return Ok(None);
+        }
         let began = Instant::now();
         let sent = pieces.send_timeout(Ok(piece), self.lag).await;
         self.lag = self.lag.saturating_sub(began.elapsed());
@@ -99,13 +120,13 @@ impl Ferry {
         }
     }
 
-    fn csv_of(&self, batch: &Batch) -> Result<Bytes, ExportError> {
+    fn csv_of(&self, batch: &Batch) -> Result<Vec<u8>, ExportError> {
         let mut out = Vec::with_capacity(batch.len());
         batch.each_row(self.kind.columns, |cells| {
             csv::write_row(cells, &mut out);
             Ok::<_, Malformed>(())
         })?;
-        Ok(out.into())
+        Ok(out)
     }
 }
 

@@ -16,10 +16,12 @@ mod excel;
 mod ferry;
 mod files;
 mod format;
+mod packing;
 mod pdf;
 mod settings;
 mod snapshot;
 mod tuples;
+mod version;
 
 use std::io;
 use std::pin::Pin;
@@ -29,7 +31,7 @@ use access::{Access, Refusal, ScopeMarker, scope};
 use axum::Router;
 use axum::body::Body;
 use axum::extract;
-use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 use bytes::Bytes;
@@ -51,10 +53,12 @@ pub use self::excel::ExcelWriter;
 use self::ferry::Ferry;
 use self::files::Files;
 pub use self::format::{Document, Format};
+use self::packing::Coding;
 pub use self::pdf::PdfWriter;
 pub use self::settings::ExportSettings;
 use self::snapshot::{Reader, Snapshot};
 pub use self::tuples::{Batch, Malformed};
+use self::version::{Source, Version};
 use crate::progress::Projection;
 use crate::reading::Reading;
 use crate::state::State;
@@ -78,14 +82,17 @@ fn export<S: ScopeMarker>(kind: &'static Kind) -> MethodRouter<State> {
                               extract::State(exports): extract::State<Exports>,
                               extract::State(access): extract::State<Access>,
                               method: Method,
-                              uri: Uri| {
+                              uri: Uri,
+                              headers: HeaderMap| {
         let read_from = [kind.projection, Projection::Organizations];
         let models = reading.models(&read_from).await;
         models.map_err(only_listed_statuses)?;
         let (kind, format) = Format::asked_for(&uri, kind);
         let ended = access.ended(reading.caller());
         let org = reading.org();
-        exports.answer(org, kind, format, &method, ended).await
+        exports
+            .answer(org, kind, format, (&method, &headers), ended)
+            .await
     };
     get(handler)
 }
@@ -116,6 +123,7 @@ pub struct Exports {
 struct Asked {
     kind: &'static Kind,
     format: Format,
+    coding: Coding,
     at: DateTime<Utc>,
 }
 
@@ -133,23 +141,38 @@ impl Exports {
     }
 
     /// Answers a request for an organization's records as a file, which nobody gets any more of
-    /// once `ended` resolves.
+    /// once `ended` resolves; without the file where its client has it already.
     pub async fn answer(
         &self,
         org: &OrgId,
         kind: &'static Kind,
         format: Format,
-        method: &Method,
+        (method, headers): (&Method, &HeaderMap),
         ended: impl Future<Output = ()> + Send + 'static,
     ) -> Result<Response, HttpError> {
         let asked = Asked {
             kind,
             format,
+            coding: match format {
+                Format::Csv => Coding::asked_for(headers),
+                // Both are packed within.
+                Format::Document(_) => Coding::Identity,
+            },
             at: self.clock.now(),
         };
-        if method == Method::HEAD {
-            // A body of a length that is not known, as nobody has counted the rows.
-            return Ok(asked.answer(Body::from_stream(stream::empty::<io::Result<Bytes>>())));
+        let is_head = method == Method::HEAD;
+        if is_head || is_conditional(headers) {
+            let name = kind.projection.name();
+            let source = Source::read(&self.pool, org, name).await;
+            let version = source.map_err(ExportError::from)?.version(org, asked);
+            if version.is_known(headers) {
+                return Ok(unchanged(&version));
+            }
+            if is_head {
+                // A body of a length that is not known, as nobody has counted the rows.
+                let nothing = Body::from_stream(stream::empty::<io::Result<Bytes>>());
+                return Ok(asked.answer(&version, nothing));
+            }
         }
         let deadline = Instant::now() + self.settings.deadline;
         let mut ended = Box::pin(ended);
@@ -158,7 +181,11 @@ impl Exports {
             () = &mut ended => return Err(Refusal::InvalidKey.into()),
             made = timeout_at(deadline, self.make(org, asked)) => made,
         };
-        let (pieces, length) = made.map_err(|_| ExportError::Late)??;
+        let Made {
+            pieces,
+            length,
+            version,
+        } = made.map_err(|_| ExportError::Late)??;
         let patience = Patience {
             kind: "export",
             stall: self.settings.stall,
@@ -166,7 +193,7 @@ impl Exports {
             deadline: Some(deadline),
         };
         let body = outflow(pieces, patience, ended, AtKeyEnd::BreakOff);
-        let mut response = asked.answer(body);
+        let mut response = asked.answer(&version, body);
         if let Some(length) = length {
             let headers = response.headers_mut();
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
@@ -174,26 +201,34 @@ impl Exports {
         Ok(response)
     }
 
-    /// The pieces of a file, and how many bytes they are where that is known.
-    async fn make(&self, org: &OrgId, asked: Asked) -> Result<(Pieces, Option<u64>), ExportError> {
+    async fn make(&self, org: &OrgId, asked: Asked) -> Result<Made, ExportError> {
         match asked.format {
             Format::Csv => {
                 let ferry = Ferry {
                     org: org.clone(),
                     kind: asked.kind,
+                    coding: asked.coding,
                     files: self.files.clone(),
                     lag: self.settings.lag,
                 };
-                let rows = self.open(org, asked.kind).await?.batches;
-                Ok((Box::pin(ferry.carry(rows)), None))
+                let snapshot = self.open(org, asked.kind).await?;
+                Ok(Made {
+                    version: snapshot.source.version(org, asked),
+                    pieces: Box::pin(ferry.carry(snapshot.batches)),
+                    length: None,
+                })
             }
             Format::Document(format) => {
                 let spool = self.files.begin(org, self.settings.wait).await?;
                 let place = self.turn(&self.documents, org).await?;
                 let snapshot = self.open(org, asked.kind).await?;
+                let version = snapshot.source.version(org, asked);
                 let spool = document::write(asked, format, snapshot, spool, place).await?;
-                let length = spool.length();
-                Ok((Box::pin(spool.pieces()?), Some(length)))
+                Ok(Made {
+                    version,
+                    length: Some(spool.length()),
+                    pieces: Box::pin(spool.pieces()?),
+                })
             }
         }
     }
@@ -215,10 +250,18 @@ impl Exports {
     }
 }
 
+/// A file on its way.
+struct Made {
+    pieces: Pieces,
+    /// How many bytes it has, where that is known.
+    length: Option<u64>,
+    version: Version,
+}
+
 type Pieces = Pin<Box<dyn Stream<Item = Result<Bytes, ExportError>> + Send>>;
 
 impl Asked {
-    fn answer(self, body: Body) -> Response {
+    fn answer(self, version: &Version, body: Body) -> Response {
         let disposition = format!(
             "attachment; filename=\"{}-{}.{}\"",
             self.kind.name,
@@ -229,6 +272,26 @@ impl Asked {
             (header::CONTENT_TYPE, self.format.content_type().to_owned()),
             (header::CONTENT_DISPOSITION, disposition),
         ];
-        (headers, body).into_response()
+        let mut response = (headers, body).into_response();
+        version.tell(response.headers_mut());
+        if let Some(coding) = self.coding.name() {
+            let coding = HeaderValue::from_static(coding);
+            response
+                .headers_mut()
+                .insert(header::CONTENT_ENCODING, coding);
+        }
+        response
     }
+}
+
+/// Whether a client has a file and asks for another only.
+fn is_conditional(headers: &HeaderMap) -> bool {
+    let conditions = [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
+    conditions.iter().any(|name| headers.contains_key(name))
+}
+
+fn unchanged(version: &Version) -> Response {
+    let mut response = StatusCode::NOT_MODIFIED.into_response();
+    version.tell(response.headers_mut());
+    response
 }

@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use super::column::Kind;
 use super::error::ExportError;
 use super::tuples::{Batch, strip_header};
+use super::version::Source;
 
 /// Rows are handed on in batches of about this many bytes.
 const BATCH_BYTES: usize = 64 * 1024;
@@ -34,8 +35,8 @@ pub(super) use snapshot_of;
 
 /// An organization's rows of one kind as they were at one moment, newest first.
 pub(super) struct Snapshot {
-    /// The organization's name.
-    pub(super) organization: String,
+    /// What the rows are.
+    pub(super) source: Source,
     /// The rows. An error is the last item; without one all rows have come.
     pub(super) batches: mpsc::Receiver<Result<Batch, ExportError>>,
 }
@@ -52,16 +53,16 @@ pub(super) struct Reader {
     pub(super) _place: Share<OrgId>,
 }
 
-type Opened = oneshot::Sender<Result<String, ExportError>>;
+type Opened = oneshot::Sender<Result<Source, ExportError>>;
 
 impl Reader {
     /// Begins to read; the first rows are there when this returns.
     pub(super) async fn open(self, org: &OrgId) -> Result<Snapshot, ExportError> {
-        let (opened, organization) = oneshot::channel();
+        let (opened, source) = oneshot::channel();
         let (rows, batches) = mpsc::channel(BATCHES_WAITING);
         background::spawn(self.read(org.clone(), opened, rows));
         Ok(Snapshot {
-            organization: organization.await.map_err(|_| ExportError::Abandoned)??,
+            source: source.await.map_err(|_| ExportError::Abandoned)??,
             batches,
         })
     }
@@ -121,21 +122,21 @@ impl Reader {
         let both = AssertSqlSafe(format!("{lock}; {notice}"));
         transaction.execute(both).await?;
         // Reading everything takes as long as it takes.
-        let organization = sqlx::query_scalar!(
-            r#"SELECT coalesce((SELECT name FROM organizations WHERE org_id = $1), $1) AS "name!"
-               FROM set_config('waypost.org', $1, true) AS org,
-                    set_config('statement_timeout', '0', true) AS timeout"#,
+        sqlx::query!(
+            "SELECT set_config('waypost.org', $1, true) AS org,
+                    set_config('statement_timeout', '0', true) AS timeout",
             org.as_str(),
         )
         .fetch_one(&mut *transaction)
         .await?;
+        let source = Source::read(&mut *transaction, org, tables).await?;
 
         let mut copy = transaction.copy_out_raw(self.kind.statement).await?;
         let mut message = copy.try_next().await?.unwrap_or_default();
         strip_header(&mut message)?;
         if let Some(opened) = opened.take() {
             // Where nobody listens any more, the first batch finds out.
-            let _ = opened.send(Ok(organization));
+            let _ = opened.send(Ok(source));
         }
         let mut batch = BytesMut::from(&message[..]);
         drop(message);

@@ -20,6 +20,8 @@ const CHUNK: usize = 64;
 /// How long it is tried again where the log does not say who may be seen, or what is sealed.
 const PATIENCE: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_millis(100);
+/// What it costs the log's server to begin, as bytes that are read.
+const BEGINNING: usize = 64 * 1024;
 
 /// Why a feed breaks off.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +75,8 @@ pub(super) struct Reader {
     /// Bytes that were told last and may not have been taken yet.
     held: usize,
     asked: Asked,
+    /// Behind which it began.
+    start: Position,
     /// The last sequence that is told; server-sent events go on for ever.
     end: Option<u64>,
     /// How many may still be told.
@@ -86,6 +90,10 @@ impl Reader {
         org: Option<&OrgId>,
         asked: Asked,
     ) -> Result<Self, ReadError> {
+        if let Some(org) = org {
+            log.until_read(org).await;
+            log.count_read(org, BEGINNING);
+        }
         let end = log.end(feed).await?.sequence();
         let (after, end) = match asked.form {
             Form::Lines => (asked.after.unwrap_or(0), Some(end)),
@@ -112,8 +120,14 @@ impl Reader {
             held: 0,
             left: asked.limit.unwrap_or(u64::MAX),
             asked,
+            start: log.position(feed, after),
             end,
         })
+    }
+
+    /// Where it began: whoever goes on from there misses nothing that it would tell.
+    pub(super) fn start(&self) -> Position {
+        self.start
     }
 
     /// Takes turns with others who catch up.
@@ -138,6 +152,11 @@ impl Reader {
         if self.left == 0 || (ended && self.taken.is_empty()) {
             return Ok(None);
         }
+        if self.taken.is_empty()
+            && let Some(org) = &self.org
+        {
+            self.log.until_read(org).await;
+        }
         let mut turn = self.turn().await;
         if self.taken.is_empty() {
             let batch = if let Ok(batch) = timeout(TURN, self.tail.next(CHUNK)).await {
@@ -146,7 +165,11 @@ impl Reader {
                 drop(turn.take());
                 self.tail.next(CHUNK).await
             };
-            self.taken = batch?.items;
+            let batch = batch?;
+            if let Some(org) = &self.org {
+                self.log.count_read(org, batch.bytes);
+            }
+            self.taken = batch.items;
         }
         let begun = Instant::now();
         loop {

@@ -14,8 +14,10 @@ const BEAT: Duration = Duration::from_secs(15);
 
 /// Everything that is told, until the limit is reached.
 pub(super) fn stream(reader: Reader) -> impl Stream<Item = Result<Bytes, io::Error>> + Send {
-    // Something at once, so that the client sees itself connected.
-    let hello = stream::once(async { Ok(Bytes::from_static(b":\n\n")) });
+    // The place at once: a client that is cut off before the first event goes on from here. An id
+    // without data is kept by it and is no event.
+    let hello = Bytes::from(format!("id: {}\n\n", reader.start()));
+    let hello = stream::once(async { Ok(hello) });
     let told = stream::try_unfold(reader, async |mut reader| {
         let next = next(&mut reader).await?;
         Ok(next.map(|bytes| (bytes, reader)))

@@ -14,7 +14,7 @@ const FIRST: u64 = 256;
 const WIDER: u64 = 8;
 /// Stretches looked through for one page.
 const STRETCHES: usize = 8;
-/// Events read for one page at most.
+/// Events read for one page at most, and of one stretch.
 const MOST_READ: usize = 3_000;
 
 /// What was found, newest first, and from where on older ones would be looked for.
@@ -58,7 +58,8 @@ fn away(error: impl std::error::Error + Send + Sync + 'static) -> HttpError {
 
 /// The newest events before a position that `wanted` takes. The log is read from its end in
 /// stretches: few events mean a wider stretch next, so that neither a busy neighbour nor a long
-/// silence makes a page cost much.
+/// silence makes a page cost much. One that turns out to hold more than is read at a time, behind a
+/// silence, is read anew from nearer.
 pub(crate) async fn newest_before(
     state: &State,
     org: &OrgId,
@@ -72,9 +73,15 @@ pub(crate) async fn newest_before(
     };
     let (mut width, mut read) = (FIRST, 0);
     let mut events = Vec::new();
-    for _ in 0..STRETCHES {
+    let mut stretches = 0;
+    while stretches < STRETCHES {
         let after = through.saturating_sub(width);
-        let stretch = between(state, org, after, through, usize::MAX).await?;
+        let stretch = between(state, org, after, through, MOST_READ).await?;
+        if stretch.len() >= MOST_READ && width > FIRST {
+            width /= WIDER;
+            continue;
+        }
+        stretches += 1;
         read += stretch.len();
         let few = stretch.len() as u64 * WIDER < width;
         for event in stretch.into_iter().rev().filter(&wanted) {

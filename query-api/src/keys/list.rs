@@ -12,6 +12,7 @@ use sqlx::PgPool;
 use crate::paging::{Listed, Page, Parameters};
 use crate::progress::Projection;
 use crate::reading::Reading;
+use crate::search::{anywhere, asked_text};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -40,24 +41,35 @@ pub(super) async fn list_keys(
     reading: Reading<scope::ManageKeys>,
     uri: Uri,
 ) -> Result<Response, HttpError> {
-    let page = Page::asked_for(&Parameters::of(&uri)?)?;
+    let parameters = Parameters::of(&uri)?;
+    let page = Page::asked_for(&parameters)?;
+    let text = asked_text(&parameters)?;
     let models = reading.models(&[Projection::ApiKeys]).await?;
-    let total = count_keys(reading.org(), models).await?;
-    let keys = find_keys(reading.org(), &page, models).await?;
+    let total = count_keys(reading.org(), text.as_deref(), models).await?;
+    let keys = find_keys(reading.org(), text.as_deref(), &page, models).await?;
     Ok(page.answer(&uri, keys, total))
 }
 
-pub(crate) async fn count_keys(org: &OrgId, models: &PgPool) -> Result<i64, sqlx::Error> {
+/// How many keys there are with a text in their name or id.
+pub(crate) async fn count_keys(
+    org: &OrgId,
+    text: Option<&str>,
+    models: &PgPool,
+) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar!(
-        r#"SELECT count(*) AS "total!" FROM api_keys WHERE org_id = $1"#,
+        r#"SELECT count(*) AS "total!" FROM api_keys
+           WHERE org_id = $1 AND ($2::text IS NULL OR name || E'\n' || key_id ILIKE $2)"#,
         org.as_str(),
+        text.map(anywhere),
     )
     .fetch_one(models)
     .await
 }
 
+/// Those keys, newest first. An organization's keys are few: no index is needed to find them.
 pub(crate) async fn find_keys(
     org: &OrgId,
+    text: Option<&str>,
     page: &Page,
     models: &PgPool,
 ) -> Result<Vec<ApiKey>, sqlx::Error> {
@@ -75,12 +87,14 @@ pub(crate) async fn find_keys(
            FROM api_keys
            WHERE org_id = $1 AND created_at <= coalesce($2::timestamptz, 'infinity')
              AND (created_at < coalesce($2::timestamptz, 'infinity') OR key_id > $3)
+             AND ($6::text IS NULL OR name || E'\n' || key_id ILIKE $6)
            ORDER BY created_at DESC, key_id OFFSET $4 LIMIT $5"#,
         org.as_str(),
         page.after_time(),
         page.after_id(),
         page.offset(),
         page.fetched(),
+        text.map(anywhere),
     )
     .fetch_all(models)
     .await

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::routing::get;
 
 pub(crate) use self::list::{count_keys, find_keys};
-pub(crate) use self::used::used_last_hour;
+pub(crate) use self::used::find_use;
 use crate::state::State;
 
 pub(crate) fn router() -> Router<State> {

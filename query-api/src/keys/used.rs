@@ -1,34 +1,50 @@
 //! How much of its limit a key has used.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
+use serde::Serialize;
 use sqlx::PgPool;
 
-/// What the counters of the limits know: the requests of the last hour, and no longer.
-const SPAN: i64 = 3_600;
+/// What a key has used.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Used {
+    /// Within the limit's window: what the limit is measured by.
+    window: i64,
+    /// Within the last day, to a quarter of an hour.
+    day: i64,
+}
 
-/// How many requests each of these keys has made within the last hour; who made none is left out.
-pub(crate) async fn used_last_hour(
+/// How many requests each of these keys has made within the window of limits and within the last
+/// day. What a key has counted in its present second is in no quarter yet.
+pub(crate) async fn find_use(
     keys: &[&str],
+    window: Duration,
     models: &PgPool,
-) -> Result<HashMap<String, i64>, sqlx::Error> {
-    let counters: Vec<String> = keys.iter().map(|key| format!("hourly/{key}")).collect();
+) -> Result<HashMap<String, Used>, sqlx::Error> {
     let rows = sqlx::query!(
-        r#"SELECT held.counter,
-                  (CASE WHEN held.second >= since.second THEN held.used ELSE 0 END
+        r#"SELECT asked.key AS "key!",
+                  ((CASE WHEN held.second >= now.second - $2 THEN held.used ELSE 0 END)
                    + coalesce((SELECT sum(spent.used) FROM limit_seconds AS spent
-                               WHERE spent.counter = held.counter
-                                 AND spent.second >= since.second), 0))::bigint AS "used!"
-           FROM limit_windows AS held,
-                (SELECT floor(extract(epoch FROM clock_timestamp()))::bigint - $2 AS second) AS since
-           WHERE held.counter = ANY($1)"#,
-        &counters,
-        SPAN,
+                               WHERE spent.counter = 'hourly/' || asked.key
+                                 AND spent.second >= now.second - $2), 0))::bigint AS "window!",
+                  ((CASE WHEN held.second > now.second - 86400 THEN held.used ELSE 0 END)
+                   + coalesce((SELECT sum(known.used) FROM limit_quarters AS known
+                               WHERE known.counter = 'hourly/' || asked.key
+                                 AND known.quarter > now.second - 86400), 0))::bigint AS "day!"
+           FROM (SELECT floor(extract(epoch FROM clock_timestamp()))::bigint AS second) AS now,
+                unnest($1::text[]) AS asked (key)
+           LEFT JOIN limit_windows AS held ON held.counter = 'hourly/' || asked.key"#,
+        keys as _,
+        i64::try_from(window.as_secs()).unwrap_or(i64::MAX),
     );
     let rows = rows.fetch_all(models).await?.into_iter();
-    let used = rows.filter_map(|row| {
-        let key = row.counter.strip_prefix("hourly/")?.to_owned();
-        Some((key, row.used))
+    let used = rows.map(|row| {
+        let used = Used {
+            window: row.window,
+            day: row.day,
+        };
+        (row.key, used)
     });
     Ok(used.collect())
 }

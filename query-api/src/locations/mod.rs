@@ -2,6 +2,7 @@
 
 mod history;
 mod latest;
+mod trails;
 
 use axum::Router;
 use axum::routing::get;
@@ -9,6 +10,7 @@ use chrono::{DateTime, Utc};
 use schemas::AccountId;
 use serde::Serialize;
 
+pub(crate) use self::trails::{Trail, of_organization as trails_of_organization};
 use crate::progress::Projection;
 use crate::state::State;
 
@@ -16,6 +18,7 @@ pub(crate) fn router() -> Router<State> {
     Router::new()
         .route("/location/latest", get(latest::get_latest))
         .route("/location/history", get(history::get_history))
+        .route("/location/trails", get(trails::get_trails))
 }
 
 /// What every answer about positions is read from.

@@ -9,9 +9,10 @@ use minijinja::context;
 
 use super::frame::shown;
 use super::visit::{Instead, Visit};
-use crate::keys::{count_keys, find_keys, used_last_hour};
+use crate::keys::{count_keys, find_keys, find_use};
 use crate::paging::{Listed, Page as Part, Parameters};
 use crate::progress::Projection;
+use crate::search::asked_text;
 use crate::state::State;
 
 pub(super) async fn show_keys(
@@ -19,20 +20,25 @@ pub(super) async fn show_keys(
     AppState(state): AppState<State>,
     uri: Uri,
 ) -> Result<Response, Instead> {
-    let part = Part::asked_for(&Parameters::of(&uri)?)?;
+    let parameters = Parameters::of(&uri)?;
+    let part = Part::asked_for(&parameters)?;
+    let text = asked_text(&parameters)?;
     let models = visit.models(&[Projection::ApiKeys]).await?;
-    let total = count_keys(visit.org(), models).await?;
-    let mut keys = find_keys(visit.org(), &part, models).await?;
+    let total = count_keys(visit.org(), text.as_deref(), models).await?;
+    let mut keys = find_keys(visit.org(), text.as_deref(), &part, models).await?;
     let next = part.next_link(&uri, &mut keys);
     let ids: Vec<_> = keys.iter().map(Listed::id).collect();
-    let used = used_last_hour(&ids, models).await?;
+    let window = state.access.limiter().window();
+    let used = find_use(&ids, window, models).await?;
     let scopes: Vec<_> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
     let page = visit.page("api_manager.html", "API keys", "keys").await?;
     Ok(page.show(context! {
         keys => shown(&keys),
         used => shown(&used),
+        window => window.as_secs(),
         total => total,
         next => next,
+        q => text,
         now => shown(state.clock.now()),
         scopes => scopes,
         default_limit => DEFAULT_RATE_LIMIT,

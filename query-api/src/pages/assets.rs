@@ -58,6 +58,11 @@ const ASSETS: &[(&str, &str, &str)] = &[
         include_str!("assets/runs.js"),
     ),
     (
+        "system.js",
+        "text/javascript; charset=utf-8",
+        include_str!("assets/system.js"),
+    ),
+    (
         "watch.js",
         "text/javascript; charset=utf-8",
         include_str!("assets/watch.js"),
@@ -96,6 +101,16 @@ const ASSETS: &[(&str, &str, &str)] = &[
         "map.js",
         "text/javascript; charset=utf-8",
         include_str!("assets/map.js"),
+    ),
+    (
+        "tiles.js",
+        "text/javascript; charset=utf-8",
+        include_str!("assets/tiles.js"),
+    ),
+    (
+        "live.js",
+        "text/javascript; charset=utf-8",
+        include_str!("assets/live.js"),
     ),
     (
         "live_map.js",

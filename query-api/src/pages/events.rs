@@ -13,6 +13,7 @@ use serde_json::Value as Json;
 use service::HttpError;
 
 use self::tree::{deliveries_of, tree};
+use super::address::encoded;
 use super::frame::shown;
 use super::visit::{Instead, Visit};
 use crate::feed::{around, event_at, newest_before};
@@ -133,10 +134,6 @@ fn place(state: &State, text: &str) -> Result<Position, HttpError> {
     let position = state.log.parse_position(text);
     let position = position.ok().filter(|at| at.log() == Log::Events);
     position.ok_or_else(|| HttpError::bad_request("this is no position in the log of events"))
-}
-
-fn encoded(text: &str) -> String {
-    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
 /// The beginning of what an event holds, on one line.

@@ -2,16 +2,19 @@
 
 use std::sync::LazyLock;
 
-use axum::http::HeaderName;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
     X_FRAME_OPTIONS,
 };
+use axum::http::{HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use minijinja::value::Serde;
 use minijinja::{Environment, HtmlEscape, Value, context};
 use serde::Serialize;
 use service::HttpError;
+
+use super::address::encoded;
+use super::amounts::grouped;
 
 /// Nothing from elsewhere, nothing inline, nothing in a frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
@@ -36,6 +39,7 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "api_manager.html",
     "app.html",
     "docs.html",
+    "docs_api.html",
     "docs_index.html",
     "docs_nav.html",
     "docs_search.html",
@@ -46,6 +50,7 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "home.html",
     "invite.html",
     "map.html",
+    "map_canvas.html",
     "message.html",
     "people.html",
     "record.html",
@@ -59,6 +64,8 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "runs.html",
     "sign_in.html",
     "system.html",
+    "system_letters.html",
+    "system_operators.html",
     "webhook.html",
     "webhook_form.html",
     "webhooks.html",
@@ -72,7 +79,8 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     environment.add_filter("when", when);
     environment.add_filter("took", took);
     environment.add_filter("prose", prose);
-    environment.add_filter("segment", segment);
+    environment.add_filter("segment", encoded);
+    environment.add_filter("grouped", |number: i64| grouped(number));
     for (name, source) in TEMPLATES {
         // A template that cannot be read is missed by the first page that asks for it.
         if let Err(error) = environment.add_template(name, source) {
@@ -107,11 +115,6 @@ fn when(time: &str) -> Value {
     }
 }
 
-/// Text as a part of an address.
-fn segment(text: &str) -> String {
-    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
-}
-
 /// A span of time in the unit that a person would choose.
 fn took(seconds: f64) -> String {
     match seconds {
@@ -142,6 +145,11 @@ fn first_code(text: &str) -> Option<(&str, &str, &str)> {
     Some((before, code, after))
 }
 
+/// A page as it is sent. Nobody keeps a copy of it.
+pub(super) fn answer(html: impl IntoResponse) -> Response {
+    (HEADERS, [(CACHE_CONTROL, "no-store")], html).into_response()
+}
+
 /// A page in the making.
 pub(super) struct Page {
     pub(super) template: &'static str,
@@ -152,6 +160,8 @@ pub(super) struct Page {
     pub(super) scripts: Vec<&'static str>,
     /// A style beside the one of all pages.
     pub(super) style: Option<&'static str>,
+    /// The one origin beside our own that its images may come from.
+    pub(super) images: Option<String>,
     /// Who looks, in the dashboard.
     pub(super) visitor: Value,
 }
@@ -165,6 +175,7 @@ impl Page {
             place: "",
             scripts: Vec::new(),
             style: None,
+            images: None,
             visitor: Value::UNDEFINED,
         }
     }
@@ -181,13 +192,27 @@ impl Page {
         self
     }
 
-    /// The page with what it shows. Nobody keeps a copy of it.
-    pub(super) fn show(self, shown: Value) -> Result<Response, HttpError> {
-        let html = self.render(shown).map_err(HttpError::internal)?;
-        Ok((HEADERS, [(CACHE_CONTROL, "no-store")], html).into_response())
+    /// The same with images of one more origin.
+    pub(super) fn with_images_of(mut self, origin: &str) -> Self {
+        self.images = Some(origin.to_owned());
+        self
     }
 
-    fn render(self, shown: Value) -> Result<String, minijinja::Error> {
+    /// The page with what it shows.
+    pub(super) fn show(self, shown: Value) -> Result<Response, HttpError> {
+        let policy = self.images.as_ref().map(|origin| {
+            let images = format!("img-src 'self' {origin};");
+            HeaderValue::try_from(POLICY.replace("img-src 'self';", &images))
+        });
+        let policy = policy.transpose().map_err(HttpError::internal)?;
+        let mut page = answer(self.render(shown).map_err(HttpError::internal)?);
+        if let Some(policy) = policy {
+            page.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+        }
+        Ok(page)
+    }
+
+    pub(super) fn render(self, shown: Value) -> Result<String, minijinja::Error> {
         let content = ENVIRONMENT.get_template(self.template)?.render(shown)?;
         ENVIRONMENT.get_template("frame.html")?.render(context! {
             title => self.title,

@@ -3,6 +3,8 @@
 //! They are rendered here and need nothing from elsewhere: styles and scripts lie in `assets/` and
 //! are part of the program. What a person does on them goes to `command-api`.
 
+mod address;
+mod amounts;
 mod api_manager;
 mod app;
 mod assets;
@@ -16,15 +18,21 @@ mod map;
 mod people;
 mod records;
 mod runs;
+mod sign_in;
 mod system;
 mod visit;
 mod webhooks;
 mod workflows;
 
+pub use self::map::MapSettings;
+pub use self::records::field_of_column;
 use axum::Router;
 use axum::routing::get;
 
 use crate::state::State;
+
+/// Runs, or deliveries, that a page counts at most; it says where there are more.
+const COUNTED: i64 = 100_000;
 
 pub(crate) fn router() -> Router<State> {
     Router::new()
@@ -32,9 +40,10 @@ pub(crate) fn router() -> Router<State> {
         .merge(records::router())
         .route("/app", get(app::show_app))
         .route("/dashboard/map", get(map::show_map))
+        .route("/dashboard/map/now", get(map::read_now))
         .route("/dashboard", get(home::show_home))
         .route("/dashboard/charts/{name}", get(home::get_chart))
-        .route("/dashboard/sign-in", get(home::show_sign_in))
+        .route("/dashboard/sign-in", get(sign_in::show_sign_in))
         .route("/dashboard/people", get(people::list_people))
         .route("/dashboard/invite", get(people::show_invite))
         .route("/dashboard/assets/{name}", get(assets::get_asset))

@@ -11,6 +11,7 @@ use serde::Serialize;
 use service::HttpError;
 use sqlx::PgPool;
 
+use super::address::encoded;
 use super::frame::{Page, shown};
 use crate::locations::bigint;
 use crate::paging::Parameters;
@@ -81,10 +82,7 @@ impl FromRequestParts<State> for Visit {
 
 /// The way to sign in, and from there to the page that was asked for.
 fn sign_in_for(page: &Uri) -> String {
-    let next: String =
-        percent_encoding::utf8_percent_encode(page.path(), percent_encoding::NON_ALPHANUMERIC)
-            .to_string();
-    format!("{SIGN_IN}?next={next}")
+    format!("{SIGN_IN}?next={}", encoded(page.path()))
 }
 
 #[derive(Serialize)]
@@ -126,6 +124,7 @@ impl Visit {
             place,
             scripts: vec!["dashboard.js"],
             style: None,
+            images: None,
             visitor: context! {
                 name => name,
                 org => own,

@@ -1,5 +1,6 @@
 //! `GET /dashboard/webhooks`, `GET /dashboard/webhooks/{id}`: endpoints and what was sent to them.
 
+use axum::extract::State as AppState;
 use axum::http::Uri;
 use axum::response::Response;
 use minijinja::context;
@@ -10,27 +11,33 @@ use super::visit::{Instead, Visit};
 use crate::paging::{Page as Part, Parameters};
 use crate::progress::Projection;
 use crate::reading::ResourceId;
+use crate::search::asked_text;
+use crate::state::State;
 use crate::webhooks::{
-    LOOKED_THROUGH, find_deliveries, find_deliveries_in, find_webhook, find_webhooks, no_webhook,
+    LOOKED_THROUGH, Sought, find_deliveries, find_deliveries_in, find_webhook, find_webhooks,
+    no_webhook,
 };
 
 /// What deliveries can be.
 const STATUSES: [&str; 3] = ["FAILED", "PENDING", "SUCCEEDED"];
 
 pub(super) async fn list_webhooks(visit: Visit, uri: Uri) -> Result<Response, Instead> {
-    let part = Part::asked_for(&Parameters::of(&uri)?)?;
+    let parameters = Parameters::of(&uri)?;
+    let part = Part::asked_for(&parameters)?;
+    let text = asked_text(&parameters)?;
     let models = visit.models(&[Projection::Webhooks]).await?;
-    let mut webhooks = find_webhooks(visit.org(), &part, models).await?;
+    let mut webhooks = find_webhooks(visit.org(), text.as_deref(), &part, models).await?;
     let next = part.next_link(&uri, &mut webhooks);
     let page = visit.page("webhooks.html", "Webhooks", "webhooks").await?;
     let page = page.with_script("webhooks.js");
     let webhooks = shown(&webhooks);
     let form = piece("webhook_form.html", context! {})?;
-    Ok(page.show(context! { webhooks => webhooks, next => next, form => form })?)
+    Ok(page.show(context! { webhooks => webhooks, next => next, form => form, q => text })?)
 }
 
 pub(super) async fn show_webhook(
     visit: Visit,
+    AppState(state): AppState<State>,
     ResourceId(id): ResourceId,
     uri: Uri,
 ) -> Result<Response, Instead> {
@@ -45,10 +52,12 @@ pub(super) async fn show_webhook(
     let models = visit.models(&read_from).await?;
     let webhook = find_webhook(visit.org(), &id, models).await?;
     let webhook = webhook.ok_or_else(no_webhook)?;
-    let mut deliveries = if status.is_empty() {
-        find_deliveries(visit.org(), &id, &part, models).await?
-    } else {
-        find_deliveries_in(visit.org(), &id, status, &part, models).await?
+    let text = asked_text(&parameters)?;
+    let sought = Sought::asked_for(&parameters, &id, state.log.keyring())?;
+    let mut deliveries = match sought {
+        Some(sought) => sought.find(visit.org(), &id, &part, models).await?,
+        None if status.is_empty() => find_deliveries(visit.org(), &id, &part, models).await?,
+        None => find_deliveries_in(visit.org(), &id, status, &part, models).await?,
     };
     let next = part.next_link(&uri, &mut deliveries);
     // Attempts are kept as JSON text, which only a JSON reader understands.
@@ -60,7 +69,8 @@ pub(super) async fn show_webhook(
         webhook => shown(&webhook),
         deliveries => shown(&deliveries),
         next => next,
-        status => status,
+        status => if text.is_some() { "" } else { status },
+        q => text,
         statuses => STATUSES,
         looked_through => LOOKED_THROUGH,
     })?)

@@ -2,7 +2,10 @@
 
 use access::scope;
 use axum::Json;
+use axum::http::HeaderName;
+use axum::http::header::ETAG;
 use chrono::{DateTime, NaiveDate, Utc};
+use domain::Revision;
 use serde::Serialize;
 use service::HttpError;
 
@@ -46,7 +49,7 @@ macro_rules! record {
         pub(super) async fn $get(
             reading: Reading<scope::WriteRecords>,
             ResourceId(id): ResourceId,
-        ) -> Result<Json<$record>, HttpError> {
+        ) -> Result<([(HeaderName, String); 1], Json<$record>), HttpError> {
             let models = reading.models(&[Projection::$projection]).await?;
             let found = sqlx::query!(
                 "SELECT id, created_at, updated_at" + $(", " + $column +)+ $($(", " + $part_column +)+)*
@@ -58,13 +61,14 @@ macro_rules! record {
             let row = found.ok_or_else(|| {
                 HttpError::not_found(concat!(stringify!($get), " not found"))
             })?;
-            Ok(Json($record {
+            let etag = Revision::of_record(row.updated_at).etag();
+            Ok(([(ETAG, etag)], Json($record {
                 id: row.id,
                 $($field: row.$field,)+
                 $($group: $within { $($part: row.$row),+ },)*
                 created_at: row.created_at,
                 updated_at: row.updated_at,
-            }))
+            })))
         }
     };
 }

@@ -47,22 +47,26 @@ impl Search {
 
     /// The text as `LIKE` takes it: itself, anywhere.
     pub(super) fn pattern(&self) -> Option<String> {
-        let text = self.text.as_deref()?;
-        let mut pattern = String::with_capacity(text.len() + 2);
-        pattern.push('%');
-        for character in text.chars() {
-            if matches!(character, '%' | '_' | '\\') {
-                pattern.push('\\');
-            }
-            pattern.push(character);
-        }
-        pattern.push('%');
-        Some(pattern)
+        self.text.as_deref().map(anywhere)
     }
 }
 
+/// A text as `LIKE` takes it: itself, anywhere.
+pub(crate) fn anywhere(text: &str) -> String {
+    let mut pattern = String::with_capacity(text.len() + 2);
+    pattern.push('%');
+    for character in text.chars() {
+        if matches!(character, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    pattern.push('%');
+    pattern
+}
+
 /// The text that is looked for; none where it is blank, as a form that was left empty sends it.
-fn asked_text(parameters: &Parameters) -> Result<Option<String>, HttpError> {
+pub(crate) fn asked_text(parameters: &Parameters) -> Result<Option<String>, HttpError> {
     let text = parameters.one("q")?.unwrap_or_default();
     if text.chars().count() > MAX_TEXT {
         let message = format!("q: must have at most {MAX_TEXT} characters");

@@ -12,10 +12,26 @@ pub(crate) struct Kind {
     pub(super) name: &'static str,
     /// What `sort=amount` orders by, where there is an amount.
     pub(super) amount: Option<&'static str>,
-    /// The column that a list can be filtered by.
-    pub(super) state: Option<&'static str>,
-    /// Whether the counters know how many there are of each state.
-    pub(super) states_are_counted: bool,
+    /// What a list can be filtered by.
+    pub(super) states: States,
+}
+
+/// The states of a kind, by the column that holds them.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum States {
+    None,
+    /// The counters know how many there are of each.
+    Counted(&'static str),
+    Uncounted(&'static str),
+}
+
+impl States {
+    pub(super) fn column(self) -> Option<&'static str> {
+        match self {
+            Self::None => None,
+            Self::Counted(column) | Self::Uncounted(column) => Some(column),
+        }
+    }
 }
 
 pub(crate) static COMPANIES: Kind = Kind {
@@ -24,8 +40,7 @@ pub(crate) static COMPANIES: Kind = Kind {
                  || coalesce(phone, ''))",
     name: r#"(lower(left(name, 100)) COLLATE "C")"#,
     amount: None,
-    state: None,
-    states_are_counted: false,
+    states: States::None,
 };
 
 pub(crate) static DEALS: Kind = Kind {
@@ -34,8 +49,7 @@ pub(crate) static DEALS: Kind = Kind {
                  || coalesce(contact_name, ''))",
     name: r#"(lower(left(title, 100)) COLLATE "C")"#,
     amount: Some("coalesce(amount, 0)"),
-    state: Some("stage"),
-    states_are_counted: false,
+    states: States::Uncounted("stage"),
 };
 
 pub(crate) static CONTACTS: Kind = Kind {
@@ -46,8 +60,7 @@ pub(crate) static CONTACTS: Kind = Kind {
     name: r#"(lower(left(ltrim(coalesce(first_name, '') || ' ' || coalesce(last_name, '')), 100))
               COLLATE "C")"#,
     amount: None,
-    state: None,
-    states_are_counted: false,
+    states: States::None,
 };
 
 pub(crate) static ORDERS: Kind = Kind {
@@ -56,8 +69,7 @@ pub(crate) static ORDERS: Kind = Kind {
                  || coalesce(client_email, '') || E'\n' || coalesce(product_name, ''))",
     name: r#"(lower(left(coalesce(client_name, ''), 100)) COLLATE "C")"#,
     amount: Some("amount"),
-    state: Some("status"),
-    states_are_counted: true,
+    states: States::Counted("status"),
 };
 
 pub(crate) static LEADS: Kind = Kind {
@@ -65,8 +77,7 @@ pub(crate) static LEADS: Kind = Kind {
     found_by: r"(name || E'\n' || coalesce(email, '') || E'\n' || coalesce(phone, ''))",
     name: r#"(lower(left(name, 100)) COLLATE "C")"#,
     amount: None,
-    state: Some("status"),
-    states_are_counted: false,
+    states: States::Uncounted("status"),
 };
 
 pub(crate) static CLIENTS: Kind = Kind {
@@ -75,6 +86,5 @@ pub(crate) static CLIENTS: Kind = Kind {
                  || coalesce(company, ''))",
     name: r#"(lower(left(name, 100)) COLLATE "C")"#,
     amount: None,
-    state: Some("is_active::text"),
-    states_are_counted: false,
+    states: States::Uncounted("is_active::text"),
 };

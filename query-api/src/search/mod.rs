@@ -8,6 +8,6 @@ mod asked;
 mod kind;
 mod statement;
 
-pub(crate) use self::asked::Search;
+pub(crate) use self::asked::{Search, anywhere, asked_text};
 pub(crate) use self::kind::{CLIENTS, COMPANIES, CONTACTS, DEALS, Kind, LEADS, ORDERS};
 pub(crate) use self::statement::{Hits, Within};

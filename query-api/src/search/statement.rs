@@ -7,7 +7,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgPool, Postgres, QueryBuilder, Row as _};
 
 use super::asked::Search;
-use super::kind::Kind;
+use super::kind::{Kind, States};
 use crate::paging::{Listed, Page, Place, Sorted};
 
 /// A record that was found, and where it stands in its list.
@@ -179,7 +179,7 @@ impl<'a> Within<'a> {
 
     /// How many there are: from the counters where these know, else counted.
     fn count(self, query: &mut QueryBuilder<Postgres>, search: &Search) {
-        let is_counted = self.state.is_empty() || self.kind.states_are_counted;
+        let is_counted = self.state.is_empty() || matches!(self.kind.states, States::Counted(_));
         if search.text.is_none() && is_counted {
             query.push("(SELECT coalesce(sum(count), 0)::bigint FROM totals WHERE org_id = ");
             query.push_bind(self.org.as_str().to_owned());
@@ -202,7 +202,7 @@ impl<'a> Within<'a> {
     fn conditions(self, query: &mut QueryBuilder<Postgres>, search: &Search) {
         query.push(" WHERE org_id = ");
         query.push_bind(self.org.as_str().to_owned());
-        if let Some(column) = self.kind.state.filter(|_| !self.state.is_empty()) {
+        if let Some(column) = self.kind.states.column().filter(|_| !self.state.is_empty()) {
             query.push(" AND ").push(column).push(" = ");
             query.push_bind(self.state.to_owned());
         }

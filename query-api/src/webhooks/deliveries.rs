@@ -1,6 +1,7 @@
 //! `GET /api/v1/webhooks/{id}/deliveries`
 
 use access::scope;
+use axum::extract::State as AppState;
 use axum::http::Uri;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
@@ -12,10 +13,12 @@ use sqlx::PgPool;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::get::no_webhook;
+use super::get::{find_webhook, no_webhook};
+use super::sought::Sought;
 use crate::paging::{Listed, Page, Parameters};
 use crate::progress::Projection;
 use crate::reading::{Reading, ResourceId};
+use crate::state::State;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -44,13 +47,23 @@ impl Listed for Delivery {
 
 pub(super) async fn list_deliveries(
     reading: Reading<scope::ManageWebhooks>,
+    AppState(state): AppState<State>,
     ResourceId(webhook): ResourceId,
     uri: Uri,
 ) -> Result<Response, HttpError> {
-    let page = Page::asked_for(&Parameters::of(&uri)?)?;
+    let parameters = Parameters::of(&uri)?;
+    let page = Page::asked_for(&parameters)?;
+    let sought = Sought::asked_for(&parameters, &webhook, state.log.keyring())?;
     let read_from = [Projection::Webhooks, Projection::Deliveries];
     let models = reading.models(&read_from).await?;
     let org = reading.org();
+    if let Some(sought) = sought {
+        let known = find_webhook(org, &webhook, models).await?;
+        known.ok_or_else(no_webhook)?;
+        let total = sought.count(org, &webhook, models).await?;
+        let deliveries = sought.find(org, &webhook, &page, models).await?;
+        return Ok(page.answer(&uri, deliveries, total));
+    }
     let deliveries = find_deliveries(org, &webhook, &page, models).await?;
     let total = match deliveries.first() {
         Some(delivery) => delivery.total,

@@ -11,29 +11,42 @@ use super::Webhook;
 use crate::paging::{Page, Parameters};
 use crate::progress::Projection;
 use crate::reading::Reading;
+use crate::search::{anywhere, asked_text};
 
 pub(super) async fn list_webhooks(
     reading: Reading<scope::ManageWebhooks>,
     uri: Uri,
 ) -> Result<Response, HttpError> {
-    let page = Page::asked_for(&Parameters::of(&uri)?)?;
+    let parameters = Parameters::of(&uri)?;
+    let page = Page::asked_for(&parameters)?;
+    let text = asked_text(&parameters)?;
     let models = reading.models(&[Projection::Webhooks]).await?;
-    let total = count_webhooks(reading.org(), models).await?;
-    let webhooks = find_webhooks(reading.org(), &page, models).await?;
+    let total = count_webhooks(reading.org(), text.as_deref(), models).await?;
+    let webhooks = find_webhooks(reading.org(), text.as_deref(), &page, models).await?;
     Ok(page.answer(&uri, webhooks, total))
 }
 
-async fn count_webhooks(org: &OrgId, models: &PgPool) -> Result<i64, sqlx::Error> {
+async fn count_webhooks(
+    org: &OrgId,
+    text: Option<&str>,
+    models: &PgPool,
+) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar!(
-        r#"SELECT count(*) AS "total!" FROM webhooks WHERE org_id = $1"#,
+        r#"SELECT count(*) AS "total!" FROM webhooks
+           WHERE org_id = $1 AND ($2::text IS NULL
+               OR url || E'\n' || webhook_id || E'\n' || coalesce(description, '') ILIKE $2)"#,
         org.as_str(),
+        text.map(anywhere),
     )
     .fetch_one(models)
     .await
 }
 
+/// The endpoints with a text in their address, description or id, newest first. An organization's
+/// endpoints are few: no index is needed to find them.
 pub(crate) async fn find_webhooks(
     org: &OrgId,
+    text: Option<&str>,
     page: &Page,
     models: &PgPool,
 ) -> Result<Vec<Webhook>, sqlx::Error> {
@@ -44,12 +57,15 @@ pub(crate) async fn find_webhooks(
          FROM webhooks
          WHERE org_id = $1 AND created_at <= coalesce($2::timestamptz, 'infinity')
            AND (created_at < coalesce($2::timestamptz, 'infinity') OR webhook_id > $3)
+           AND ($6::text IS NULL
+               OR url || E'\\n' || webhook_id || E'\\n' || coalesce(description, '') ILIKE $6)
          ORDER BY created_at DESC, webhook_id OFFSET $4 LIMIT $5",
         org.as_str(),
         page.after_time(),
         page.after_id(),
         page.offset(),
         page.fetched(),
+        text.map(anywhere),
     )
     .fetch_all(models)
     .await

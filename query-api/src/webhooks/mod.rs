@@ -5,6 +5,7 @@ mod filtered;
 mod get;
 mod list;
 mod row;
+mod sought;
 
 use axum::Router;
 use axum::routing::get;
@@ -14,6 +15,7 @@ pub(crate) use self::filtered::{LOOKED_THROUGH, find_deliveries_in};
 pub(crate) use self::get::{find_webhook, no_webhook};
 pub(crate) use self::list::find_webhooks;
 use self::row::Webhook;
+pub(crate) use self::sought::Sought;
 use crate::state::State;
 
 pub(crate) fn router() -> Router<State> {

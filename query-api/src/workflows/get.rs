@@ -2,7 +2,10 @@
 
 use access::scope;
 use axum::Json;
+use axum::http::HeaderName;
+use axum::http::header::ETAG;
 use chrono::{DateTime, Utc};
+use domain::Revision;
 use schemas::OrgId;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -26,13 +29,21 @@ pub(crate) struct Workflow {
     steps: sqlx::types::Json<Box<RawValue>>,
 }
 
+impl Workflow {
+    /// The version, as whoever saves the next one names the one that they have seen.
+    pub(crate) fn etag(&self) -> String {
+        Revision::of_workflow(self.version).etag()
+    }
+}
+
 pub(super) async fn get_workflow(
     reading: Reading<scope::ReadWorkflows>,
     ResourceId(id): ResourceId,
-) -> Result<Json<Workflow>, HttpError> {
+) -> Result<([(HeaderName, String); 1], Json<Workflow>), HttpError> {
     let models = reading.models(&[Projection::Workflows]).await?;
     let workflow = find_workflow(reading.org(), &id, models).await?;
-    workflow.map(Json).ok_or_else(no_workflow)
+    let workflow = workflow.ok_or_else(no_workflow)?;
+    Ok(([(ETAG, workflow.etag())], Json(workflow)))
 }
 
 /// 404, whether the workflow or its runs were asked for.

@@ -3,11 +3,13 @@
 mod get;
 mod list;
 mod list_runs;
+mod outline;
 
 use axum::Router;
 use axum::routing::get;
 
 pub(crate) use self::get::{find_workflow, no_workflow};
+pub(crate) use self::outline::find_outline;
 use crate::state::State;
 
 pub(crate) fn router() -> Router<State> {

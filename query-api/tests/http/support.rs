@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 use event_log::{Commit, EventLog, Expected, Keyring, LogSettings, Position, Write};
 use query_api::exports::ExportSettings;
 use query_api::feed::FeedSettings;
-use query_api::{Dependencies, QuerySettings};
+use query_api::{Dependencies, MapSettings, QuerySettings};
 use schemas::{AggregateType, Context, Event, EventId, KeyId, NewEvent, OrgId, StreamId, key};
 use serde_json::Value;
 use service::clock::ManualClock;
@@ -103,6 +103,7 @@ pub(crate) fn settings() -> QuerySettings {
             file_bytes: 1 << 30,
         },
         feeds: FeedSettings::default(),
+        map: MapSettings::default(),
     }
 }
 

@@ -27,6 +27,7 @@ use tokio_util::task::TaskTracker;
 pub(crate) use arriving::TooSlow;
 
 use crate::files;
+use crate::health::guard_metrics;
 use crate::memory::Memory;
 use crate::settings::EdgeSettings;
 use front::{Front, House};
@@ -130,11 +131,13 @@ impl Door {
         http.header_read_timeout(None)
             .max_header_size(settings.head_bytes)
             .max_buf_size(BUFFER_BYTES.max(settings.head_bytes));
+        let router = guard_metrics(router, settings.metrics_token.as_ref());
         let trusted = settings.trusted_proxies;
         let places = Places::new(
             files::connections_within_limit(settings.connections),
             settings.connections_per_address,
             trusted.clone(),
+            settings.shed_idle,
         );
         Self {
             places: Arc::clone(&places),
@@ -164,9 +167,10 @@ impl Door {
 
     /// Lets a connection in, or says why not.
     fn open(&self, stream: TcpStream, peer: SocketAddr) {
-        match self.places.take(peer.ip()) {
+        let life = Life::new();
+        match self.places.take(peer.ip(), &life) {
             Ok(place) => {
-                let serving = self.serve(stream, peer, place);
+                let serving = self.serve(stream, peer, life, place);
                 self.connections.spawn(serving);
             }
             Err(refused) => self.refuse(stream, refused),
@@ -177,16 +181,17 @@ impl Door {
         &self,
         stream: TcpStream,
         peer: SocketAddr,
+        life: Arc<Life>,
         place: Place,
     ) -> impl Future<Output = ()> + Send + use<> {
         if let Err(error) = prepare(&stream, self.patience.unread) {
             tracing::debug!(%error, "A connection's options could not be set");
         }
-        let life = Life::new();
+        let gives_way = place.ended();
         let wire = Wire::new(stream, Arc::clone(&life), self.patience, place);
         let front = Front {
             house: Arc::clone(&self.house),
-            life,
+            life: Arc::clone(&life),
             peer,
         };
         let connection = self.http.serve_connection(TokioIo::new(wire), front);
@@ -195,6 +200,14 @@ impl Door {
             let mut connection = pin!(connection.with_upgrades());
             let ended = tokio::select! {
                 ended = connection.as_mut() => ended,
+                () = gives_way.cancelled() => {
+                    if !life.is_busy() {
+                        return;
+                    }
+                    // A request began at this very moment.
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
                 () = shutdown.cancelled() => {
                     connection.as_mut().graceful_shutdown();
                     connection.await

@@ -1,13 +1,27 @@
 //! Who may be connected: so many in all, and so many from one address. Of those behind a proxy that
 //! is believed, each request counts as a connection of its client's.
+//!
+//! Where all places are taken, a connection on which nothing is under way gives its own to whoever
+//! comes: the one that has rested longest, of the address that holds most of them. A place that is
+//! used stays whose it is.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use metrics::Gauge;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
+use super::life::Life;
 use crate::client::{Networks, one_client};
+
+/// How many connections that could give way are looked for at once, and how often: strangers may
+/// come as often as they like.
+const RESTING: usize = 256;
+const LOOKED_AGAIN: Duration = Duration::from_millis(50);
 
 /// Why a connection is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,44 +47,103 @@ pub(super) struct Places {
     most_per_address: usize,
     /// Proxies stand for many clients.
     proxies: Networks,
+    /// How long a connection has rested before it gives way.
+    rest: Duration,
     taken: Mutex<Taken>,
     open: Gauge,
 }
 
 #[derive(Default)]
 struct Taken {
-    total: usize,
+    seats: HashMap<u64, Seat>,
+    next: u64,
     by_address: HashMap<IpAddr, usize>,
+    /// Those that rested when they were looked for last, whoever is to give way first at the end.
+    resting: Vec<u64>,
+    looked: Option<Instant>,
+}
+
+/// A connection that is taken.
+struct Seat {
+    /// What it is counted under.
+    address: Option<IpAddr>,
+    life: Arc<Life>,
+    /// It has given its place away.
+    ended: CancellationToken,
 }
 
 impl Places {
-    pub(super) fn new(most: usize, most_per_address: usize, proxies: Networks) -> Arc<Self> {
+    pub(super) fn new(
+        most: usize,
+        most_per_address: usize,
+        proxies: Networks,
+        rest: Duration,
+    ) -> Arc<Self> {
         Arc::new(Self {
             most,
             most_per_address,
             proxies,
+            rest,
             taken: Mutex::default(),
             open: metrics::gauge!("waypost_http_connections"),
         })
     }
 
     /// A place for a connection from this address.
-    pub(super) fn take(self: &Arc<Self>, peer: IpAddr) -> Result<Place, Refused> {
+    pub(super) fn take(self: &Arc<Self>, peer: IpAddr, life: &Arc<Life>) -> Result<Place, Refused> {
+        let address = self.counted(peer);
         let mut taken = self.taken();
-        let free = self.most.saturating_sub(taken.total);
-        if free == 0 {
-            return Err(Refused::Full);
+        let (held, free) = (taken.held(address), self.free(&taken));
+        if address.is_some() && held >= self.most_per_address {
+            return Err(Refused::Share);
         }
-        let share = match self.counted(peer) {
-            Some(address) => Some(self.share_of(&mut taken, address)?),
-            None => None,
+        // No address gets more than it leaves to the others, but for what it may put in the place
+        // of one that has more.
+        let has_room = free > 0 && (address.is_none() || held < free);
+        if !has_room {
+            let refused = if free == 0 {
+                Refused::Full
+            } else {
+                Refused::Share
+            };
+            let resting = taken.resting(held, self.rest).ok_or(refused)?;
+            self.end(&mut taken, resting);
+            metrics::counter!("waypost_http_connections_shed_total").increment(1);
+        }
+        let id = taken.next;
+        taken.next += 1;
+        if let Some(address) = address {
+            *taken.by_address.entry(address).or_default() += 1;
+        }
+        let ended = CancellationToken::new();
+        let seat = Seat {
+            address,
+            life: Arc::clone(life),
+            ended: ended.clone(),
         };
-        taken.total += 1;
+        taken.seats.insert(id, seat);
         self.open.increment(1);
         Ok(Place {
             places: Arc::clone(self),
-            _share: share,
+            id,
+            ended,
         })
+    }
+
+    fn free(&self, taken: &Taken) -> usize {
+        self.most.saturating_sub(taken.seats.len())
+    }
+
+    /// Takes a place from a connection, which ends.
+    fn end(&self, taken: &mut Taken, id: u64) {
+        let Some(seat) = taken.seats.remove(&id) else {
+            return;
+        };
+        if let Some(address) = seat.address {
+            taken.less_of(address);
+        }
+        seat.ended.cancel();
+        self.open.decrement(1);
     }
 
     /// Counts a request whose client is another one than the other end of its connection.
@@ -89,9 +162,7 @@ impl Places {
     }
 
     fn share_of(self: &Arc<Self>, taken: &mut Taken, address: IpAddr) -> Result<Share, Refused> {
-        let free = self.most.saturating_sub(taken.total);
-        let held = taken.by_address.get(&address).copied().unwrap_or(0);
-        // No address gets more than it leaves to the others.
+        let (held, free) = (taken.held(Some(address)), self.free(taken));
         if held >= self.most_per_address.min(free) {
             return Err(Refused::Share);
         }
@@ -110,32 +181,93 @@ impl Places {
         (!exempt).then(|| one_client(peer))
     }
 
-    fn give_back(&self, address: IpAddr) {
-        let mut taken = self.taken();
-        if let Some(held) = taken.by_address.get_mut(&address) {
-            *held = held.saturating_sub(1);
-            if *held == 0 {
-                taken.by_address.remove(&address);
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Taken {
+    /// How many an address holds; nothing is held of who is not counted.
+    fn held(&self, address: Option<IpAddr>) -> usize {
+        let held = address.and_then(|address| self.by_address.get(&address));
+        held.copied().unwrap_or(0)
+    }
+
+    /// The connection that gives way first to an address which holds so many.
+    fn resting(&mut self, to: usize, rest: Duration) -> Option<u64> {
+        loop {
+            let Some(id) = self.resting.last().copied() else {
+                let looked = self.looked.map(|at| at.elapsed());
+                if looked.is_some_and(|ago| ago < LOOKED_AGAIN) {
+                    return None;
+                }
+                self.look_for_resting(rest);
+                self.resting.last()?;
+                continue;
+            };
+            let seat = self.seats.get(&id).filter(|seat| seat.rests(rest));
+            if let Some(seat) = seat {
+                let held = self.held(seat.address);
+                // Whoever has none comes in before anybody's second.
+                let yields = to == 0 || held > to + 1;
+                return yields.then(|| self.resting.pop()).flatten();
             }
+            self.resting.pop();
         }
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    fn look_for_resting(&mut self, rest: Duration) {
+        let rests = self.seats.iter().filter(|(_, seat)| seat.rests(rest));
+        let mut found: Vec<_> = rests
+            .map(|(id, seat)| {
+                let held = self.held(seat.address);
+                (Reverse(held), seat.life.idle_since(), *id)
+            })
+            .collect();
+        if found.len() > RESTING {
+            found.select_nth_unstable(RESTING);
+            found.truncate(RESTING);
+        }
+        found.sort_unstable();
+        self.resting = found.into_iter().rev().map(|(.., id)| id).collect();
+        self.looked = Some(Instant::now());
+    }
+
+    fn less_of(&mut self, address: IpAddr) {
+        if let Some(held) = self.by_address.get_mut(&address) {
+            *held = held.saturating_sub(1);
+            if *held == 0 {
+                self.by_address.remove(&address);
+            }
+        }
+    }
+}
+
+impl Seat {
+    /// Whether nothing has been under way for so long.
+    fn rests(&self, rest: Duration) -> bool {
+        let life = &self.life;
+        !life.is_busy() && !life.is_upgraded() && life.idle_since().elapsed() >= rest
     }
 }
 
 /// A connection's place, given back when dropped.
 pub(super) struct Place {
     places: Arc<Places>,
-    _share: Option<Share>,
+    id: u64,
+    ended: CancellationToken,
+}
+
+impl Place {
+    /// Says when the place was given to another connection.
+    pub(super) fn ended(&self) -> CancellationToken {
+        self.ended.clone()
+    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut taken = self.places.taken();
-        taken.total = taken.total.saturating_sub(1);
-        self.places.open.decrement(1);
+        self.places.end(&mut self.places.taken(), self.id);
     }
 }
 
@@ -147,81 +279,9 @@ pub(super) struct Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.places.give_back(self.address);
+        self.places.taken().less_of(self.address);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn places(most: usize, most_per_address: usize) -> Arc<Places> {
-        Places::new(most, most_per_address, "10.0.0.0/8".parse().unwrap())
-    }
-
-    fn taken_from(places: &Arc<Places>, address: &str) -> (Vec<Place>, Refused) {
-        let address = address.parse().unwrap();
-        let mut taken = Vec::new();
-        loop {
-            match places.take(address) {
-                Ok(place) => taken.push(place),
-                Err(refused) => return (taken, refused),
-            }
-        }
-    }
-
-    #[test]
-    fn an_address_has_its_share_and_others_theirs() {
-        let places = places(100, 10);
-        let (one, refused) = taken_from(&places, "192.0.2.1");
-        assert_eq!((one.len(), refused), (10, Refused::Share));
-        assert!(places.take("192.0.2.2".parse().unwrap()).is_ok());
-        drop(one);
-        assert!(places.take("192.0.2.1".parse().unwrap()).is_ok());
-        assert_eq!(places.taken().total, 0);
-        assert!(places.taken().by_address.is_empty());
-    }
-
-    #[test]
-    fn however_many_are_greedy_the_next_finds_a_place() {
-        let places = places(1_000, 1_000);
-        let mut all = Vec::new();
-        for n in 1..=8 {
-            let (taken, refused) = taken_from(&places, &format!("192.0.2.{n}"));
-            assert_eq!(refused, Refused::Share);
-            assert!(!taken.is_empty());
-            all.push(taken);
-        }
-        assert_eq!(all[0].len(), 500);
-        assert!(places.take("192.0.2.9".parse().unwrap()).is_ok());
-    }
-
-    #[test]
-    fn a_v6_network_is_one_address() {
-        let places = places(100, 10);
-        let (_one, _) = taken_from(&places, "2001:db8:1:2::1");
-        let neighbour = places.take("2001:db8:1:2:ffff::1".parse().unwrap());
-        assert_eq!(neighbour.err(), Some(Refused::Share));
-    }
-
-    #[test]
-    fn behind_a_proxy_a_clients_requests_are_counted() {
-        let places = places(100, 2);
-        let proxy = "10.1.2.3".parse().unwrap();
-        let request = |client: &str| places.take_for(client.parse().unwrap(), proxy);
-        let held: Vec<_> = (0..2).map(|_| request("192.0.2.1").unwrap()).collect();
-        assert_eq!(request("192.0.2.1").err(), Some(Refused::Share));
-        assert!(request("192.0.2.2").is_ok_and(|share| share.is_some()));
-        assert!(request("10.1.2.3").is_ok_and(|share| share.is_none()));
-        drop(held);
-        assert!(request("192.0.2.1").is_ok());
-    }
-
-    #[test]
-    fn proxies_and_this_machine_are_bounded_by_the_process_alone() {
-        for address in ["10.1.2.3", "127.0.0.1", "::1", "::ffff:127.0.0.1"] {
-            let (taken, refused) = taken_from(&places(100, 10), address);
-            assert_eq!((taken.len(), refused), (100, Refused::Full), "{address}");
-        }
-    }
-}
+mod tests;

@@ -4,20 +4,31 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::seconds;
+use super::{Secret, seconds};
 use crate::client::Networks;
 
 /// How connections are served.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct EdgeSettings {
     /// Open connections of one process, sockets included; fewer (with a warning in the log) if the
-    /// process may not open a third more files than that. Further ones are answered 503.
+    /// process may not open a third more files than that. A further one takes the place of one that
+    /// is idle; where none is, it is answered 503.
     #[arg(long, env = "WAYPOST_CONNECTIONS", default_value_t = CONNECTIONS)]
     pub connections: usize,
     /// Open connections of one client address (an IPv6 /64 counts as one), and never more than are
     /// still free. Trusted proxies and the machine itself are not counted.
     #[arg(long, env = "WAYPOST_CONNECTIONS_PER_ADDRESS", default_value_t = PER_ADDRESS)]
     pub connections_per_address: usize,
+    /// How long a connection has been idle before it gives its place to a new one, where all places
+    /// are taken. The longest idle of the address with the most goes first.
+    #[arg(
+        id = "shed-idle-seconds",
+        long,
+        env = "WAYPOST_SHED_IDLE_SECONDS",
+        default_value = "1",
+        value_parser = seconds
+    )]
+    pub shed_idle: Duration,
     /// How long a request's head may take, and how long a new connection may be silent.
     #[arg(
         id = "head-seconds",
@@ -82,6 +93,15 @@ pub struct EdgeSettings {
     /// separated by commas or spaces.
     #[arg(long, env = "WAYPOST_TRUSTED_PROXIES", default_value = "")]
     pub trusted_proxies: Networks,
+    /// Token that `GET /metrics` asks for (`Authorization: Bearer …`); without one whoever reaches
+    /// this address reads the metrics.
+    #[arg(
+        id = "metrics-token",
+        long,
+        env = "WAYPOST_METRICS_TOKEN",
+        hide_env_values = true
+    )]
+    pub metrics_token: Option<Secret<String>>,
 }
 
 const CONNECTIONS: usize = 20_000;
@@ -96,6 +116,7 @@ impl Default for EdgeSettings {
         Self {
             connections: CONNECTIONS,
             connections_per_address: PER_ADDRESS,
+            shed_idle: Duration::from_secs(1),
             head: Duration::from_secs(15),
             head_bytes: HEAD_BYTES,
             idle: Duration::from_mins(3),
@@ -105,6 +126,7 @@ impl Default for EdgeSettings {
             drain_bytes: DRAIN_BYTES,
             unread: Duration::from_mins(1),
             trusted_proxies: Networks::default(),
+            metrics_token: None,
         }
     }
 }

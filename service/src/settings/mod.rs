@@ -5,6 +5,7 @@
 
 mod edge;
 mod files;
+mod runs;
 mod secret;
 
 use std::net::SocketAddr;
@@ -15,6 +16,7 @@ use clap::{Args, ValueEnum};
 
 pub use edge::EdgeSettings;
 pub use files::parse;
+pub use runs::OpenRunSettings;
 pub use secret::Secret;
 
 /// A setting that this program cannot do without.

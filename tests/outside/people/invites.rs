@@ -130,6 +130,35 @@ async fn whoever_has_no_account_opens_one_with_a_password_of_their_own() {
 }
 
 #[tokio::test]
+async fn whoever_opens_an_account_at_the_same_time_joins_nothing_unasked() {
+    let system = system().await;
+    let (org, _, owner) = owned(system).await;
+    for _ in 0..8 {
+        let email = new_email();
+        let code = owner.invites(&email).await;
+        let (browser, client) = (Browser::new(system), system.client());
+        let theirs = json!({"name": "Bea", "email": email, "password": "their own password"});
+        let other = json!({"code": code, "name": "Eve", "password": "another password"});
+        let (registered, accepted) = tokio::join!(
+            client.post("/auth/register", &theirs),
+            browser.post(ACCEPT, &other)
+        );
+        // One of them is first; the other one finds the address taken, and nothing comes of it.
+        let (registered, accepted) = (registered.status.as_u16(), accepted.status.as_u16());
+        let joined = match (registered, accepted) {
+            (201, 401 | 409) => false,
+            (409, 204) => true,
+            both => panic!("{both:?}"),
+        };
+        eventually("the people to be told right", async || {
+            let people = emails(system, &org, "people").await;
+            (people.contains(&email) == joined).then_some(())
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
 async fn a_link_is_for_its_address_alone() {
     let system = system().await;
     let (org, _, owner) = owned(system).await;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use command_api::{Commands, Origin, accounts, organizations, records};
+use domain::Precondition;
 use domain::account::Email;
 use domain::record::Kind;
 use schemas::{OrgId, RecordId, StreamId};
@@ -20,9 +21,6 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// By then whoever follows the log has seen that a record was deleted.
 const SETTLING: Duration = Duration::from_secs(1);
-
-/// The projections that hold something of persons.
-const PERSONAL: [&str; 3] = ["accounts", "circles", "positions"];
 
 /// Forget a person, or erase a business record. Neither can be undone.
 #[derive(Debug, clap::Args)]
@@ -67,11 +65,8 @@ async fn person(commands: &Commands, pool: &PgPool, email: &str) -> Result<Value
     };
     let rows = projector::rows_about(pool, id).await?;
     let forgotten = accounts::forget(commands, &origin, &email).await?;
-    for stream in [StreamId::of_account(id), StreamId::of_track(id)] {
-        projector::drop_dead_letters(pool, &stream).await?;
-    }
+    projector::drop_what_is_kept_of(pool, id).await?;
     until_gone(async || projector::rows_about(pool, id).await).await?;
-    projector::drop_idle_copies(pool, &PERSONAL).await?;
     Ok(json!({ "forgotten": id, "events": forgotten.events, "rows": rows }))
 }
 
@@ -100,7 +95,8 @@ async fn record(
     let last = last.ok_or("record not found")?;
     if kind.stands(Some(&last.event)) {
         let id = RecordId::from(id);
-        records::delete(commands, &Origin::default(), org, kind, &id).await?;
+        let whatever = Precondition::None;
+        records::delete(commands, &Origin::default(), org, kind, &id, &whatever).await?;
     }
     // Its totals and sums follow the deletion, so that has to be read before it is erased.
     until_gone(rows_left).await?;

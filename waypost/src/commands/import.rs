@@ -1,17 +1,20 @@
 //! `waypost import`: records from a file, with a progress bar and a file of rejects.
 
+mod dry_run;
+mod mapping;
 mod progress;
 mod rejects;
 mod rows;
 
 use std::path::{Path, PathBuf};
 
-use command_api::records::{self, Import as RecordImport, Imported};
+use command_api::records::{self, Import as RecordImport, Imported, Rejected};
 use command_api::{Commands, Origin};
 use domain::record::Kind;
 use serde_json::json;
 use service::settings::CommonSettings;
 
+use self::mapping::Named;
 use self::progress::Progress;
 use self::rejects::Rejects;
 use self::rows::Rows;
@@ -22,11 +25,12 @@ use crate::system::{LogAccess, organization};
 /// Import records from a file. The same file again changes nothing where its rows have ids.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Prints {\"imported\", \"rejected\", \"rejectsFile\"?, \"position\"}.
+Prints {\"imported\", \"rejected\", \"rejectsFile\"?, \"position\", \"dryRun\"?}.
 
 Examples:
   waypost import --org ORG contacts contacts.csv
-  generate | waypost import --org ORG contacts -")]
+  generate | waypost import --org ORG contacts -
+  waypost import --org ORG --dry-run --map \"E-Mail=email\" --map \"Notes=\" contacts list.csv")]
 pub(crate) struct Import {
     /// The organization they belong to.
     #[arg(long)]
@@ -39,6 +43,13 @@ pub(crate) struct Import {
     /// Format of the file if its name does not tell; standard input is detected.
     #[arg(long, value_enum)]
     format: Option<Format>,
+    /// The field of a column that is named otherwise; without a field, the column is left out.
+    /// Columns of HubSpot's and Salesforce's exports are known without it.
+    #[arg(long = "map", value_name = "COLUMN=FIELD", value_parser = mapping::named)]
+    named: Vec<Named>,
+    /// Only look what would be rejected.
+    #[arg(long)]
+    dry_run: bool,
     #[command(flatten)]
     log: LogAccess,
 }
@@ -67,7 +78,7 @@ impl Import {
     pub(crate) async fn run(self, common: &CommonSettings) -> Result<(), Failure> {
         let format = self.format()?;
         let progress = Progress::of(&self.file);
-        let rows = Rows::open(&self.file, format, self.kind, progress.clone())?;
+        let rows = Rows::open(&self.file, format, self.kind, &self.named, progress.clone())?;
         let mut rejects = Rejects::beside(&self.file);
         let commands = Commands::new(self.log.open(common).await?);
         let org = organization(commands.log(), self.org).await?;
@@ -79,16 +90,20 @@ impl Import {
             kind: self.kind,
         };
         let mut unwritable = None;
-        let imported = records::import(import, rows.stream(), |so_far, rejected| {
+        let on_chunk = |so_far: &Imported, rejected: &[Rejected]| {
             progress.show(so_far);
             unwritable = unwritable.take().or(rejects.add(rejected).err());
-        });
-        let imported = imported.await?;
+        };
+        let imported = if self.dry_run {
+            dry_run::check(rows.stream(), on_chunk).await
+        } else {
+            records::import(import, rows.stream(), on_chunk).await?
+        };
         progress.end();
         if let Some(error) = unwritable {
             return Err(error.into());
         }
-        report(&imported, rejects)
+        report(&imported, rejects, self.dry_run)
     }
 
     /// What the file holds; `None` where it shows only when it is read.
@@ -110,11 +125,14 @@ impl Import {
     }
 }
 
-fn report(imported: &Imported, rejects: Rejects) -> Result<(), Failure> {
+fn report(imported: &Imported, rejects: Rejects, is_dry_run: bool) -> Result<(), Failure> {
     let mut answer = json!({ "imported": imported.imported(), "rejected": imported.rejected });
     if let Some(path) = rejects.finish()? {
         answer["rejectsFile"] = json!(path);
     }
     answer["position"] = json!(imported.position.map(|position| position.to_string()));
+    if is_dry_run {
+        answer["dryRun"] = json!(true);
+    }
     print(&answer)
 }

@@ -54,11 +54,27 @@ pub(crate) struct Access {
     database: DatabaseSettings,
 }
 
+/// The projector's setting, for those that fold as it does.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Batch {
+    /// Most events applied in one transaction.
+    #[arg(
+        id = "projector_batch",
+        env = "WAYPOST_PROJECTOR_BATCH",
+        long,
+        hide = true,
+        default_value_t = projector::BATCH
+    )]
+    events: usize,
+}
+
 /// A projection, and how it is reached.
 #[derive(Debug, clap::Args)]
 pub(crate) struct One {
     /// The projection, as `waypost projection list` names it.
     name: String,
+    #[command(flatten)]
+    batch: Batch,
     #[command(flatten)]
     access: Access,
 }
@@ -69,6 +85,8 @@ pub(crate) struct Named {
     /// The projections, as `waypost projection list` names them.
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
+    #[command(flatten)]
+    batch: Batch,
     #[command(flatten)]
     access: Access,
 }
@@ -143,7 +161,7 @@ async fn rebuild(named: Named, common: &CommonSettings) -> Result<(), Failure> {
     let names: Vec<_> = named.names.iter().map(String::as_str).collect();
     let bar = Bar::new();
     let tell = |progress: Progress| bar.at(progress.doing, progress.done, progress.of);
-    let rebuilt = projector::rebuild(&log, &pool, &names, &tell, &stop).await;
+    let rebuilt = projector::rebuild(&log, &pool, &names, named.batch.events, &tell, &stop).await;
     bar.end();
     match &rebuilt?[..] {
         [one] => print(one),
@@ -152,10 +170,11 @@ async fn rebuild(named: Named, common: &CommonSettings) -> Result<(), Failure> {
 }
 
 async fn verify(one: One, common: &CommonSettings) -> Result<(), Failure> {
+    let stop = until_signalled()?;
     let (log, pool) = one.access.open(common).await?;
     let bar = Bar::new();
     let tell = |progress: Progress| bar.at(progress.doing, progress.done, progress.of);
-    let verified = projector::verify(&log, &pool, &one.name, &tell).await;
+    let verified = projector::verify(&log, &pool, &one.name, one.batch.events, &tell, &stop).await;
     bar.end();
     let verified = verified?;
     for told in &verified.told {
@@ -169,5 +188,31 @@ async fn verify(one: One, common: &CommonSettings) -> Result<(), Failure> {
             verified.name, verified.position
         )
         .into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Commands {
+        #[command(subcommand)]
+        projection: Projection,
+    }
+
+    #[test]
+    fn rebuilding_and_verifying_obey_the_projectors_batch() {
+        for work in ["rebuild", "verify"] {
+            let line = ["waypost", work, "contacts", "--projector_batch", "7"];
+            let batch = match Commands::try_parse_from(line).unwrap().projection {
+                Projection::Rebuild(named) => named.batch,
+                Projection::Verify(one) => one.batch,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(batch.events, 7);
+        }
     }
 }

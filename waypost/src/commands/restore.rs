@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use event_log::backup::{self, Manifest, Restored};
-use event_log::{Keyring, LogSettings};
+use event_log::{CheckpointBucket, Keyring, LogSettings};
 use local_servers::{Servers, Urls};
 use serde_json::json;
 use service::database;
@@ -12,14 +12,6 @@ use service::settings::{CommonSettings, DatabaseSettings, Secret};
 use super::backup::{Bar, counts};
 use super::print;
 use crate::Failure;
-
-/// Buckets in which services note how far they have come in the log; of the log that is restored
-/// these notes say nothing.
-const NOTES: [&str; 3] = [
-    "run-checkpoints",
-    "WEBHOOK_CHECKPOINTS",
-    "PLACE_CHECKPOINTS",
-];
 
 /// Restore a backup into an empty system that is not running.
 ///
@@ -65,7 +57,8 @@ impl Restore {
         database.url = Some(Secret::new(servers.database_url().to_owned()));
         let bar = Bar::new();
         let tell = |progress| bar.show(progress);
-        let restored = backup::restore(&self.folder, &log, keyring, &NOTES, &tell).await?;
+        let stale = CheckpointBucket::ALL.map(CheckpointBucket::name);
+        let restored = backup::restore(&self.folder, &log, keyring, &stale, &tell).await?;
         bar.end();
         let pool = database::connect(&database)?;
         database::migrate(&pool).await?;

@@ -44,7 +44,7 @@ pub(super) async fn load(commands: &Commands, url: &str) -> Result<Demo, Failure
         "description": "Seen by `waypost listen`",
     });
     let request = WebhookRequest::parse(request, &Ranges::usual())?;
-    let webhook = webhooks::create(commands, &origin, &org, request)
+    let webhook = webhooks::create(commands, &origin, &org, request, None)
         .await?
         .answer;
     let request = KeyRequest {

@@ -3,15 +3,23 @@
 mod demo;
 mod services;
 
+use std::time::Duration;
+
+use access::Access;
 use local_servers::{Servers, Urls};
 use schemas::Log;
 use service::settings::{CommonSettings, DatabaseSettings, HttpSettings, Secret};
 use service::{database, health};
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::Failure;
 use crate::commands::demo::Demo;
 use services::Services;
+
+/// How often, and how long, it is looked whether the demo's key works.
+const LOOK: Duration = Duration::from_millis(5);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Run everything in one process: private servers, all services, one address.
 #[derive(Debug, clap::Args)]
@@ -131,12 +139,27 @@ async fn demo(
             eprintln!("The log is not empty, so no demo data is created.");
             return Ok(None);
         }
-        None => demo::load(&services.commands, url).await?,
+        None => {
+            let demo = demo::load(&services.commands, url).await?;
+            until_known(&services.access, &demo.api_key).await;
+            demo
+        }
     };
     // The address may be another one than at the last start.
     url.clone_into(&mut demo.url);
     demo.save(&common.home)?;
     Ok(Some(demo))
+}
+
+/// Waits a moment until a key that was just made works: whoever reads of it may use it at once.
+async fn until_known(access: &Access, key: &str) {
+    let known = async {
+        while access.identify(key).is_err() {
+            sleep(LOOK).await;
+        }
+    };
+    // Where the log hangs, the key works a little later than it is told.
+    let _ = timeout(PATIENCE, known).await;
 }
 
 fn tell_demo(demo: &Demo) {

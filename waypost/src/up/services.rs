@@ -40,6 +40,7 @@ pub(super) struct Settings {
 /// The services, running.
 pub(super) struct Services {
     pub(super) commands: Commands,
+    pub(super) access: Access,
     pub(super) readiness: Readiness,
     pub(super) router: Router,
     tasks: JoinSet<Result<(), Failure>>,
@@ -97,13 +98,21 @@ impl Services {
         let workflows =
             command_api::workflows::Directory::start(log.clone(), shutdown.clone()).await?;
         let circles = command_api::circles::Directory::start(log.clone(), shutdown.clone()).await?;
+        let webhooks =
+            command_api::webhooks::Directory::start(log.clone(), shutdown.clone()).await?;
+        let open_runs = settings.runner.runs.open.per_organization;
+        let open_runs = command_api::workflows::OpenRuns::at_most(open_runs, pool.clone());
+        let operations = command_api::Operations::new(pool.clone());
         let accounts = Accounts::new(settings.accounts, pool, log.keyring(), &common.home)?;
         let commands = command_api::router(command_api::Dependencies {
             log: log.clone(),
             access: access.clone(),
             accounts,
             workflows,
+            open_runs,
+            operations,
             circles,
+            webhooks,
             clock: clock.clone(),
             settings: settings.commands,
             open_targets: settings.runner.targets.open,
@@ -115,13 +124,14 @@ impl Services {
             clock,
             settings: settings.queries,
         });
-        readiness.add("keys", move || {
-            let ready = access.readiness();
-            async move { ready }
+        readiness.add("keys", {
+            let access = access.clone();
+            move || std::future::ready(access.readiness())
         });
         let router = commands.merge(queries).merge(sockets);
         Ok(Self {
             commands: Commands::new(log),
+            access,
             readiness,
             router,
             tasks,

@@ -16,45 +16,45 @@ use uuid::Uuid;
 
 use super::mirror::{Mirror, partition_key};
 use super::share::share;
-use super::tenure::Tenure;
+use super::state::LeaseState;
 
-/// Signs of life within one `ttl`.
-const SIGNS: u32 = 4;
+/// Heartbeats within one `ttl`.
+const HEARTBEATS: u32 = 4;
 /// How long a planned handing over waits for work under way.
 const HANDING_OVER: Duration = Duration::from_secs(10);
 const HANDING_OVER_LOOK: Duration = Duration::from_millis(50);
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Gives signs of life, beside all else: nothing that is slow may hold them up.
-pub(super) struct Signs {
+/// Sends heartbeats, beside all else: nothing that is slow may hold them up.
+pub(super) struct Heartbeats {
     id: String,
     ttl: Duration,
     members: kv::Store,
-    tenure: Arc<Tenure>,
+    state: Arc<LeaseState>,
 }
 
-impl Signs {
-    pub(super) async fn give(self, stop: CancellationToken) {
-        let mut due = interval(self.ttl / SIGNS);
+impl Heartbeats {
+    pub(super) async fn send(self, stop: CancellationToken) {
+        let mut due = interval(self.ttl / HEARTBEATS);
         due.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut under_way = FuturesUnordered::new();
         loop {
             tokio::select! {
                 // One that is slow does not keep the next from being sent.
-                _ = due.tick() => under_way.push(self.give_one()),
+                _ = due.tick() => under_way.push(self.send_one()),
                 Some(()) = under_way.next() => {}
-                // A sign behind the goodbye would look like a return.
+                // A heartbeat behind the goodbye would look like a return.
                 () = stop.cancelled() => return,
             }
-            self.tenure.lapse_if_due();
+            self.state.lapse_if_due();
         }
     }
 
-    async fn give_one(&self) {
+    async fn send_one(&self) {
         let sent = Instant::now();
         let put = self.members.put(&self.id, Bytes::from_static(b"alive"));
         if let Ok(Ok(_)) = timeout(self.ttl, put).await {
-            self.tenure.renew(sent, self.ttl);
+            self.state.renew(sent, self.ttl);
         }
     }
 }
@@ -67,7 +67,7 @@ pub(super) struct Member {
     members: kv::Store,
     partitions: kv::Store,
     mirror: Mirror,
-    tenure: Arc<Tenure>,
+    state: Arc<LeaseState>,
     /// Partitions reached for, by the revision and the lapses at which that was: an answer that
     /// does not come in time may still come by way of the bucket.
     reached_for: BTreeMap<u16, (u64, u64)>,
@@ -83,18 +83,18 @@ impl Member {
         log: &EventLog,
         name: &str,
         ttl: Duration,
-        tenure: Arc<Tenure>,
-    ) -> Result<(Self, Signs), Error> {
-        // Signs of the dead vanish by themselves, long after everybody has noticed.
+        state: Arc<LeaseState>,
+    ) -> Result<(Self, Heartbeats), Error> {
+        // Heartbeats of the dead vanish by themselves, long after everybody has noticed.
         let kept = (ttl * 20).max(Duration::from_mins(1));
         let members = log.bucket(&format!("{name}-members"), Some(kept)).await?;
         let partitions = log.bucket(&format!("{name}-partitions"), None).await?;
         let id = Uuid::new_v4().simple().to_string();
-        let signs = Signs {
+        let heartbeats = Heartbeats {
             id: id.clone(),
             ttl,
             members: members.clone(),
-            tenure: Arc::clone(&tenure),
+            state: Arc::clone(&state),
         };
         let member = Self {
             name: name.to_owned(),
@@ -103,10 +103,10 @@ impl Member {
             members,
             partitions,
             mirror: Mirror::default(),
-            tenure,
+            state,
             reached_for: BTreeMap::new(),
         };
-        Ok((member, signs))
+        Ok((member, heartbeats))
     }
 
     pub(super) async fn run(mut self, stop: CancellationToken, _stopped: DropGuard) {
@@ -136,10 +136,10 @@ impl Member {
             Err(fault) => return fault,
         };
         let began = Instant::now();
-        let mut look = interval(self.ttl / SIGNS);
+        let mut look = interval(self.ttl / HEARTBEATS);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let handing_over = self.tenure.is_leaving();
+            let handing_over = self.state.is_leaving();
             tokio::select! {
                 change = changes.next() => match change {
                     Some(Ok(change)) => self.take(&change),
@@ -149,7 +149,7 @@ impl Member {
                 _ = look.tick() => {
                     let heard = self.mirror.heard().unwrap_or(began);
                     if heard.elapsed() > self.ttl * 2 {
-                        return "own signs do not come back".to_owned();
+                        return "own heartbeats do not come back".to_owned();
                     }
                 }
                 () = sleep(HANDING_OVER_LOOK), if handing_over => {}
@@ -194,14 +194,14 @@ impl Member {
         let holder = self.mirror.holder(partition);
         if holder.is_some_and(|holder| holder.revision > revision && holder.member == self.id) {
             self.reached_for.remove(&partition);
-            self.tenure.gain(partition, lapses);
+            self.state.gain(partition, lapses);
         }
     }
 
     /// Brings what is owned towards what should be.
     async fn settle(&mut self) {
         let (mirror, id) = (&self.mirror, &self.id);
-        self.tenure.keep(|partition| {
+        self.state.keep(|partition| {
             let holder = mirror.holder(partition);
             holder.is_none_or(|holder| holder.member == *id)
         });
@@ -209,15 +209,15 @@ impl Member {
         let Some(place) = alive.iter().position(|member| *member == self.id) else {
             return;
         };
-        let due = share(usize::from(self.tenure.partitions()), alive.len(), place);
+        let due = share(usize::from(self.state.partitions()), alive.len(), place);
         let mut free = self.free(&alive);
         // Each begins at another place, so that they seldom reach for the same.
         let begin = place * free.len() / alive.len();
         free.rotate_left(begin);
-        self.tenure
+        self.state
             .withdraw_beyond(due, Instant::now() + HANDING_OVER);
-        self.release(self.tenure.may_leave()).await;
-        free.truncate(due.saturating_sub(self.tenure.owned_count()));
+        self.release(self.state.may_leave()).await;
+        free.truncate(due.saturating_sub(self.state.owned_count()));
         self.claim(&free).await;
     }
 
@@ -228,13 +228,13 @@ impl Member {
             let held = holder.is_some_and(|holder| {
                 holder.member != self.id && alive.contains(&holder.member.as_str())
             });
-            !held && self.tenure.is_strange(*partition)
+            !held && self.state.is_strange(*partition)
         };
-        (0..self.tenure.partitions()).filter(is_free).collect()
+        (0..self.state.partitions()).filter(is_free).collect()
     }
 
     async fn claim(&mut self, wanted: &[u16]) {
-        let lapses = self.tenure.lapses();
+        let lapses = self.state.lapses();
         for partition in wanted {
             let known = self.mirror.holder(*partition);
             let revision = known.map_or(0, |holder| holder.revision);
@@ -243,14 +243,14 @@ impl Member {
         for (partition, revision) in self.change(wanted, &self.id).await {
             self.mirror.changed(partition, &self.id, revision);
             self.reached_for.remove(&partition);
-            self.tenure.gain(partition, lapses);
+            self.state.gain(partition, lapses);
         }
     }
 
     async fn release(&mut self, partitions: Vec<u16>) {
         for (partition, revision) in self.change(&partitions, "").await {
             self.mirror.changed(partition, "", revision);
-            self.tenure.left(partition);
+            self.state.left(partition);
         }
     }
 
@@ -271,7 +271,7 @@ impl Member {
 
     /// Says goodbye: what is held goes to the others at once.
     async fn leave(mut self) {
-        let held = self.tenure.withdraw_all();
+        let held = self.state.withdraw_all();
         let patience = self.ttl;
         let goodbye = async {
             self.release(held).await;

@@ -9,12 +9,12 @@ use tokio::time::Instant;
 /// The newest entries of both buckets.
 #[derive(Debug, Default)]
 pub(super) struct Mirror {
-    /// When each member gave its last sign of life, in nanoseconds of the server's clock.
-    signs: HashMap<String, i128>,
+    /// When each member sent its last heartbeat, in nanoseconds of the server's clock.
+    heartbeats: HashMap<String, i128>,
     partitions: HashMap<u16, Holder>,
-    /// The own last sign that came back, and when it did.
+    /// The own last heartbeat that came back, and when it did.
     own: Option<(i128, Instant)>,
-    /// Whether all signs from before have been told.
+    /// Whether all heartbeats from before have been told.
     current: bool,
 }
 
@@ -37,14 +37,14 @@ impl Mirror {
     pub(super) fn take_member(&mut self, entry: &Entry, own_id: &str) {
         self.current |= entry.seen_current;
         if entry.operation != Operation::Put {
-            self.signs.remove(&entry.key);
+            self.heartbeats.remove(&entry.key);
             return;
         }
-        let sign = entry.created.unix_timestamp_nanos();
+        let heartbeat = entry.created.unix_timestamp_nanos();
         if entry.key == own_id {
-            self.own = Some((sign, Instant::now()));
+            self.own = Some((heartbeat, Instant::now()));
         }
-        self.signs.insert(entry.key.clone(), sign);
+        self.heartbeats.insert(entry.key.clone(), heartbeat);
     }
 
     /// Says which partition the entry was about.
@@ -75,28 +75,31 @@ impl Mirror {
         self.partitions.get(&partition)
     }
 
-    /// When the own last sign came back: a mirror that no longer hears it hears nothing.
+    /// When the own last heartbeat came back: a mirror that no longer hears it hears nothing.
     pub(super) fn heard(&self) -> Option<Instant> {
         self.own.map(|(_, heard)| heard)
     }
 
-    /// Those who had given a sign within `ttl` when the own last sign was given, in order. Signs
+    /// Those who had sent a heartbeat within `ttl` when the own last one was sent, in order. They
     /// come back in the order in which the server got them, so those of all others before it are
-    /// known. Empty as long as there is no own sign to judge by.
+    /// known. Empty as long as there is no own heartbeat to judge by.
     pub(super) fn alive(&self, ttl: Duration) -> Vec<&str> {
         let (Some((now, _)), true) = (self.own, self.current) else {
             return Vec::new();
         };
         let ttl = i128::try_from(ttl.as_nanos()).unwrap_or(i128::MAX);
-        let signs = self.signs.iter().filter(|(_, sign)| now - **sign < ttl);
-        let mut alive: Vec<&str> = signs.map(|(member, _)| member.as_str()).collect();
+        let heartbeats = self
+            .heartbeats
+            .iter()
+            .filter(|(_, heartbeat)| now - **heartbeat < ttl);
+        let mut alive: Vec<&str> = heartbeats.map(|(member, _)| member.as_str()).collect();
         alive.sort_unstable();
         alive
     }
 
     /// Forgets what a new watch will tell again.
     pub(super) fn begin_again(&mut self) {
-        self.signs.clear();
+        self.heartbeats.clear();
         self.own = None;
         self.current = false;
     }

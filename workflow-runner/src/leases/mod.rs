@@ -1,10 +1,10 @@
 //! Who does what: work is cut into partitions, and each partition has one owner at a time.
 //!
-//! Two key-value buckets hold who is there (`<name>-members`, one key each, renewed as a sign of
-//! life) and who owns what (`<name>-partitions`, changed only by compare-and-set). A partition
-//! whose owner has given no sign of life for `ttl` goes to somebody else. The age of a sign of
-//! life is measured between two signs on the server's clock alone, and an owner stops earlier by
-//! its own: it counts from the moment it *sent* its last acknowledged sign, so a process that was
+//! Two key-value buckets hold who is there (`<name>-members`, one key each, renewed as a
+//! heartbeat) and who owns what (`<name>-partitions`, changed only by compare-and-set). A partition
+//! whose owner has sent no heartbeat for `ttl` goes to somebody else. A heartbeat's age is measured
+//! between two heartbeats on the server's clock alone, and an owner stops earlier by its own: it
+//! counts from the moment it *sent* its last acknowledged heartbeat, so a process that was
 //! suspended finds its leases run out before it can act on them.
 //!
 //! Leases keep work from being done twice for nothing; that nothing is *recorded* twice is for
@@ -13,7 +13,7 @@
 mod member;
 mod mirror;
 mod share;
-mod tenure;
+mod state;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,13 +25,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use member::Member;
-use tenure::Tenure;
+use state::LeaseState;
 
 /// The partitions that this process owns, out of all. Clones are the same leases; when the last
 /// is dropped without [`Leases::stop`], nobody renews them and others take over in time.
 #[derive(Clone)]
 pub struct Leases {
-    tenure: Arc<Tenure>,
+    state: Arc<LeaseState>,
     owned: watch::Receiver<Owned>,
     stop: CancellationToken,
     stopped: CancellationToken,
@@ -42,8 +42,8 @@ pub struct Leases {
 pub type Owned = Arc<BTreeSet<u16>>;
 
 /// Work under way in a partition: a planned handing over waits for it, for a while.
-pub struct Hold {
-    tenure: Arc<Tenure>,
+pub struct LeaseGuard {
+    state: Arc<LeaseState>,
     partition: u16,
     /// The partition's losses when the work began.
     losses: u64,
@@ -51,21 +51,24 @@ pub struct Hold {
 
 impl Leases {
     /// Joins the others who share `partitions` partitions of the work `name`, as long as each
-    /// gives a sign of life within `ttl`.
+    /// sends a heartbeat within `ttl`.
     pub async fn start(
         log: &EventLog,
         name: &str,
         partitions: u16,
         ttl: Duration,
     ) -> Result<Self, Error> {
-        let tenure = Arc::new(Tenure::new(name, partitions));
-        let (member, signs) = Member::join(log, name, ttl, Arc::clone(&tenure)).await?;
+        let state = Arc::new(LeaseState::new(name, partitions));
+        let (member, heartbeats) = Member::join(log, name, ttl, Arc::clone(&state)).await?;
         let (stop, stopped) = (CancellationToken::new(), CancellationToken::new());
         let member = member.run(stop.clone(), stopped.clone().drop_guard());
-        let tasks = [tokio::spawn(member), tokio::spawn(signs.give(stop.clone()))];
+        let tasks = [
+            tokio::spawn(member),
+            tokio::spawn(heartbeats.send(stop.clone())),
+        ];
         Ok(Self {
-            owned: tenure.subscribe(),
-            tenure,
+            owned: state.subscribe(),
+            state,
             stop,
             stopped,
             _tasks: Arc::new(tasks.map(AbortOnDropHandle::new)),
@@ -78,25 +81,25 @@ impl Leases {
     }
 
     /// Whether a partition is surely owned at this moment; to be asked before every act.
-    pub fn holds(&self, partition: u16) -> bool {
-        self.tenure.holds(partition)
+    pub fn owns(&self, partition: u16) -> bool {
+        self.state.owns(partition)
     }
 
     /// Announces work in a partition, if it is owned.
-    pub fn hold(&self, partition: u16) -> Option<Hold> {
+    pub fn guard(&self, partition: u16) -> Option<LeaseGuard> {
         // Counted first, so that a handing over which begins meanwhile sees it.
-        let losses = self.tenure.begin_hold(partition)?;
-        let hold = Hold {
-            tenure: Arc::clone(&self.tenure),
+        let losses = self.state.begin_guard(partition)?;
+        let guard = LeaseGuard {
+            state: Arc::clone(&self.state),
             partition,
             losses,
         };
-        self.holds(partition).then_some(hold)
+        self.owns(partition).then_some(guard)
     }
 
     /// Where something belongs; the same in every process and version.
     pub fn partition_of(&self, id: &str) -> u16 {
-        partition_of(id, self.tenure.partitions())
+        partition_of(id, self.state.partitions())
     }
 
     /// Gives everything up, so that others need not wait for `ttl`. The work must have ended.
@@ -116,17 +119,17 @@ pub(crate) fn partition_of(id: &str, partitions: u16) -> u16 {
     u16::try_from(partition).unwrap_or_default()
 }
 
-impl Hold {
+impl LeaseGuard {
     /// Whether the partition has been ours all the time and surely is at this moment. A planned
     /// handing over that still waits for this work does not count.
     pub fn is_valid(&self) -> bool {
-        self.tenure.is_unbroken(self.partition, self.losses)
+        self.state.is_unbroken(self.partition, self.losses)
     }
 }
 
-impl Drop for Hold {
+impl Drop for LeaseGuard {
     fn drop(&mut self) {
-        self.tenure.end_hold(self.partition);
+        self.state.end_guard(self.partition);
     }
 }
 

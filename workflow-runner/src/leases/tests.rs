@@ -62,8 +62,8 @@ async fn one_alone_owns_everything() {
     let log = log().await;
     let alone = join(&log).await;
     until_shared(&[(&alone, 12)]).await;
-    assert!((0..PARTITIONS).all(|partition| alone.holds(partition)));
-    assert!(!alone.holds(PARTITIONS));
+    assert!((0..PARTITIONS).all(|partition| alone.owns(partition)));
+    assert!(!alone.owns(PARTITIONS));
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn a_goodbye_passes_everything_on_at_once() {
     until_shared(&[(&first, 6), (&second, 6)]).await;
     second.stop().await;
     assert!(owned(&second).is_empty());
-    assert!((0..PARTITIONS).all(|partition| !second.holds(partition)));
+    assert!((0..PARTITIONS).all(|partition| !second.owns(partition)));
     let said = Instant::now();
     until_shared(&[(&first, 12)]).await;
     assert!(said.elapsed() < TTL, "it took {:?}", said.elapsed());
@@ -121,12 +121,12 @@ async fn a_planned_handing_over_waits_for_work_under_way() {
     let first = join(&log).await;
     until_shared(&[(&first, 12)]).await;
     let work: Vec<_> = (0..PARTITIONS)
-        .filter_map(|partition| first.hold(partition))
+        .filter_map(|partition| first.guard(partition))
         .collect();
     let second = join(&log).await;
     until_shared(&[(&first, 6)]).await;
     // What is on its way is not begun again here, and not yet there.
-    assert!((6..PARTITIONS).all(|partition| first.hold(partition).is_none()));
+    assert!((6..PARTITIONS).all(|partition| first.guard(partition).is_none()));
     assert!(owned(&second).is_empty());
     drop(work);
     until_shared(&[(&first, 6), (&second, 6)]).await;
@@ -137,8 +137,8 @@ async fn leases_that_cannot_be_renewed_run_out_and_are_won_back() {
     let log = log().await;
     let leases = join(&log).await;
     until_shared(&[(&leases, 12)]).await;
-    leases.tenure.expire();
-    assert!(!leases.holds(0) && leases.hold(0).is_none());
+    leases.state.expire();
+    assert!(!leases.owns(0) && leases.guard(0).is_none());
     let mut owned = leases.owned();
     let lost = owned.wait_for(|owned| owned.is_empty());
     timeout(PATIENCE, lost)
@@ -146,7 +146,7 @@ async fn leases_that_cannot_be_renewed_run_out_and_are_won_back() {
         .expect("the leases were not given up")
         .unwrap();
     until_shared(&[(&leases, 12)]).await;
-    assert!(leases.holds(0));
+    assert!(leases.owns(0));
 }
 
 #[test]

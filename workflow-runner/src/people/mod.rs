@@ -1,22 +1,24 @@
 //! Persons as the log knows them now: their circles, whether they hide, their names.
 //!
 //! What is pushed of a person must stop the moment they leave, hide or are forgotten, so nobody
-//! here judges by what was known some time ago: [`Roll::settle`] waits until everything is folded
+//! here judges by what was known some time ago: [`People::settle`] waits until everything is folded
 //! that stood in the log when it was asked.
 
-mod book;
+mod directory;
 mod newest;
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use event_log::{Batch, Binding, EventLog, ReadError, Tail, TailError, VaultError};
+use event_log::{Batch, Binding, EventLog, Follower, ReadError, TailError, VaultError};
 use schemas::{AccountId, AggregateType, Log, Recorded};
 use serde_json::Value;
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, sleep};
 
-pub use book::Book;
+use crate::retry::retry_while;
+
+pub use directory::Directory;
 pub use newest::Newest;
 pub(crate) use newest::overtaken_by;
 
@@ -27,11 +29,11 @@ const AGAIN: Duration = Duration::from_millis(50);
 
 /// All persons and circles. Clones are the same.
 #[derive(Clone)]
-pub struct Roll(Arc<Inner>);
+pub struct People(Arc<Inner>);
 
 struct Inner {
     log: EventLog,
-    book: RwLock<Book>,
+    directory: RwLock<Directory>,
     /// The sequence up to which events have been taken in.
     head: watch::Sender<u64>,
     look: Mutex<Option<Look>>,
@@ -55,40 +57,40 @@ pub enum StartError {
     Tail(#[from] TailError),
 }
 
-impl Roll {
+impl People {
     /// Reads all accounts and circles. What follows comes by the tail, which carries every event:
-    /// it is for [`Roll::take`], or [`Roll::follow`] where nobody else needs it.
-    pub async fn start(log: &EventLog) -> Result<(Self, Tail), StartError> {
+    /// it is for [`People::take`], or [`People::follow`] where nobody else needs it.
+    pub async fn start(log: &EventLog) -> Result<(Self, Follower), StartError> {
         let head = log.end(Log::Events).await?.sequence();
-        let mut book = Book::default();
+        let mut directory = Directory::default();
         let kinds = [AggregateType::Account, AggregateType::Circle];
         let mut past = log.tail(Log::Events, 0, &kinds).await?;
         while !past.caught_up() && past.last_sequence() < head {
-            take_in(&mut book, &past.next(BATCH).await?);
+            take_in(&mut directory, &past.next(BATCH).await?);
         }
         // What came behind `head` comes again, and changes nothing.
-        let tail = log.tail(Log::Events, head, &[]).await?;
-        let roll = Self(Arc::new(Inner {
+        let tail = log.follow(Log::Events, head, &[]).await?;
+        let people = Self(Arc::new(Inner {
             log: log.clone(),
-            book: RwLock::new(book),
+            directory: RwLock::new(directory),
             head: watch::Sender::new(head),
             look: Mutex::default(),
         }));
-        Ok((roll, tail))
+        Ok((people, tail))
     }
 
     /// Takes in what the tail brought.
     pub fn take(&self, batch: &Batch) {
-        let book = &self.0.book;
+        let directory = &self.0.directory;
         take_in(
-            &mut book.write().unwrap_or_else(PoisonError::into_inner),
+            &mut directory.write().unwrap_or_else(PoisonError::into_inner),
             batch,
         );
         self.0.head.send_replace(batch.last_sequence);
     }
 
     /// Takes in whatever the tail brings, for ever.
-    pub async fn follow(&self, mut tail: Tail) -> TailError {
+    pub async fn follow(&self, mut tail: Follower) -> TailError {
         loop {
             match tail.next(BATCH).await {
                 Ok(batch) => self.take(&batch),
@@ -111,7 +113,7 @@ impl Roll {
             }
         };
         let mut head = self.0.head.subscribe();
-        // The sender lives as long as this roll.
+        // The sender lives as long as these people.
         let _ = head.wait_for(|head| *head >= end).await;
     }
 
@@ -129,24 +131,24 @@ impl Roll {
     }
 
     /// Reads what is known at this moment.
-    pub fn read<T>(&self, read: impl FnOnce(&Book) -> T) -> T {
-        let book = &self.0.book;
-        read(&book.read().unwrap_or_else(PoisonError::into_inner))
+    pub fn read<T>(&self, read: impl FnOnce(&Directory) -> T) -> T {
+        let directory = &self.0.directory;
+        read(&directory.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The sequence of the last event of an account.
     pub fn accounts_through(&self) -> u64 {
-        self.read(Book::accounts_through)
+        self.read(Directory::accounts_through)
     }
 
     /// The event's data as it is shown outside, with what is personal in it unless its person was
     /// forgotten. While the vault does not answer it is waited for.
     pub async fn reveal(&self, recorded: &Recorded) -> Value {
         let about = recorded.event.personal().map(|(account, _)| account);
-        let forgotten = |account| self.read(|book| book.circles().is_forgotten(account));
+        let forgotten = |account| self.read(|directory| directory.circles().is_forgotten(account));
         // The vault may hold a destroyed key for a while yet.
         if !about.is_some_and(forgotten) {
-            match insist(|| self.0.log.reveal(&recorded.event)).await {
+            match retry_while(|| self.0.log.reveal(&recorded.event), vault_passes).await {
                 Ok(data) => return data,
                 Err(error) => {
                     let sequence = recorded.sequence;
@@ -161,7 +163,8 @@ impl Roll {
     /// What a person sealed, unsealed; `None` where they were forgotten. While the vault does not
     /// answer it is waited for.
     pub async fn unseal(&self, binding: &Binding, sealed: &schemas::Sealed) -> Option<String> {
-        let unsealed = insist(|| self.0.log.vault().unseal(binding, sealed)).await;
+        let ask = || self.0.log.vault().unseal(binding, sealed);
+        let unsealed = retry_while(ask, vault_passes).await;
         if let Err(VaultError::Broken) = &unsealed {
             tracing::error!(?binding, "A person's sealed data cannot be opened");
         }
@@ -171,44 +174,36 @@ impl Roll {
     /// The newest fixes of a person who was not forgotten. While the log does not answer it is
     /// waited for.
     pub async fn newest(&self, account: AccountId) -> Option<Newest> {
-        loop {
-            let hidden = |at| self.read(|book| book.circles().hid(account, at));
-            match newest::newest(&self.0.log, account, hidden).await {
-                Ok(newest) => {
-                    let forgotten = self.read(|book| book.circles().is_forgotten(account));
-                    return newest.filter(|_| !forgotten);
-                }
-                Err(ReadError::Unavailable(_)) => sleep(AGAIN).await,
-                Err(error) => {
-                    tracing::error!(%account, %error, "A person's positions cannot be read");
-                    return None;
-                }
+        let ask = || {
+            let hidden = |at| self.read(|directory| directory.circles().hid(account, at));
+            newest::newest(&self.0.log, account, hidden)
+        };
+        let passes = |error: &ReadError| matches!(error, ReadError::Unavailable(_));
+        match retry_while(ask, passes).await {
+            Ok(newest) => {
+                let forgotten = self.read(|directory| directory.circles().is_forgotten(account));
+                newest.filter(|_| !forgotten)
+            }
+            Err(error) => {
+                tracing::error!(%account, %error, "A person's positions cannot be read");
+                None
             }
         }
     }
 
     /// What a person is called, where that can be read.
     pub async fn name(&self, account: AccountId) -> Option<String> {
-        let sealed = self.read(|book| book.name(account).cloned())?;
+        let sealed = self.read(|directory| directory.name(account).cloned())?;
         self.unseal(&Binding::Name(account), &sealed).await
     }
 }
 
-fn take_in(book: &mut Book, batch: &Batch) {
+fn take_in(directory: &mut Directory, batch: &Batch) {
     for recorded in batch.readable("persons") {
-        book.apply(recorded);
+        directory.apply(recorded);
     }
 }
 
-/// Asks the vault until it answers.
-async fn insist<T, F>(ask: impl Fn() -> F) -> Result<T, VaultError>
-where
-    F: Future<Output = Result<T, VaultError>>,
-{
-    loop {
-        match ask().await {
-            Err(VaultError::Unavailable(_)) => sleep(AGAIN).await,
-            answer => return answer,
-        }
-    }
+fn vault_passes(error: &VaultError) -> bool {
+    matches!(error, VaultError::Unavailable(_))
 }

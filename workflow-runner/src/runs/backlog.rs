@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use schemas::Recorded;
+use schemas::{OrgId, Recorded};
 
 use super::index::RunKey;
 
@@ -25,11 +25,16 @@ pub(super) struct Turn(pub(super) u32);
 impl Turn {
     /// The turn of the run that an event opens.
     pub(super) fn of(opening: &Recorded) -> Self {
-        let mut hasher = DefaultHasher::new();
-        opening.stream.org.hash(&mut hasher);
-        let hash = u32::try_from(hasher.finish() >> 32).unwrap_or_default();
         let by_event = opening.context.hops > 0;
-        Self(hash & !1 | u32::from(by_event))
+        Self(Self::of_org(&opening.stream.org).0 | u32::from(by_event))
+    }
+
+    /// The same for all runs of an organization.
+    pub(super) fn of_org(org: &OrgId) -> Self {
+        let mut hasher = DefaultHasher::new();
+        org.hash(&mut hasher);
+        let hash = u32::try_from(hasher.finish() >> 32).unwrap_or_default();
+        Self(hash & !1)
     }
 
     pub(super) fn origin(self) -> Origin {
@@ -47,13 +52,13 @@ impl Turn {
 }
 
 /// Where a run stands: its partition and its key.
-pub(super) type Place = (u16, RunKey);
+pub(super) type RunRef = (u16, RunKey);
 
 /// Waiting runs, each once. Organizations take turns, so that the many runs of one do not hold up
 /// the few of another.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
-    queues: HashMap<Turn, VecDeque<Place>>,
+    queues: HashMap<Turn, VecDeque<RunRef>>,
     outside: VecDeque<Turn>,
     by_events: VecDeque<Turn>,
     waiting: HashSet<RunKey>,
@@ -68,13 +73,13 @@ impl Backlog {
         self.queues.contains_key(&turn)
     }
 
-    pub(super) fn push(&mut self, turn: Turn, place: Place) {
-        if !self.waiting.insert(place.1) {
+    pub(super) fn push(&mut self, turn: Turn, run: RunRef) {
+        if !self.waiting.insert(run.1) {
             return;
         }
         let queue = self.queues.entry(turn).or_default();
         let is_new = queue.is_empty();
-        queue.push_back(place);
+        queue.push_back(run);
         if is_new {
             self.turns(turn.origin()).push_back(turn);
         }
@@ -92,7 +97,7 @@ impl Backlog {
         &mut self,
         origin: Origin,
         mut may: impl FnMut(Turn) -> bool,
-    ) -> Option<(Turn, Place)> {
+    ) -> Option<(Turn, RunRef)> {
         for _ in 0..self.turns(origin).len() {
             let turn = self.turns(origin).pop_front()?;
             if !may(turn) {
@@ -102,15 +107,15 @@ impl Backlog {
             let Some(queue) = self.queues.get_mut(&turn) else {
                 continue;
             };
-            let place = queue.pop_front();
+            let run = queue.pop_front();
             if queue.is_empty() {
                 self.queues.remove(&turn);
             } else {
                 self.turns(origin).push_back(turn);
             }
-            if let Some(place) = place {
-                self.waiting.remove(&place.1);
-                return Some((turn, place));
+            if let Some(run) = run {
+                self.waiting.remove(&run.1);
+                return Some((turn, run));
             }
         }
         None
@@ -121,7 +126,7 @@ impl Backlog {
 mod tests {
     use super::*;
 
-    fn place(number: u128) -> Place {
+    fn run(number: u128) -> RunRef {
         (0, RunKey(number))
     }
 
@@ -129,8 +134,8 @@ mod tests {
     fn organizations_take_turns() {
         let mut backlog = Backlog::default();
         let (many, few) = (Turn(2), Turn(4));
-        (0..4).for_each(|number| backlog.push(many, place(number)));
-        backlog.push(few, place(9));
+        (0..4).for_each(|number| backlog.push(many, run(number)));
+        backlog.push(few, run(9));
         let order: Vec<u128> = std::iter::from_fn(|| backlog.pop(Origin::Outside, |_| true))
             .map(|(_, (_, key))| key.0)
             .collect();
@@ -141,10 +146,10 @@ mod tests {
     #[test]
     fn an_organization_that_has_its_share_is_passed_over() {
         let mut backlog = Backlog::default();
-        backlog.push(Turn(2), place(2));
-        backlog.push(Turn(4), place(4));
+        backlog.push(Turn(2), run(2));
+        backlog.push(Turn(4), run(4));
         let mut next = || backlog.pop(Origin::Outside, |turn| turn == Turn(4));
-        assert_eq!(next(), Some((Turn(4), place(4))));
+        assert_eq!(next(), Some((Turn(4), run(4))));
         assert_eq!(next(), None);
         assert!(backlog.has(Turn(2)));
     }
@@ -154,31 +159,31 @@ mod tests {
         let mut backlog = Backlog::default();
         let (outside, by_event) = (Turn(2), Turn(3));
         assert_eq!(outside.org(), by_event.org());
-        backlog.push(by_event, place(3));
-        backlog.push(outside, place(2));
+        backlog.push(by_event, run(3));
+        backlog.push(outside, run(2));
         let next = backlog.pop(Origin::Outside, |_| true);
-        assert_eq!(next, Some((outside, place(2))));
+        assert_eq!(next, Some((outside, run(2))));
         assert_eq!(backlog.pop(Origin::Outside, |_| true), None);
         let next = backlog.pop(Origin::Event, |_| true);
-        assert_eq!(next, Some((by_event, place(3))));
+        assert_eq!(next, Some((by_event, run(3))));
     }
 
     #[test]
     fn one_that_comes_last_is_next_beside_ten_thousand_of_anothers() {
         let mut backlog = Backlog::default();
-        (0..10_000).for_each(|number| backlog.push(Turn(2), place(number)));
+        (0..10_000).for_each(|number| backlog.push(Turn(2), run(number)));
         assert!(backlog.pop(Origin::Outside, |_| true).is_some());
-        backlog.push(Turn(4), place(10_000));
+        backlog.push(Turn(4), run(10_000));
         let mut next = || backlog.pop(Origin::Outside, |_| true);
-        assert!([next(), next()].contains(&Some((Turn(4), place(10_000)))));
+        assert!([next(), next()].contains(&Some((Turn(4), run(10_000)))));
     }
 
     #[test]
     fn a_run_waits_once() {
         let mut backlog = Backlog::default();
-        backlog.push(Turn(2), place(1));
-        backlog.push(Turn(2), place(1));
-        backlog.push(Turn(4), place(1));
+        backlog.push(Turn(2), run(1));
+        backlog.push(Turn(2), run(1));
+        backlog.push(Turn(4), run(1));
         assert_eq!(backlog.len(), 1);
         assert!(backlog.pop(Origin::Outside, |_| true).is_some());
         assert!(backlog.pop(Origin::Outside, |_| true).is_none());

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use event_log::{EventLog, Item, Tail};
+use event_log::{EventLog, Follower, Item};
 use schemas::{AggregateType, Log};
 use tokio::time::sleep;
 
-use super::checkpoint::Checkpoints;
 use super::index::{Partition, RunKey};
+use crate::checkpoints::Checkpoints;
 use crate::leases::Leases;
 
 const EVENTS_AT_ONCE: usize = 1_000;
@@ -22,12 +22,13 @@ pub(super) type Folded = BTreeMap<u16, Partition>;
 pub(super) async fn catch_up(
     log: EventLog,
     leases: Leases,
-    checkpoints: Checkpoints,
+    checkpoints: Checkpoints<Partition>,
     wanted: Vec<u16>,
-) -> (Folded, Tail) {
+) -> (Folded, Follower) {
     let mut folded = Folded::new();
     for partition in wanted {
-        folded.insert(partition, checkpoints.load(partition).await);
+        let noted = checkpoints.read(partition).await;
+        folded.insert(partition, noted.unwrap_or_default());
     }
     loop {
         match fold_to_end(&log, &leases, &mut folded).await {
@@ -40,10 +41,14 @@ pub(super) async fn catch_up(
     }
 }
 
-async fn fold_to_end(log: &EventLog, leases: &Leases, folded: &mut Folded) -> Result<Tail, String> {
+async fn fold_to_end(
+    log: &EventLog,
+    leases: &Leases,
+    folded: &mut Folded,
+) -> Result<Follower, String> {
     let after = folded.values().map(|partition| partition.folded_to).min();
     let after = after.unwrap_or_default();
-    let tail = log.tail(Log::Events, after, &[AggregateType::Run]).await;
+    let tail = log.follow(Log::Events, after, &[AggregateType::Run]).await;
     let mut tail = tail.map_err(|error| error.to_string())?;
     while !tail.caught_up() {
         let batch = tail.next(EVENTS_AT_ONCE).await;

@@ -1,78 +1,34 @@
 //! Checkpoints: which runs of a partition were open at a place in the log, so that whoever takes
 //! the partition over reads on from there. They are no facts: without them the whole log is read.
 
-use std::time::Duration;
-
-use async_nats::jetstream::kv;
-use bytes::Bytes;
 use chrono::DateTime;
-use event_log::{Error, EventLog};
-use futures::future::join_all;
+use event_log::{CheckpointBucket, EventLog};
 use schemas::Log;
-use tokio::time::timeout;
 
 use super::backlog::Turn;
 use super::index::{Open, Partition, Phase, RunKey};
+use crate::checkpoints::Checkpoint;
 
-const BUCKET: &str = "run-checkpoints";
 const FORMAT: u64 = 1;
-/// What one value of a bucket may hold, with room for what surrounds it.
-const MAX_BYTES: usize = 900 * 1024;
-const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Keeps checkpoints.
-#[derive(Clone)]
-pub(super) struct Checkpoints {
-    bucket: kv::Store,
-    /// Sequences mean nothing after a restore.
-    epoch: u32,
-}
+/// What the keys begin with, in both buckets of this room.
+pub(super) const PREFIX: &str = "p-";
 
-impl Checkpoints {
-    pub(super) async fn open(log: &EventLog) -> Result<Self, Error> {
-        Ok(Self {
-            bucket: log.bucket(BUCKET, None).await?,
-            epoch: log.position(Log::Events, 0).epoch(),
-        })
+impl Checkpoint for Partition {
+    const BUCKET: CheckpointBucket = CheckpointBucket::Runs;
+
+    fn encode(&self, log: &EventLog) -> Vec<u8> {
+        encode(self, epoch(log))
     }
 
-    /// The partition as it was noted last; empty where nothing usable is there.
-    pub(super) async fn load(&self, partition: u16) -> Partition {
-        let loaded = timeout(PATIENCE, self.bucket.get(key(partition))).await;
-        let value = match loaded {
-            Ok(Ok(value)) => value,
-            Ok(Err(error)) => {
-                tracing::warn!(partition, %error, "A checkpoint cannot be read");
-                None
-            }
-            Err(_) => None,
-        };
-        let decoded = value.and_then(|value| decode(&value, self.epoch));
-        decoded.unwrap_or_default()
-    }
-
-    /// Notes partitions; one that does not get through keeps its older note.
-    pub(super) async fn save(&self, notes: Vec<(u16, Vec<u8>)>) {
-        let saved = notes.into_iter().map(|(partition, note)| async move {
-            if note.len() > MAX_BYTES {
-                tracing::warn!(partition, "Too many open runs for a checkpoint");
-                return;
-            }
-            let put = self.bucket.put(key(partition), Bytes::from(note));
-            if let Ok(Err(error)) = timeout(PATIENCE, put).await {
-                tracing::debug!(partition, %error, "A checkpoint could not be stored");
-            }
-        });
-        join_all(saved).await;
-    }
-
-    pub(super) fn note(&self, partition: &Partition) -> Vec<u8> {
-        encode(partition, self.epoch)
+    fn decode(stored: &[u8], log: &EventLog) -> Option<Self> {
+        decode(stored, epoch(log))
     }
 }
 
-fn key(partition: u16) -> String {
-    format!("p-{partition}")
+/// Sequences mean nothing after a restore.
+pub(super) fn epoch(log: &EventLog) -> u32 {
+    log.position(Log::Events, 0).epoch()
 }
 
 /// Numbers of seven bits a byte, runs in the order of their first sequences, each as the

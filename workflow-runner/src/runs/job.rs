@@ -11,15 +11,15 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::backlog::Turn;
-use super::conduct::Conduct;
+use super::capacity::{Capacity, Working};
 use super::draft::Draft;
+use super::executor::Executor;
 use super::program::Program;
 use super::programs::ProgramError;
 use super::renderer::Renderer;
-use super::room::{Room, Working};
 use super::secrets::Secrets;
 use super::triggers::LookBack;
-use crate::leases::{Hold, Leases};
+use crate::leases::{LeaseGuard, Leases};
 use crate::targets::Targets;
 
 /// What all jobs share.
@@ -31,7 +31,7 @@ pub(super) struct Shared {
     pub(super) secrets: Secrets,
     pub(super) targets: Targets,
     pub(super) look_back: LookBack,
-    pub(super) room: Room,
+    pub(super) capacity: Capacity,
     /// No call may begin any more.
     pub(super) stopping: CancellationToken,
 }
@@ -39,7 +39,7 @@ pub(super) struct Shared {
 /// A run to carry on.
 pub(super) struct Job {
     pub(super) shared: Arc<Shared>,
-    pub(super) hold: Hold,
+    pub(super) guard: LeaseGuard,
     pub(super) partition: u16,
     /// Its organization and origin.
     pub(super) turn: Turn,
@@ -53,9 +53,9 @@ pub(super) struct Job {
 /// Where a run begins.
 pub(super) enum From {
     /// Its trigger, which is all there is of it yet as far as anyone knows.
-    Trigger(Box<Recorded>),
+    Trigger(Arc<Recorded>),
     /// The place in the log of the event that opened it: its trigger, or that it was retried.
-    Place(u64),
+    Opening(u64),
     /// As before; the run is to be ended because its last job broke down.
     Broken(u64),
 }
@@ -84,7 +84,7 @@ impl Job {
     pub(super) async fn run(self, working: Option<Working>) -> Outcome {
         let working = match working {
             Some(working) => working,
-            None => self.shared.room.work(self.turn).await,
+            None => self.shared.capacity.work(self.turn).await,
         };
         let carried_on = match self.load().await {
             Ok(draft) => self.carry_on(draft, working).await,
@@ -98,7 +98,7 @@ impl Job {
     async fn load(&self) -> Result<Draft, Stop> {
         match &self.from {
             From::Trigger(trigger) => draft(std::slice::from_ref(&**trigger)),
-            From::Place(first) => self.load_from(&self.opening_at(*first).await?).await,
+            From::Opening(first) => self.load_from(&self.opening_at(*first).await?).await,
             From::Broken(first) => {
                 let opening = self.opening_at(*first).await?;
                 let reason = "the run met an internal error";
@@ -145,8 +145,8 @@ impl Job {
     pub(super) fn may_call(&self) -> bool {
         let shared = &self.shared;
         !shared.stopping.is_cancelled()
-            && self.hold.is_valid()
-            && shared.leases.holds(self.partition)
+            && self.guard.is_valid()
+            && shared.leases.owns(self.partition)
     }
 
     async fn carry_on(&self, mut draft: Draft, working: Working) -> Result<Outcome, Stop> {
@@ -156,9 +156,9 @@ impl Job {
             });
         }
         let program = self.program(&mut draft).await?;
-        let mut conduct = Conduct::new(self, draft, program, working);
+        let mut executor = Executor::new(self, draft, program, working);
         loop {
-            if let Some(outcome) = conduct.round().await? {
+            if let Some(outcome) = executor.round().await? {
                 return Ok(outcome);
             }
         }

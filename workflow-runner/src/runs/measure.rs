@@ -7,11 +7,12 @@ use event_log::Commit;
 use metrics::{counter, gauge, histogram};
 use schemas::Event;
 
-use super::room::Load;
+use super::capacity::Load;
 
 const STARTED: &str = "waypost_runs_started_total";
 const ENDED: &str = "waypost_runs_ended_total";
 const OPEN: &str = "waypost_runs_open";
+const LARGEST: &str = "waypost_runs_open_largest";
 const UNDER_WAY: &str = "waypost_runs_under_way";
 const WORKING: &str = "waypost_runs_working";
 const CALLS: &str = "waypost_runs_calls";
@@ -34,6 +35,10 @@ pub(super) fn describe() {
     metrics::describe_counter!(ENDED, "Runs ended, by state");
     metrics::describe_gauge!(OPEN, "Runs of this process that have not ended");
     metrics::describe_gauge!(
+        LARGEST,
+        "Runs of this process that have not ended, of the organization with the most of them"
+    );
+    metrics::describe_gauge!(
         UNDER_WAY,
         "Runs in memory: being worked on, or waiting for an answer"
     );
@@ -50,8 +55,8 @@ pub(super) fn describe() {
     metrics::describe_counter!(TRIGGERED, "Runs triggered by events and schedules");
     metrics::describe_counter!(
         UNJUDGED,
-        "Events that did not trigger a workflow, by reason: a failed filter, or too many hops or \
-         runs"
+        "Events that did not trigger a workflow, by reason: a failed filter, too many hops or runs \
+         of one cause, or too many open runs"
     );
     metrics::describe_gauge!(
         JUDGING,
@@ -103,7 +108,7 @@ pub(super) fn triggered() {
     counter!(TRIGGERED).increment(1);
 }
 
-pub(super) fn unjudged(reason: &'static str) {
+pub(super) fn unmatched(reason: &'static str) {
     counter!(UNJUDGED, "reason" => reason).increment(1);
 }
 
@@ -128,7 +133,7 @@ pub(super) fn compiled(kind: &'static str, bytes: usize) {
     clippy::cast_precision_loss,
     reason = "a gauge is a float; this stays small"
 )]
-pub(super) fn judging(organizations: usize, bytes: usize) {
+pub(super) fn matching(organizations: usize, bytes: usize) {
     gauge!(JUDGING).set(organizations as f64);
     gauge!(JUDGING_BYTES).set(bytes as f64);
 }
@@ -161,9 +166,17 @@ pub(super) fn load(open: usize, under_way: usize, backlog: usize, followed: u64)
 
 #[expect(
     clippy::cast_precision_loss,
+    reason = "a gauge is a float; this stays far below 2^52"
+)]
+pub(super) fn largest(open: usize) {
+    gauge!(LARGEST).set(open as f64);
+}
+
+#[expect(
+    clippy::cast_precision_loss,
     reason = "a gauge is a float; these stay far below 2^52"
 )]
-pub(super) fn room(load: Load) {
+pub(super) fn capacity(load: Load) {
     gauge!(WORKING).set(load.working as f64);
     gauge!(CALLS).set(load.calls as f64);
     gauge!(CALLS_WAITING).set(load.calls_waiting as f64);

@@ -2,30 +2,31 @@
 //!
 //! Nothing about a run is only in memory: it is the fold of its own events, and so are the timers.
 //! Runs are shared out by a hash of their ids to partitions, and each partition is one process's
-//! at a time ([`crate::leases`]). The [`dispatcher`] follows the log and knows which runs of its
+//! at a time ([`crate::leases`]). The [`scheduler`] follows the log and knows which runs of its
 //! partitions are open; a [`job`] carries one of them on. Whoever takes a partition over begins
 //! at its [`checkpoint`] and reads on from there.
 
 mod backlog;
 mod cache;
+mod capacity;
 mod catch_up;
 mod checkpoint;
-mod conduct;
-mod crew;
-mod dispatcher;
 mod draft;
 mod evaluator;
+mod executor;
 mod index;
 mod job;
 mod measure;
+mod open;
 mod program;
 mod programs;
 mod renderer;
-mod room;
+mod scheduler;
 mod secrets;
 mod settings;
 mod steps;
 pub mod triggers;
+mod worker_pool;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -35,13 +36,15 @@ use service::Clock;
 use service::health::Readiness;
 use tokio_util::sync::CancellationToken;
 
+use crate::checkpoints::Checkpoints;
 use crate::leases::Leases;
-use crate::people::Roll;
+use crate::people::People;
 use crate::targets::Targets;
-use dispatcher::Dispatcher;
 use job::Shared;
+use scheduler::Scheduler;
 use triggers::LookBack;
 
+pub use open::OpenRuns;
 pub use renderer::Renderer;
 pub use settings::{RunSettings, TemplateSettings};
 
@@ -56,7 +59,7 @@ pub struct Dependencies {
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Whom what persons do may be shown to.
-    pub roll: Roll,
+    pub people: People,
     /// For calls to the outside.
     pub targets: Targets,
     /// Where this part says whether it is ready.
@@ -65,9 +68,11 @@ pub struct Dependencies {
     pub renderer: Renderer,
     /// How runs are carried out.
     pub settings: RunSettings,
+    /// Where open runs are counted.
+    pub open_runs: OpenRuns,
 }
 
-/// How the dispatcher stands, for the readiness check.
+/// How the scheduler stands, for the readiness check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum Standing {
@@ -82,18 +87,19 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
     let Dependencies {
         log,
         clock,
-        roll,
+        people,
         targets,
         readiness,
         renderer,
         settings,
+        open_runs,
     } = dependencies;
     measure::describe();
     let standing = Arc::new(AtomicU8::new(Standing::Starting as u8));
     announce(&readiness, &log, &standing);
-    let checkpoints = checkpoint::Checkpoints::open(&log).await?;
+    let checkpoints = Checkpoints::open(&log, checkpoint::PREFIX).await?;
     let leases = Leases::start(&log, "runs", PARTITIONS, settings.lease).await?;
-    let look_back = LookBack::open(&log, roll, Arc::clone(&clock), renderer.clone()).await?;
+    let look_back = LookBack::open(&log, people, Arc::clone(&clock), renderer.clone()).await?;
     let shared = Arc::new(Shared {
         look_back,
         renderer,
@@ -102,11 +108,12 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
         clock,
         leases: leases.clone(),
         targets,
-        room: room::Room::new(&settings),
+        capacity: capacity::Capacity::new(&settings),
         stopping: CancellationToken::new(),
     });
-    let dispatcher = Dispatcher::new(shared, settings, checkpoints, Arc::clone(&standing));
-    Box::pin(dispatcher.run(shutdown)).await;
+    let standing_too = Arc::clone(&standing);
+    let scheduler = Scheduler::new(shared, settings, checkpoints, standing_too, open_runs);
+    Box::pin(scheduler.run(shutdown)).await;
     standing.store(Standing::Ended as u8, Ordering::Relaxed);
     leases.stop().await;
     Ok(())

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use background::processors;
 use clap::Args;
-use service::settings::seconds;
+use service::settings::{OpenRunSettings, seconds};
 
 /// What templates and expressions may cost.
 #[derive(Clone, Debug, Args)]
@@ -100,6 +100,9 @@ pub struct RunSettings {
         default_value_t = 1_000
     )]
     pub caused_runs: u32,
+    /// How many runs may be open.
+    #[command(flatten)]
+    pub open: OpenRunSettings,
     /// A process without a sign of life for this long loses its runs to others.
     #[arg(id = "lease_seconds", long, env = "WAYPOST_LEASE_SECONDS", default_value = "3", value_parser = seconds)]
     pub lease: Duration,
@@ -120,6 +123,7 @@ impl Default for RunSettings {
             calls: 4_096,
             memory_mib: 256,
             caused_runs: 1_000,
+            open: OpenRunSettings::default(),
             lease: Duration::from_secs(3),
             checkpoint: Duration::from_secs(3),
             shutdown: Duration::from_secs(5),

@@ -8,24 +8,24 @@ use schemas::delivery::{Attempted, Message, Outcome};
 use schemas::{Event, Recorded};
 
 use super::schedule::Schedule;
-use super::work::{Answer, Retry};
+use super::work::{Retry, Verdict};
 
 /// How much of a receiver's answer is kept.
 pub(super) const RESPONSE_BYTES: usize = 1_024;
 
 /// What a receiver made of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Reception {
+pub(super) struct Exchange {
     /// When the attempt began.
     pub(super) at: DateTime<Utc>,
     pub(super) duration: Duration,
     /// The answer, or why there was none.
-    pub(super) answer: Result<Received, NoAnswer>,
+    pub(super) answer: Result<Response, SendError>,
 }
 
 /// A receiver's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Received {
+pub(super) struct Response {
     pub(super) status: u16,
     /// The start of the body.
     pub(super) body: Vec<u8>,
@@ -35,7 +35,7 @@ pub(super) struct Received {
 
 /// Why there was no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum NoAnswer {
+pub(super) enum SendError {
     /// The connection or the request failed, or took too long; in words for people.
     Failed(String),
     /// Nothing can ever be sent, such as where the secret was destroyed.
@@ -44,7 +44,7 @@ pub(super) enum NoAnswer {
 
 const GONE: u16 = 410;
 
-impl Reception {
+impl Exchange {
     pub(super) fn succeeded(&self) -> bool {
         matches!(&self.answer, Ok(received) if (200..300).contains(&received.status))
     }
@@ -55,13 +55,15 @@ impl Reception {
     }
 
     /// What it says of the endpoint.
-    pub(super) fn verdict(&self) -> Answer {
+    pub(super) fn verdict(&self) -> Verdict {
         match &self.answer {
-            Ok(_) if self.succeeded() => Answer::Well,
-            Ok(received) if matches!(received.status, 429 | 502 | 503 | 504) => Answer::Overwhelmed,
-            Ok(_) => Answer::Badly,
-            Err(NoAnswer::Failed(_)) => Answer::Overwhelmed,
-            Err(NoAnswer::Impossible(_)) => Answer::Unasked,
+            Ok(_) if self.succeeded() => Verdict::Well,
+            Ok(received) if matches!(received.status, 429 | 502 | 503 | 504) => {
+                Verdict::Overwhelmed
+            }
+            Ok(_) => Verdict::Badly,
+            Err(SendError::Failed(_)) => Verdict::Overwhelmed,
+            Err(SendError::Impossible(_)) => Verdict::NotSent,
         }
     }
 
@@ -73,8 +75,8 @@ impl Reception {
                 received.status
             )),
             Ok(received) => Some(format!("the receiver answered {}", received.status)),
-            Err(NoAnswer::Failed(reason)) => Some(reason.clone()),
-            Err(NoAnswer::Impossible(reason)) => Some((*reason).to_owned()),
+            Err(SendError::Failed(reason)) => Some(reason.clone()),
+            Err(SendError::Impossible(reason)) => Some((*reason).to_owned()),
         }
     }
 
@@ -107,8 +109,8 @@ impl Reception {
             Ok(_) if self.succeeded() => return Outcome::Succeeded,
             Ok(_) if self.is_gone() => return Outcome::Failed,
             Ok(received) => received.retry_after,
-            Err(NoAnswer::Failed(_)) => None,
-            Err(NoAnswer::Impossible(_)) => return Outcome::Failed,
+            Err(SendError::Failed(_)) => None,
+            Err(SendError::Impossible(_)) => return Outcome::Failed,
         };
         let wait = schedule.wait(nth, retry_after, luck(message, nth));
         let wait = wait.and_then(|wait| TimeDelta::from_std(self.duration + wait).ok());
@@ -175,23 +177,23 @@ mod tests {
 
     use super::*;
 
-    fn received(status: u16) -> Reception {
-        reception(Ok(Received {
+    fn received(status: u16) -> Exchange {
+        exchange(Ok(Response {
             status,
             body: b"ok".to_vec(),
             retry_after: None,
         }))
     }
 
-    fn reception(answer: Result<Received, NoAnswer>) -> Reception {
-        Reception {
+    fn exchange(answer: Result<Response, SendError>) -> Exchange {
+        Exchange {
             at: DateTime::UNIX_EPOCH,
             duration: Duration::from_secs(1),
             answer,
         }
     }
 
-    fn attempted(reception: Reception, attempt: u32) -> Attempted {
+    fn attempted(exchange: Exchange, attempt: u32) -> Attempted {
         let message = Message {
             delivery_id: "msg_1".into(),
             webhook_id: "h1".into(),
@@ -200,23 +202,23 @@ mod tests {
             event_type: "run.started".to_owned(),
         };
         let schedule = Schedule::new(vec![Duration::from_secs(10)]);
-        reception.attempted(message, attempt, attempt, &schedule)
+        exchange.attempted(message, attempt, attempt, &schedule)
     }
 
     #[test]
     fn only_2xx_succeeds() {
         for (status, answer) in [
-            (200, Answer::Well),
-            (204, Answer::Well),
-            (301, Answer::Badly),
-            (404, Answer::Badly),
-            (429, Answer::Overwhelmed),
-            (500, Answer::Badly),
-            (503, Answer::Overwhelmed),
+            (200, Verdict::Well),
+            (204, Verdict::Well),
+            (301, Verdict::Badly),
+            (404, Verdict::Badly),
+            (429, Verdict::Overwhelmed),
+            (500, Verdict::Badly),
+            (503, Verdict::Overwhelmed),
         ] {
             assert_eq!(received(status).verdict(), answer, "{status}");
             let outcome = attempted(received(status), 1).outcome;
-            let good = answer == Answer::Well;
+            let good = answer == Verdict::Well;
             assert_eq!(outcome == Outcome::Succeeded, good, "{status}");
         }
     }
@@ -235,8 +237,8 @@ mod tests {
     #[test]
     fn gone_and_impossible_are_not_tried_again() {
         assert_eq!(attempted(received(410), 1).outcome, Outcome::Failed);
-        let impossible = reception(Err(NoAnswer::Impossible("the secret was destroyed")));
-        assert_eq!(impossible.verdict(), Answer::Unasked);
+        let impossible = exchange(Err(SendError::Impossible("the secret was destroyed")));
+        assert_eq!(impossible.verdict(), Verdict::NotSent);
         assert_eq!(attempted(impossible, 1).outcome, Outcome::Failed);
     }
 
@@ -248,11 +250,11 @@ mod tests {
 
     #[test]
     fn only_the_start_of_an_answer_is_kept_and_only_text() {
-        let mut reception = received(200);
-        if let Ok(received) = &mut reception.answer {
+        let mut exchange = received(200);
+        if let Ok(received) = &mut exchange.answer {
             received.body = [vec![0], vec![b'x'; 5_000]].concat();
         }
-        let response = attempted(reception, 1).response.unwrap();
+        let response = attempted(exchange, 1).response.unwrap();
         assert_eq!(response, "x".repeat(RESPONSE_BYTES - 1));
     }
 }

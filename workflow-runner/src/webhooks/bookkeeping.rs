@@ -27,11 +27,11 @@ impl Dispatcher {
     }
 
     fn news(&self) -> Vec<(u16, Checkpoint)> {
-        let served = self.state.tenures.served();
+        let served = self.state.partitions.served();
         served
             .filter_map(|partition| {
                 let checkpoint = self.checkpoint(partition);
-                let news = self.state.tenures.news(partition, checkpoint)?;
+                let news = self.state.partitions.news(partition, checkpoint)?;
                 Some((partition, news))
             })
             .collect()
@@ -39,8 +39,8 @@ impl Dispatcher {
 
     fn checkpoint(&self, partition: u16) -> Checkpoint {
         let (attempts, requests) = (self.state.attempts_through, self.directory.through());
-        let roster = &self.state.roster;
-        let mut checkpoint = roster.checkpoint(partition, self.cursor, attempts, requests);
+        let scheduler = &self.state.scheduler;
+        let mut checkpoint = scheduler.checkpoint(partition, self.cursor, attempts, requests);
         let giving_up = self.state.giving_up.values();
         for open in giving_up.filter(|of| of.partition == partition) {
             checkpoint.attempts_after = checkpoint.attempts_after.min(open.oldest - 1);
@@ -51,17 +51,17 @@ impl Dispatcher {
     #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
     fn measure(&mut self) {
         let (mut retrying, mut waiting) = (0, 0);
-        for lane in self.state.roster.lanes() {
-            retrying += lane.retrying();
-            waiting += lane.waiting();
+        for queue in self.state.scheduler.queues() {
+            retrying += queue.retrying();
+            waiting += queue.waiting();
         }
-        self.state.roster.crowded = retrying >= CROWD;
-        let feed = self.courier.feed.name();
+        self.state.scheduler.crowded = retrying >= CROWD;
+        let feed = self.sender.feed.name();
         metrics::gauge!("waypost_webhook_retrying", "feed" => feed).set(retrying as f64);
         metrics::gauge!("waypost_webhook_waiting", "feed" => feed).set(waiting as f64);
         metrics::gauge!("waypost_webhook_sending", "feed" => feed).set(self.state.sending as f64);
-        let wishes = self.directory.wishes_bytes();
-        metrics::gauge!("waypost_webhook_wishes_bytes", "feed" => feed).set(wishes as f64);
+        let filters = self.directory.wishes_bytes();
+        metrics::gauge!("waypost_webhook_wishes_bytes", "feed" => feed).set(filters as f64);
     }
 
     /// Lets attempts under way end, and writes how far all has come.
@@ -83,7 +83,7 @@ impl Dispatcher {
                 }
             }
         }
-        let writing = self.checkpoints.write_all(self.news());
+        let writing = self.checkpoints.write(self.news());
         if timeout(LAST_CHECKPOINT, writing).await.is_err() {
             tracing::warn!("The last checkpoints of webhooks could not be written");
         }

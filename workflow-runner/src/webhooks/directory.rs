@@ -7,9 +7,9 @@ use domain::webhook::any_matches;
 use schemas::webhook::{ReplayRequested, Status, TestRequested};
 use schemas::{Event, OrgId, Recorded, WebhookId};
 
+use super::filters::Filters;
+pub(super) use super::filters::When;
 use super::secrets::Secrets;
-pub(super) use super::wishes::When;
-use super::wishes::Wishes;
 
 /// An endpoint as it stands.
 #[derive(Clone, Debug)]
@@ -20,18 +20,18 @@ pub(super) struct Endpoint {
     pub(super) secrets: Secrets,
     /// Where the last thing stands that its owner asked for.
     pub(super) asked: u64,
-    wishes: Wishes,
+    filters: Filters,
 }
 
 impl Endpoint {
     /// The sequence behind which it gets events; `None` while it is disabled.
     pub(super) fn enabled_since(&self) -> Option<u64> {
-        self.wishes.began()
+        self.filters.began()
     }
 
     /// Whether it wanted events of this type at this place in the log.
     pub(super) fn wants(&self, when: When, event_type: &str) -> bool {
-        let in_force = self.wishes.in_force(when);
+        let in_force = self.filters.in_force(when);
         in_force.is_some_and(|patterns| any_matches(patterns, event_type))
     }
 }
@@ -73,7 +73,7 @@ impl Directory {
                     url: created.url.clone(),
                     secrets: Secrets::new(created.secret.clone()),
                     asked: 0,
-                    wishes: Wishes::since(sequence, time, &created.events),
+                    filters: Filters::since(sequence, time, &created.events),
                 };
                 self.endpoints
                     .insert(created.id.clone(), Arc::new(endpoint));
@@ -84,14 +84,14 @@ impl Directory {
                 let endpoint = self.change(&updated.id, recorded)?;
                 endpoint.url.clone_from(&updated.url);
                 if updated.status == Status::Disabled {
-                    endpoint.wishes.clear();
+                    endpoint.filters.clear();
                     return Some(Change::Stopped(updated.id.clone()));
                 }
-                endpoint.wishes.push(sequence, time, &updated.events);
+                endpoint.filters.push(sequence, time, &updated.events);
                 Some(Change::Enabled(updated.id.clone()))
             }
             Event::WebhookDisabled(disabled) => {
-                self.change(&disabled.id, recorded)?.wishes.clear();
+                self.change(&disabled.id, recorded)?.filters.clear();
                 Some(Change::Stopped(disabled.id.clone()))
             }
             Event::WebhookDeleted(deleted) => {
@@ -121,10 +121,10 @@ impl Directory {
         }
     }
 
-    /// What is held of endpoints' wishes, in bytes.
+    /// What is held of endpoints' filters, in bytes.
     pub(super) fn wishes_bytes(&self) -> usize {
         let endpoints = self.endpoints.values();
-        endpoints.map(|endpoint| endpoint.wishes.bytes()).sum()
+        endpoints.map(|endpoint| endpoint.filters.bytes()).sum()
     }
 
     /// The sequence up to which endpoints' events were applied.

@@ -7,18 +7,18 @@ use schemas::webhook::{Disabled, Status};
 use schemas::{AggregateType, Context, Event, EventId, NewEvent, OrgId, StreamId, WebhookId};
 use uuid::Uuid;
 
-use super::insist::insist;
+use crate::retry::retry_while;
 
 /// Why an endpoint is switched off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum Reason {
     /// It asked for it with 410.
     Gone,
     /// Nothing but failures since then.
     OnlyFailures(DateTime<Utc>),
 }
 
-impl Why {
+impl Reason {
     fn words(self) -> String {
         match self {
             Self::Gone => "the receiver answered 410 Gone".to_owned(),
@@ -51,13 +51,13 @@ pub(super) async fn disable(
     log: &EventLog,
     org: &OrgId,
     webhook: &WebhookId,
-    why: Why,
+    why: Reason,
     now: DateTime<Utc>,
 ) {
     let stream = StreamId::new(org, AggregateType::Webhook, webhook.as_str());
     loop {
         let passes = |error: &ReadError| matches!(error, ReadError::Unavailable(_));
-        let events = match insist(|| log.load(&stream), passes).await {
+        let events = match retry_while(|| log.load(&stream), passes).await {
             Ok(events) => events,
             Err(error) => {
                 tracing::error!(%webhook, %error, "An endpoint cannot be read");
@@ -94,10 +94,7 @@ pub(super) async fn disable(
             expected: Expected::At(last.sequence),
             events: vec![disabled],
         };
-        let appended = insist(
-            || log.commit(write.clone().into()),
-            |error| matches!(error, AppendError::Unavailable(_)),
-        );
+        let appended = retry_while(|| log.commit(write.clone().into()), AppendError::passes);
         match appended.await {
             Ok(_) => {
                 tracing::warn!(%webhook, %org, reason = why.words(), "Disabled a webhook endpoint");

@@ -1,4 +1,4 @@
-//! Follows the log, gives every wanted event to its endpoints' lanes, and starts what is due.
+//! Follows the log, gives every wanted event to its endpoints' queues, and starts what is due.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,23 +11,24 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::checkpoint::{Checkpoint, Checkpoints};
-use super::courier::{Courier, Job, Progress};
+use super::checkpoint::Checkpoint;
+use super::concurrency::ConcurrencyLimit;
 use super::directory::{Change, Directory};
 use super::feed::Feed;
-use super::lane::Lane;
-use super::parcel::{Parcel, Shelf};
-use super::places::Places;
+use super::partitions::OwnedPartitions;
+use super::payload::{Payload, PayloadCache};
+use super::queue::EndpointQueue;
 use super::refill;
-use super::requests::Place;
-use super::roster::{LaneKey, Roster, Wish};
+use super::replay::{Replayed, Replayer};
+use super::requests::RequestCursor;
+use super::scheduler::{Action, QueueKey, Scheduler};
+use super::sender::{Job, Progress, Sender};
 use super::settings::WebhookSettings;
 use super::source::{News, Source};
 use super::takeover::{TakenOver, Waiting};
 use super::tasks::Tasks;
-use super::tenure::Tenures;
-use super::walk::{Walked, Walker};
 use super::work::Bounds;
+use crate::checkpoints::Checkpoints;
 use crate::leases::{Leases, Owned};
 
 /// How many deliveries of all endpoints may wait for a retry before failing ones are held sooner.
@@ -40,16 +41,16 @@ const TAIL_AGAIN: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) enum Report {
     /// An attempt to deliver the event of this sequence gets on.
-    Progress(LaneKey, u64, Progress),
-    /// A lane's wanted events were read from the log, or could not be.
-    Refilled(LaneKey, Option<refill::Found>),
+    Progress(QueueKey, u64, Progress),
+    /// A queue's wanted events were read from the log, or could not be.
+    Refilled(QueueKey, Option<refill::Found>),
     /// An endpoint's requests were carried on, or could not be.
-    Walked(LaneKey, Option<Walked>),
+    Replayed(QueueKey, Option<Replayed>),
     /// The checkpoints of a round were read.
     TakenOver(u64, TakenOver),
     /// The deliveries that wait to be tried again were read for a round.
-    Recalled(u64, Vec<Waiting>),
-    /// Deliveries of a lane that is gone were ended.
+    RetriesLoaded(u64, Vec<Waiting>),
+    /// Deliveries of a queue that is gone were ended.
     GaveUp(u64),
     /// Checkpoints were written, or could not be.
     Written(Vec<(u16, Checkpoint)>),
@@ -63,30 +64,30 @@ pub(super) struct GivingUp {
 
 /// The dispatcher. All its state is its own; tasks only report to it.
 pub(super) struct Dispatcher {
-    pub(super) courier: Arc<Courier>,
+    pub(super) sender: Arc<Sender>,
     pub(super) settings: WebhookSettings,
     pub(super) leases: Leases,
     pub(super) owned: watch::Receiver<Owned>,
-    pub(super) checkpoints: Checkpoints,
+    pub(super) checkpoints: Checkpoints<Checkpoint>,
     pub(super) directory: Directory,
     pub(super) source: Source,
-    /// The sequence up to which events were given to lanes.
+    /// The sequence up to which events were given to queues.
     pub(super) cursor: u64,
     pub(super) reports: mpsc::UnboundedReceiver<Report>,
     pub(super) tasks: Tasks,
     /// For requests of all endpoints, shared with the other dispatcher.
-    pub(super) places: Places,
+    pub(super) limit: ConcurrencyLimit,
     pub(super) state: State,
 }
 
 /// What the dispatcher knows of its work.
 #[derive(Default)]
 pub(super) struct State {
-    pub(super) roster: Roster,
-    pub(super) tenures: Tenures,
+    pub(super) scheduler: Scheduler,
+    pub(super) partitions: OwnedPartitions,
     /// The sequence up to which recorded attempts are known.
     pub(super) attempts_through: u64,
-    pub(super) shelf: Shelf,
+    pub(super) payload_cache: PayloadCache,
     /// Requests under way.
     pub(super) sending: usize,
     pub(super) giving_up: HashMap<u64, GivingUp>,
@@ -104,7 +105,7 @@ impl Dispatcher {
         let mut checkpoint = interval(CHECKPOINT_EVERY);
         checkpoint.set_missed_tick_behavior(MissedTickBehavior::Delay);
         self.change_ownership();
-        let mut freed = self.places.freed();
+        let mut freed = self.limit.freed();
         let ended = loop {
             let until_wake = self.until_wake();
             tokio::select! {
@@ -117,7 +118,7 @@ impl Dispatcher {
                 Some(report) = self.reports.recv() => self.take_reports(report),
                 Ok(()) = freed.changed() => {}
                 Ok(()) = self.owned.changed() => self.change_ownership(),
-                () = sleep(until_wake) => self.state.roster.wake(self.now()),
+                () = sleep(until_wake) => self.state.scheduler.wake(self.now()),
                 _ = checkpoint.tick() => self.keep_books(),
                 () = shutdown.cancelled() => break Ok(()),
             }
@@ -128,11 +129,11 @@ impl Dispatcher {
     }
 
     pub(super) fn now(&self) -> DateTime<Utc> {
-        self.courier.clock.now()
+        self.sender.clock.now()
     }
 
     fn until_wake(&self) -> Duration {
-        let wake = self.state.roster.next_wake();
+        let wake = self.state.scheduler.next_wake();
         let left = wake.map(|wake| (wake - self.now()).to_std().unwrap_or_default());
         left.unwrap_or(CHECKPOINT_EVERY)
     }
@@ -166,18 +167,18 @@ impl Dispatcher {
         }
     }
 
-    /// Gives events to the lanes that want them.
+    /// Gives events to the queues that want them.
     fn take_batch(&mut self, batch: &Batch) {
         for recorded in batch.readable("webhooks") {
             if let Some(change) = self.directory.apply(recorded) {
-                let since = match self.courier.feed {
+                let since = match self.sender.feed {
                     Feed::Events => recorded.sequence,
                     Feed::Locations => self.cursor,
                 };
                 self.change_endpoint(change, since);
             }
             let public = recorded.event.visibility() == Visibility::Public;
-            if public && self.courier.feed == Feed::Events {
+            if public && self.sender.feed == Feed::Events {
                 self.offer(recorded, &recorded.stream.org);
             }
         }
@@ -185,16 +186,16 @@ impl Dispatcher {
 
     fn offer(&mut self, recorded: &Recorded, org: &OrgId) {
         let (sequence, name) = (recorded.sequence, recorded.event.name());
-        let when = self.courier.feed.when(recorded);
+        let when = self.sender.feed.when(recorded);
         let interested = self.directory.interested(org, when, &name);
         let mut held = false;
         for endpoint in interested {
-            if let Some(slot) = self.state.roster.touch(&endpoint.id) {
-                held |= slot.lane.offer(sequence);
+            if let Some(slot) = self.state.scheduler.touch(&endpoint.id) {
+                held |= slot.queue.offer(sequence);
             }
         }
-        if held && let Some(parcel) = Parcel::plain(&self.courier.log, recorded) {
-            self.state.shelf.put(parcel);
+        if held && let Some(payload) = Payload::plain(&self.sender.log, recorded) {
+            self.state.payload_cache.put(payload);
         }
     }
 
@@ -202,29 +203,29 @@ impl Dispatcher {
         match change {
             Change::Enabled(webhook) => {
                 let partition = self.leases.partition_of(webhook.as_str());
-                if let Some(slot) = self.state.roster.touch(&webhook) {
-                    slot.lane.forgive();
+                if let Some(slot) = self.state.scheduler.touch(&webhook) {
+                    slot.queue.forgive();
                     slot.disabling = false;
                 } else if let (Some(endpoint), true) = (
                     self.directory.get(&webhook),
-                    self.state.tenures.serves(partition),
+                    self.state.partitions.serves(partition),
                 ) {
                     let through = self.directory.through();
-                    let lane = Lane::new(self.bounds(), sequence)
-                        .with_requests(through, Place::behind(through));
+                    let queue = EndpointQueue::new(self.bounds(), sequence)
+                        .with_requests(through, RequestCursor::behind(through));
                     let named = (&endpoint.org, &webhook);
-                    self.state.roster.insert(named, partition, lane);
+                    self.state.scheduler.insert(named, partition, queue);
                 }
             }
             Change::Asked(webhook) => {
                 let asked = self.directory.through();
-                if let Some(slot) = self.state.roster.touch(&webhook) {
-                    slot.lane.requests().ask(asked);
+                if let Some(slot) = self.state.scheduler.touch(&webhook) {
+                    slot.queue.requests().ask(asked);
                 }
             }
             Change::Stopped(webhook) => {
-                if let Some(slot) = self.state.roster.remove(&webhook) {
-                    self.give_up(slot.partition, slot.lane.retry_records());
+                if let Some(slot) = self.state.scheduler.remove(&webhook) {
+                    self.give_up(slot.partition, slot.queue.retry_records());
                 }
             }
         }
@@ -246,61 +247,61 @@ impl Dispatcher {
         let number = self.state.given_up;
         let giving_up = GivingUp { partition, oldest };
         self.state.giving_up.insert(number, giving_up);
-        self.tasks.give_up(&self.courier, number, records);
+        self.tasks.give_up(&self.sender, number, records);
     }
 
     /// Has deliveries queued that an endpoint's owner asked for.
-    fn walk(&mut self, key: LaneKey, partition: u16, place: Place) {
+    fn replay(&mut self, key: QueueKey, partition: u16, place: RequestCursor) {
         let Some(endpoint) = self.directory.get(&key.webhook).cloned() else {
             return;
         };
-        let lane = self.state.roster.touch_exactly(&key);
-        let first_attempts = lane.and_then(|slot| slot.lane.cursor());
-        let walker = Walker {
-            courier: self.courier.clone(),
+        let queue = self.state.scheduler.touch_exactly(&key);
+        let first_attempts = queue.and_then(|slot| slot.queue.cursor());
+        let replayer = Replayer {
+            sender: self.sender.clone(),
             endpoint,
             place,
             asked: self.directory.through(),
             first_attempts: first_attempts.unwrap_or(self.cursor),
         };
-        let hold = self.leases.hold(partition);
-        self.tasks.walk(walker, key, hold);
+        let guard = self.leases.guard(partition);
+        self.tasks.replay(replayer, key, guard);
     }
 
     fn start_what_is_due(&mut self) {
         loop {
             let now = self.now();
-            let (leases, places) = (&self.leases, &self.places);
-            let wish = self.state.roster.next(now, |p| leases.holds(p), places);
-            let Some(wish) = wish else { return };
-            match wish {
-                Wish::Refill(key, gap) => {
+            let (leases, limit) = (&self.leases, &self.limit);
+            let action = self.state.scheduler.next(now, |p| leases.owns(p), limit);
+            let Some(action) = action else { return };
+            match action {
+                Action::Refill(key, gap) => {
                     let endpoint = self.directory.get(&key.webhook).cloned();
                     if let Some(endpoint) = endpoint {
                         let reader = refill::Reader {
-                            log: self.courier.log.clone(),
-                            roll: self.courier.roll.clone(),
-                            feed: self.courier.feed,
+                            log: self.sender.log.clone(),
+                            people: self.sender.people.clone(),
+                            feed: self.sender.feed,
                             now,
                         };
                         self.tasks.refill(reader, key, endpoint, gap, self.cursor);
                     }
                 }
-                Wish::Walk(key, partition, place) => self.walk(key, partition, place),
-                Wish::Attempt(key, partition, work, place) => {
+                Action::Replay(key, partition, place) => self.replay(key, partition, place),
+                Action::Attempt(key, partition, work, permit) => {
                     let Some(endpoint) = self.directory.get(&key.webhook).cloned() else {
                         continue;
                     };
                     self.state.sending += 1;
-                    let parcel = self.state.shelf.get(work.sequence);
-                    let hold = self.leases.hold(partition);
+                    let payload = self.state.payload_cache.get(work.sequence);
+                    let guard = self.leases.guard(partition);
                     let job = Job {
                         endpoint,
                         work,
-                        parcel,
-                        place,
+                        payload,
+                        permit,
                     };
-                    self.tasks.deliver(&self.courier, key, job, hold);
+                    self.tasks.deliver(&self.sender, key, job, guard);
                 }
             }
         }

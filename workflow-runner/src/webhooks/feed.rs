@@ -1,6 +1,6 @@
 //! The two streams of the log whose events are delivered, and whom their events are for.
 //!
-//! Each is delivered by a dispatcher of its own, with lanes and checkpoints of its own: places in
+//! Each is delivered by a dispatcher of its own, with queues and checkpoints of its own: places in
 //! the one mean nothing in the other. Deliveries of both stand in one log, where the event's type
 //! tells them apart.
 
@@ -10,7 +10,7 @@ use event_log::{EventLog, Page, ReadError};
 use schemas::{AggregateType, Log, OrgId, Recorded};
 
 use super::directory::When;
-use crate::people::Roll;
+use crate::people::People;
 
 /// A stream whose events are delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,15 @@ impl Feed {
         }
     }
 
-    /// Its name in metrics and checkpoints.
+    /// What its checkpoints' keys begin with.
+    pub(super) fn checkpoints(self) -> &'static str {
+        match self {
+            Self::Events => "partition.",
+            Self::Locations => "locations.",
+        }
+    }
+
+    /// Its name in metrics.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Events => "events",
@@ -71,12 +79,17 @@ impl Feed {
 }
 
 /// Whether an event may be sent to an organization now, by what is known of persons.
-pub(super) fn is_for(recorded: &Recorded, org: &OrgId, roll: &Roll, now: DateTime<Utc>) -> bool {
+pub(super) fn is_for(
+    recorded: &Recorded,
+    org: &OrgId,
+    people: &People,
+    now: DateTime<Utc>,
+) -> bool {
     if !is_of_persons(recorded) {
         return true;
     }
     let viewer = Viewer::Organization(org.clone());
-    roll.read(|book| book.circles().shows(&viewer, &recorded.event, now))
+    people.read(|directory| directory.circles().shows(&viewer, &recorded.event, now))
 }
 
 /// Whether it takes a look at persons to know whom an event is for.

@@ -1,8 +1,8 @@
 //! Webhooks: every public event, signed and sent to the endpoints that want it.
 //!
-//! [`dispatcher`] follows the log and gives each wanted event to its endpoint's [`lane`], which
-//! decides what is attempted when; a [`courier`] makes one attempt and records it as an event of
-//! the delivery, so that what is known of a delivery is a fold of the log. Lanes hold sequences
+//! [`dispatcher`] follows the log and gives each wanted event to its endpoint's [`queue`], which
+//! decides what is attempted when; a [`sender`] makes one attempt and records it as an event of
+//! the delivery, so that what is known of a delivery is a fold of the log. Queues hold sequences
 //! only, and a bounded number of them.
 //!
 //! **At least once, under one id.** A delivery is named by its endpoint and event, the same after
@@ -23,32 +23,31 @@
 mod attempt;
 mod bookkeeping;
 mod checkpoint;
-mod courier;
+mod concurrency;
 mod directory;
 mod disable;
 mod dispatcher;
 mod feed;
-mod insist;
-mod lane;
+mod filters;
 mod ownership;
-mod parcel;
-mod places;
+mod partitions;
+mod payload;
+mod queue;
 mod refill;
+mod replay;
 mod reports;
 mod requests;
-mod roster;
+mod round_robin;
 mod schedule;
+mod scheduler;
 mod secrets;
 mod selection;
+mod sender;
 mod settings;
 mod signature;
 mod source;
 mod takeover;
 mod tasks;
-mod tenure;
-mod turns;
-mod walk;
-mod wishes;
 mod work;
 
 use std::sync::Arc;
@@ -60,16 +59,16 @@ use service::Clock;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::checkpoints::Checkpoints;
 use crate::leases::Leases;
-use crate::people::Roll;
+use crate::people::People;
 use crate::targets::Targets;
-use checkpoint::Checkpoints;
-use courier::Courier;
+use concurrency::ConcurrencyLimit;
 use directory::Directory;
 use dispatcher::{Dispatcher, State};
 use feed::Feed;
-use places::Places;
 use schedule::Schedule;
+use sender::Sender;
 use source::Source;
 use tasks::Tasks;
 
@@ -86,10 +85,10 @@ pub struct Dependencies {
     /// The event log.
     pub log: EventLog,
     /// Whom what persons do may be shown to.
-    pub roll: Roll,
+    pub people: People,
     /// Calls the receivers.
     pub targets: Targets,
-    /// How long without a sign of life its owner keeps a partition.
+    /// How long without a heartbeat its owner keeps a partition.
     pub lease: Duration,
     /// The time.
     pub clock: Arc<dyn Clock>,
@@ -118,12 +117,12 @@ const AHEAD: usize = 4;
 pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Result<(), Error> {
     let log = dependencies.log.clone();
     let leases = Leases::start(&log, "webhooks", PARTITIONS, dependencies.lease).await?;
-    let places = Places::new(dependencies.settings.total_concurrency);
-    let shared = (&leases, &places);
+    let limit = ConcurrencyLimit::new(dependencies.settings.total_concurrency);
+    let shared = (&leases, &limit);
     let events = {
         let cursor = log.end(Log::Events).await?.sequence();
         let (directory, _) = read_directory(&log).await?;
-        let source = Source::Events(log.tail(Log::Events, cursor, &[]).await?);
+        let source = Source::Events(log.follow(Log::Events, cursor, &[]).await?);
         dispatcher(
             &dependencies,
             shared,
@@ -135,12 +134,12 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
         .await?
     };
     let cursor = log.end(Log::Locations).await?.sequence();
-    let tail = log.tail(Log::Locations, cursor, &[]).await?;
+    let tail = log.follow(Log::Locations, cursor, &[]).await?;
     let (bring, positions) = mpsc::channel(AHEAD);
     let locations = {
         let (directory, endpoints) = read_directory(&log).await?;
         let source = Source::Locations {
-            endpoints,
+            endpoints: Box::new(endpoints),
             positions,
             waiting: None,
         };
@@ -154,10 +153,10 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
         )
         .await?
     };
-    let Dependencies { roll, clock, .. } = dependencies;
+    let Dependencies { people, clock, .. } = dependencies;
     let stop = shutdown.child_token();
     let bringing = async {
-        let bringing = source::bring(tail, roll, clock, bring);
+        let bringing = source::bring(tail, people, clock, bring);
         let failed = stop.run_until_cancelled(bringing).await;
         stop.cancel();
         failed.map_or(Ok(()), Err)
@@ -184,7 +183,7 @@ async fn until_either_ends(
 
 async fn dispatcher(
     dependencies: &Dependencies,
-    (leases, places): (&Leases, &Places),
+    (leases, limit): (&Leases, &ConcurrencyLimit),
     feed: Feed,
     directory: Directory,
     source: Source,
@@ -192,7 +191,7 @@ async fn dispatcher(
 ) -> Result<Dispatcher, Error> {
     let Dependencies {
         log,
-        roll,
+        people,
         targets,
         clock,
         settings,
@@ -202,18 +201,18 @@ async fn dispatcher(
     Ok(Dispatcher {
         owned: leases.owned(),
         leases: leases.clone(),
-        checkpoints: Checkpoints::open(&log, feed).await?,
+        checkpoints: Checkpoints::open(&log, feed.checkpoints()).await?,
         directory,
         source,
         cursor,
         reports,
         tasks,
-        places: places.clone(),
+        limit: limit.clone(),
         state: State::default(),
-        courier: Arc::new(Courier {
+        sender: Arc::new(Sender {
             log,
             feed,
-            roll,
+            people,
             targets,
             clock,
             schedule: Schedule::new(settings.retries.clone()),

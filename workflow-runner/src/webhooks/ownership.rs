@@ -9,25 +9,25 @@ use super::checkpoint::Checkpoint;
 use super::directory::Endpoint;
 use super::dispatcher::Dispatcher;
 use super::feed::Feed;
-use super::lane::Lane;
-use super::requests::Place;
+use super::queue::EndpointQueue;
+use super::requests::RequestCursor;
 use super::takeover::{TakenOver, Waiting};
 
 impl Dispatcher {
     /// Takes note of what is owned now.
     pub(super) fn change_ownership(&mut self) {
         let owned = self.owned.borrow_and_update().clone();
-        let changed = self.state.tenures.change(&owned);
+        let changed = self.state.partitions.change(&owned);
         let (gained, lost) = (changed.gained.len(), changed.lost.len());
         tracing::debug!(gained, lost, "The partitions of webhooks changed");
         for partition in changed.lost {
-            self.state.roster.remove_partition(partition);
+            self.state.scheduler.remove_partition(partition);
             self.state
                 .giving_up
                 .retain(|_, of| of.partition != partition);
         }
         if !changed.gained.is_empty() {
-            let from = (self.courier.log.clone(), self.courier.feed);
+            let from = (self.sender.log.clone(), self.sender.feed);
             self.tasks.take_over(
                 from,
                 self.checkpoints.clone(),
@@ -37,7 +37,7 @@ impl Dispatcher {
         }
     }
 
-    /// Makes lanes for partitions whose checkpoints were read.
+    /// Makes queues for partitions whose checkpoints were read.
     pub(super) fn serve(&mut self, round: u64, taken: TakenOver) {
         self.state.attempts_through = self.state.attempts_through.max(taken.attempts_end);
         let mut after = taken.attempts_end;
@@ -47,56 +47,59 @@ impl Dispatcher {
             let checkpoint = checkpoint.unwrap_or_default();
             if !self
                 .state
-                .tenures
+                .partitions
                 .taken_over(partition, round, checkpoint.attempts_after)
             {
                 continue;
             }
             after = after.min(checkpoint.attempts_after);
             served.insert(partition);
-            for (endpoint, lane) in self.lanes_of(partition, &checkpoint, taken.events_end) {
+            for (endpoint, queue) in self.queues_of(partition, &checkpoint, taken.events_end) {
                 let named = (&endpoint.org, &endpoint.id);
-                self.state.roster.insert(named, partition, lane);
+                self.state.scheduler.insert(named, partition, queue);
             }
         }
         let (from, leases) = (
-            (self.courier.log.clone(), self.courier.feed),
+            (self.sender.log.clone(), self.sender.feed),
             self.leases.clone(),
         );
         self.tasks
-            .recall(from, leases, round, served, after..taken.attempts_end);
+            .load_retries(from, leases, round, served, after..taken.attempts_end);
     }
 
-    fn lanes_of(
+    fn queues_of(
         &self,
         partition: u16,
         checkpoint: &Checkpoint,
         events_end: u64,
-    ) -> Vec<(Arc<Endpoint>, Lane)> {
-        let lane_of = |endpoint: &Endpoint, since: u64| {
-            let known = checkpoint.lanes.get(&endpoint.id);
+    ) -> Vec<(Arc<Endpoint>, EndpointQueue)> {
+        let queue_of = |endpoint: &Endpoint, since: u64| {
+            let known = checkpoint.queues.get(&endpoint.id);
             let known = known.cloned().unwrap_or_default();
             let through = known.through.unwrap_or(checkpoint.through).max(since);
-            let mut lane = Lane::resume(self.bounds(), through, events_end, self.cursor);
-            lane.remember_failing(known.failing_since);
+            let mut queue = EndpointQueue::resume(self.bounds(), through, events_end, self.cursor);
+            queue.remember_failing(known.failing_since);
             let place = known.requests;
-            let place = place.unwrap_or(Place::behind(checkpoint.requests_through));
+            let place = place.unwrap_or(RequestCursor::behind(checkpoint.requests_through));
             // What was asked for before it was disabled went with what it was to get then.
             let enabled = endpoint.enabled_since().unwrap_or_default();
             let place = Some(place).filter(|place| place.done >= enabled);
-            lane.with_requests(endpoint.asked, place.unwrap_or(Place::behind(enabled)))
+            queue.with_requests(
+                endpoint.asked,
+                place.unwrap_or(RequestCursor::behind(enabled)),
+            )
         };
         let ours = self
             .directory
             .all()
             .filter(|endpoint| self.leases.partition_of(endpoint.id.as_str()) == partition);
         ours.filter_map(|endpoint| {
-            let since = match self.courier.feed {
+            let since = match self.sender.feed {
                 Feed::Events => endpoint.enabled_since()?,
                 // Which positions it wanted is told by the clock.
                 Feed::Locations => endpoint.enabled_since().map(|_| 0)?,
             };
-            Some((Arc::clone(endpoint), lane_of(endpoint, since)))
+            Some((Arc::clone(endpoint), queue_of(endpoint, since)))
         })
         .collect()
     }
@@ -110,14 +113,14 @@ impl Dispatcher {
             retry,
         } in waiting
         {
-            match self.state.roster.touch(&webhook) {
-                Some(slot) => slot.lane.remember(sequence, retry),
+            match self.state.scheduler.touch(&webhook) {
+                Some(slot) => slot.queue.remember(sequence, retry),
                 None => stopped.entry(webhook).or_default().push(retry.recorded),
             }
         }
         for (webhook, records) in stopped {
             self.end_if_stopped(&webhook, records);
         }
-        self.state.tenures.recalled(round);
+        self.state.partitions.retries_loaded(round);
     }
 }

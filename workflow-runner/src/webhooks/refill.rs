@@ -1,5 +1,5 @@
 //! Reads an endpoint's wanted events from the log: after a restart, and when more came than a
-//! lane holds.
+//! queue holds.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use schemas::{AggregateType, Recorded, StreamId, Visibility};
 use super::attempt;
 use super::directory::Endpoint;
 use super::feed::{self, Feed};
-use super::parcel::{PACKED_BYTES, Parcel};
+use super::payload::{ENCODED_BYTES, Payload};
 use super::work::{Gap, Refill, Retry};
-use crate::people::Roll;
+use crate::people::People;
 
 /// Events read at a time.
 const PAGE: usize = 1_000;
 /// Wanted events that are enough for one refill.
 const ENOUGH: usize = 1_000;
-/// Pages read for one refill, so that a lane with few wanted events shows its progress.
+/// Pages read for one refill, so that a queue with few wanted events shows its progress.
 const PAGES: usize = 20;
 
-/// What was read: where the wanted events stand, and the first of them packed.
-pub(super) type Found = (Refill, Vec<Arc<Parcel>>);
+/// What was read: where the wanted events stand, and the first of them encoded.
+pub(super) type Found = (Refill, Vec<Arc<Payload>>);
 
 /// Where a delivery stands.
 enum Standing {
@@ -34,7 +34,7 @@ enum Standing {
 /// What is read, and by what it is judged.
 pub(super) struct Reader {
     pub(super) log: EventLog,
-    pub(super) roll: Roll,
+    pub(super) people: People,
     pub(super) feed: Feed,
     pub(super) now: DateTime<Utc>,
 }
@@ -47,14 +47,14 @@ pub(super) async fn read(
     head_before: u64,
 ) -> Result<Found, ReadError> {
     let log = &reader.log;
-    let (mut parcels, mut packed) = (Vec::new(), 0);
+    let (mut payloads, mut encoded) = (Vec::new(), 0);
     let mut refill = Refill::empty(gap.after, head_before);
     for _ in 0..PAGES {
         let page = reader
             .feed
             .page(log, &endpoint.org, refill.through, PAGE)
             .await?;
-        reader.roll.settle().await;
+        reader.people.settle().await;
         refill.through = page.through;
         refill.complete = page.complete;
         let is_wanted = |recorded: &&Recorded| is_wanted(reader, endpoint, recorded);
@@ -66,24 +66,24 @@ pub(super) async fn read(
                 Standing::Waiting(retry) => refill.waiting.push((recorded.sequence, retry)),
                 Standing::Ended => continue,
             }
-            if packed < PACKED_BYTES {
-                let parcel = Parcel::plain(log, recorded);
-                packed += parcel.as_ref().map_or(0, |parcel| parcel.body.len());
-                parcels.extend(parcel);
+            if encoded < ENCODED_BYTES {
+                let payload = Payload::plain(log, recorded);
+                encoded += payload.as_ref().map_or(0, |payload| payload.body.len());
+                payloads.extend(payload);
             }
         }
         if refill.complete || refill.untried.len() >= ENOUGH {
             break;
         }
     }
-    Ok((refill, parcels))
+    Ok((refill, payloads))
 }
 
 fn is_wanted(reader: &Reader, endpoint: &Endpoint, recorded: &Recorded) -> bool {
     let public = recorded.event.visibility() == Visibility::Public;
     let when = reader.feed.when(recorded);
     let wanted = public && endpoint.wants(when, &recorded.event.name());
-    wanted && feed::is_for(recorded, &endpoint.org, &reader.roll, reader.now)
+    wanted && feed::is_for(recorded, &endpoint.org, &reader.people, reader.now)
 }
 
 /// Where the events' deliveries stand; what nobody else can have tried is not asked for.

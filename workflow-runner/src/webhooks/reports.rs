@@ -2,14 +2,14 @@
 
 use schemas::WebhookId;
 
-use super::courier::Progress;
-use super::disable::{Why, disable};
+use super::disable::{Reason, disable};
 use super::dispatcher::{Dispatcher, Report};
 use super::refill;
-use super::roster::LaneKey;
-use super::walk::Walked;
+use super::replay::Replayed;
+use super::scheduler::QueueKey;
+use super::sender::Progress;
 
-/// Reports taken before lanes are looked at again.
+/// Reports taken before queues are looked at again.
 const REPORTS: usize = 256;
 
 impl Dispatcher {
@@ -31,63 +31,63 @@ impl Dispatcher {
                 self.take_progress(&key, sequence, progress);
             }
             Report::Refilled(key, found) => self.take_refill(&key, found),
-            Report::Walked(key, walked) => self.take_walked(&key, walked),
+            Report::Replayed(key, replayed) => self.take_replayed(&key, replayed),
             Report::TakenOver(round, taken) => self.serve(round, taken),
-            Report::Recalled(round, waiting) => self.take_waiting(round, waiting),
+            Report::RetriesLoaded(round, waiting) => self.take_waiting(round, waiting),
             Report::GaveUp(number) => _ = self.state.giving_up.remove(&number),
             Report::Written(written) => {
                 self.state.is_writing = false;
                 for (partition, checkpoint) in written {
-                    self.state.tenures.written(partition, checkpoint);
+                    self.state.partitions.written(partition, checkpoint);
                 }
             }
         }
     }
 
-    fn take_refill(&mut self, key: &LaneKey, found: Option<refill::Found>) {
-        let Some(slot) = self.state.roster.touch_exactly(key) else {
+    fn take_refill(&mut self, key: &QueueKey, found: Option<refill::Found>) {
+        let Some(slot) = self.state.scheduler.touch_exactly(key) else {
             return;
         };
-        let Some((refill, parcels)) = found else {
-            return slot.lane.refill_failed();
+        let Some((refill, payloads)) = found else {
+            return slot.queue.refill_failed();
         };
-        slot.lane.refill(&refill);
-        for parcel in parcels {
-            self.state.shelf.put(parcel);
+        slot.queue.refill(&refill);
+        for payload in payloads {
+            self.state.payload_cache.put(payload);
         }
     }
 
-    fn take_walked(&mut self, key: &LaneKey, walked: Option<Walked>) {
-        let slot = self.state.roster.touch_exactly(key);
-        let Some(walked) = walked else {
+    fn take_replayed(&mut self, key: &QueueKey, replayed: Option<Replayed>) {
+        let slot = self.state.scheduler.touch_exactly(key);
+        let Some(replayed) = replayed else {
             if let Some(slot) = slot {
-                slot.lane.requests().end(None);
+                slot.queue.requests().end(None);
             }
             return;
         };
-        let records = || walked.waiting.iter().map(|(_, retry)| retry.recorded);
+        let records = || replayed.waiting.iter().map(|(_, retry)| retry.recorded);
         let Some(slot) = slot else {
             return self.end_if_stopped(&key.webhook, records().collect());
         };
         let through = records().max().unwrap_or_default();
-        for (sequence, retry) in &walked.waiting {
-            slot.lane.remember(*sequence, *retry);
+        for (sequence, retry) in &replayed.waiting {
+            slot.queue.remember(*sequence, *retry);
         }
-        slot.lane.requests().end(Some(walked.place));
+        slot.queue.requests().end(Some(replayed.place));
         self.state.attempts_through = self.state.attempts_through.max(through);
-        for parcel in walked.parcels {
-            self.state.shelf.put(parcel);
+        for payload in replayed.payloads {
+            self.state.payload_cache.put(payload);
         }
     }
 
-    fn take_progress(&mut self, key: &LaneKey, sequence: u64, progress: Progress) {
+    fn take_progress(&mut self, key: &QueueKey, sequence: u64, progress: Progress) {
         let now = self.now();
-        let slot = self.state.roster.touch_exactly(key);
+        let slot = self.state.scheduler.touch_exactly(key);
         match progress {
             Progress::Answered(answer) => {
                 self.state.sending = self.state.sending.saturating_sub(1);
                 if let Some(slot) = slot {
-                    slot.lane.answered(answer, now);
+                    slot.queue.answered(answer, now);
                 }
             }
             Progress::Recorded {
@@ -101,10 +101,12 @@ impl Dispatcher {
                     let left = retry.map(|retry| retry.recorded);
                     return self.end_if_stopped(&key.webhook, left.into_iter().collect());
                 };
-                slot.lane.recorded(sequence, retry);
-                let hopeless = slot.lane.is_hopeless(now, self.settings.disable_after);
-                let since = slot.lane.failing_since().filter(|_| hopeless);
-                let why = gone.then_some(Why::Gone).or(since.map(Why::OnlyFailures));
+                slot.queue.recorded(sequence, retry);
+                let hopeless = slot.queue.is_hopeless(now, self.settings.disable_after);
+                let since = slot.queue.failing_since().filter(|_| hopeless);
+                let why = gone
+                    .then_some(Reason::Gone)
+                    .or(since.map(Reason::OnlyFailures));
                 if let Some(why) = why.filter(|_| !slot.disabling) {
                     slot.disabling = true;
                     self.disable(&key.webhook, why);
@@ -113,11 +115,11 @@ impl Dispatcher {
         }
     }
 
-    fn disable(&self, webhook: &WebhookId, why: Why) {
+    fn disable(&self, webhook: &WebhookId, why: Reason) {
         let Some(endpoint) = self.directory.get(webhook).cloned() else {
             return;
         };
-        let (log, now) = (self.courier.log.clone(), self.now());
+        let (log, now) = (self.sender.log.clone(), self.now());
         self.tasks.spawn(async move {
             disable(&log, &endpoint.org, &endpoint.id, why, now).await;
         });
@@ -128,7 +130,7 @@ impl Dispatcher {
     pub(super) fn end_if_stopped(&mut self, webhook: &WebhookId, records: Vec<u64>) {
         let partition = self.leases.partition_of(webhook.as_str());
         let enabled = self.directory.get(webhook).and_then(|e| e.enabled_since());
-        if enabled.is_none() && self.state.tenures.serves(partition) {
+        if enabled.is_none() && self.state.partitions.serves(partition) {
             self.give_up(partition, records);
         }
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A place among an endpoint's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Place {
+pub(super) struct RequestCursor {
     /// Every request up to this sequence is carried out.
     pub(super) done: u64,
     /// The next one is, up to this sequence of the stream that it is about.
@@ -13,7 +13,7 @@ pub(super) struct Place {
     pub(super) cursor: u64,
 }
 
-impl Place {
+impl RequestCursor {
     /// With nothing open that was asked for up to `sequence`.
     pub(super) fn behind(sequence: u64) -> Self {
         Self {
@@ -29,16 +29,16 @@ impl Place {
 pub(super) struct Requests {
     /// The sequence of the last one.
     asked: u64,
-    place: Place,
-    walking: bool,
+    place: RequestCursor,
+    replaying: bool,
 }
 
 impl Requests {
-    pub(super) fn new(asked: u64, place: Place) -> Self {
+    pub(super) fn new(asked: u64, place: RequestCursor) -> Self {
         Self {
             asked,
             place,
-            walking: false,
+            replaying: false,
         }
     }
 
@@ -48,20 +48,20 @@ impl Requests {
     }
 
     /// How far they are; `None` where all are carried out.
-    pub(super) fn open(&self) -> Option<Place> {
+    pub(super) fn open(&self) -> Option<RequestCursor> {
         (self.place.done < self.asked).then_some(self.place)
     }
 
     /// Where to carry on, unless somebody does.
-    pub(super) fn begin(&mut self) -> Option<Place> {
-        let place = self.open().filter(|_| !self.walking)?;
-        self.walking = true;
+    pub(super) fn begin(&mut self) -> Option<RequestCursor> {
+        let place = self.open().filter(|_| !self.replaying)?;
+        self.replaying = true;
         Some(place)
     }
 
     /// Somebody carried on up to a place, or could not.
-    pub(super) fn end(&mut self, place: Option<Place>) {
-        self.walking = false;
+    pub(super) fn end(&mut self, place: Option<RequestCursor>) {
+        self.replaying = false;
         if let Some(place) = place {
             self.place = place;
         }
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn requests_are_carried_on_one_at_a_time_until_none_is_open() {
-        let start = Place { done: 5, cursor: 0 };
+        let start = RequestCursor { done: 5, cursor: 0 };
         let mut requests = Requests::new(5, start);
         assert_eq!(requests.begin(), None);
         requests.ask(9);
@@ -83,11 +83,11 @@ mod tests {
         assert_eq!(requests.begin(), None, "somebody does already");
         requests.end(None);
         assert_eq!(requests.begin(), Some(start));
-        let midway = Place { done: 5, cursor: 3 };
+        let midway = RequestCursor { done: 5, cursor: 3 };
         requests.end(Some(midway));
         assert_eq!(requests.open(), Some(midway));
         requests.begin();
-        requests.end(Some(Place { done: 9, cursor: 0 }));
+        requests.end(Some(RequestCursor { done: 9, cursor: 0 }));
         assert_eq!((requests.open(), requests.begin()), (None, None));
     }
 }

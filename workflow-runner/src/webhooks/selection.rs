@@ -9,10 +9,10 @@ use schemas::webhook::{Replay, ReplayFeed};
 use schemas::{AggregateType, DeliveryId, Event, EventId, Log, Recorded, StreamId, Visibility};
 
 use super::attempt;
-use super::courier::TOO_OLD;
 use super::feed::{self, Feed};
-use super::parcel::{PACKED_BYTES, Parcel, TEST};
-use super::walk::{Request, Walker, What};
+use super::payload::{ENCODED_BYTES, Payload, TEST};
+use super::replay::{Replayer, Request, What};
+use super::sender::TOO_OLD;
 
 /// Events read at a time.
 const PAGE: usize = 1_000;
@@ -34,11 +34,11 @@ pub(super) struct Found {
     pub(super) candidates: Vec<Candidate>,
     /// Where to look on; `None` where this was all.
     pub(super) rest: Option<u64>,
-    /// Some of the events, packed.
-    pub(super) parcels: Vec<Arc<Parcel>>,
+    /// Some of the events, encoded.
+    pub(super) payloads: Vec<Arc<Payload>>,
 }
 
-impl Walker {
+impl Replayer {
     /// The next deliveries that a request is about. Requests about the other stream of the log are
     /// another dispatcher's.
     pub(super) async fn find(&self, request: &Request) -> Result<Found, ReadError> {
@@ -51,7 +51,7 @@ impl Walker {
                 after,
                 through,
                 types,
-            }) if feed_of(*feed) == self.courier.feed => {
+            }) if feed_of(*feed) == self.sender.feed => {
                 return self.find_events((*after, *through), types).await;
             }
             What::Replay(Replay::Events { .. }) => None,
@@ -63,22 +63,22 @@ impl Walker {
     }
 
     async fn find_test(&self, request: &Request) -> Result<Option<Candidate>, ReadError> {
-        if self.courier.feed != Feed::Events {
+        if self.sender.feed != Feed::Events {
             return Ok(None);
         }
         let mut candidate = self.candidate(request.id, request.sequence, TEST.to_owned());
-        candidate.last = self.courier.log.last(&candidate.stream).await?;
+        candidate.last = self.sender.log.last(&candidate.stream).await?;
         Ok(Some(candidate))
     }
 
     async fn find_one(&self, delivery: &DeliveryId) -> Result<Option<Candidate>, ReadError> {
         let stream = self.stream(delivery);
-        let last = self.courier.log.last(&stream).await?;
+        let last = self.sender.log.last(&stream).await?;
         let tried = last.as_ref().and_then(|last| attempt::tried(&last.event));
         let message = tried.map(|(message, _)| message.clone());
         let message = message.filter(|message| {
             let feed = Feed::of(&message.event_type);
-            message.webhook_id == self.endpoint.id && feed == self.courier.feed
+            message.webhook_id == self.endpoint.id && feed == self.sender.feed
         });
         Ok(message.map(|message| Candidate {
             stream,
@@ -94,16 +94,16 @@ impl Walker {
         (after, through): (u64, u64),
         types: &[String],
     ) -> Result<Found, ReadError> {
-        let (courier, org) = (&self.courier, &self.endpoint.org);
+        let (sender, org) = (&self.sender, &self.endpoint.org);
         let after = self.place.cursor.max(after);
-        let page = courier.feed.page(&courier.log, org, after, PAGE).await?;
-        courier.roll.settle().await;
-        let now = courier.clock.now();
+        let page = sender.feed.page(&sender.log, org, after, PAGE).await?;
+        sender.people.settle().await;
+        let now = sender.clock.now();
         let wanted = |recorded: &&Recorded| {
             recorded.sequence <= through
                 && recorded.event.visibility() == Visibility::Public
                 && any_matches(types, &recorded.event.name())
-                && feed::is_for(recorded, org, &courier.roll, now)
+                && feed::is_for(recorded, org, &sender.people, now)
         };
         let wanted: Vec<&Recorded> = page.events().filter(wanted).collect();
         let candidate = |recorded: &&Recorded| {
@@ -113,35 +113,35 @@ impl Walker {
         let mut found = Found {
             candidates: wanted.iter().map(candidate).collect(),
             rest: (!page.complete && page.through < through).then_some(page.through),
-            parcels: Vec::new(),
+            payloads: Vec::new(),
         };
         self.look_up(&mut found.candidates).await?;
-        let (mut packed, mut nth) = (0, 0);
+        let (mut encoded, mut nth) = (0, 0);
         found.candidates.retain(|candidate| {
             let recorded = wanted[nth];
             nth += 1;
-            let is_meant = candidate.last.is_some() || !self.is_lanes_own(recorded);
-            if is_meant && packed < PACKED_BYTES {
-                let parcel = Parcel::plain(&courier.log, recorded);
-                packed += parcel.as_ref().map_or(0, |parcel| parcel.body.len());
-                found.parcels.extend(parcel);
+            let is_meant = candidate.last.is_some() || !self.is_queues_own(recorded);
+            if is_meant && encoded < ENCODED_BYTES {
+                let payload = Payload::plain(&sender.log, recorded);
+                encoded += payload.as_ref().map_or(0, |payload| payload.body.len());
+                found.payloads.extend(payload);
             }
             is_meant
         });
         Ok(found)
     }
 
-    /// Whether the lane is about to make the first attempt of this event by itself.
-    fn is_lanes_own(&self, recorded: &Recorded) -> bool {
-        let when = self.courier.feed.when(recorded);
+    /// Whether the queue is about to make the first attempt of this event by itself.
+    fn is_queues_own(&self, recorded: &Recorded) -> bool {
+        let when = self.sender.feed.when(recorded);
         recorded.sequence > self.first_attempts
             && self.endpoint.wants(when, &recorded.event.name())
-            && self.courier.clock.now() - recorded.time <= TOO_OLD
+            && self.sender.clock.now() - recorded.time <= TOO_OLD
     }
 
     /// Deliveries that had failed when it was asked, and stand so.
     async fn find_failed(&self, request: &Request) -> Result<Found, ReadError> {
-        let (log, org) = (&self.courier.log, &self.endpoint.org);
+        let (log, org) = (&self.sender.log, &self.endpoint.org);
         let (only, through) = (Some(AggregateType::Delivery), request.attempts_through);
         let after = self.place.cursor;
         let page = log.page(Log::Deliveries, org, only, after, PAGE).await?;
@@ -153,7 +153,7 @@ impl Walker {
             let is_meant = recorded.sequence <= through
                 && attempted.outcome == Outcome::Failed
                 && message.webhook_id == self.endpoint.id
-                && Feed::of(&message.event_type) == self.courier.feed;
+                && Feed::of(&message.event_type) == self.sender.feed;
             is_meant.then(|| Candidate {
                 stream: recorded.stream.clone(),
                 message: message.clone(),
@@ -166,14 +166,14 @@ impl Walker {
         Ok(Found {
             candidates,
             rest: (!page.complete && page.through < through).then_some(page.through),
-            parcels: Vec::new(),
+            payloads: Vec::new(),
         })
     }
 
     /// Finds the candidates' last events.
     pub(super) async fn look_up(&self, candidates: &mut [Candidate]) -> Result<(), ReadError> {
         let streams: Vec<StreamId> = candidates.iter().map(|one| one.stream.clone()).collect();
-        let lasts = self.courier.log.last_of_each(&streams).await?;
+        let lasts = self.sender.log.last_of_each(&streams).await?;
         for (candidate, last) in candidates.iter_mut().zip(lasts) {
             candidate.last = last;
         }
@@ -182,7 +182,7 @@ impl Walker {
 
     fn candidate(&self, event_id: EventId, event_sequence: u64, event_type: String) -> Candidate {
         let webhook = &self.endpoint.id;
-        let delivery_id = self.courier.log.keyring().delivery_id(webhook, event_id);
+        let delivery_id = self.sender.log.keyring().delivery_id(webhook, event_id);
         Candidate {
             stream: self.stream(&delivery_id),
             message: Message {

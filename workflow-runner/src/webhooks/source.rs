@@ -1,13 +1,15 @@
 //! Where a dispatcher's events come from.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
-use event_log::{Batch, Tail, TailError};
+use event_log::{Batch, Follower, Tail, TailError};
 use schemas::{Event, OrgId, Recorded};
 use service::Clock;
 use tokio::sync::mpsc;
 
 use super::feed;
-use crate::people::Roll;
+use crate::people::People;
 
 /// Events taken from a tail at a time.
 const BATCH: usize = 256;
@@ -15,7 +17,7 @@ const BATCH: usize = 256;
 /// Positions, with the organizations that each is for.
 #[derive(Debug)]
 pub(super) struct Brought {
-    pub(super) positions: Vec<(Recorded, Vec<OrgId>)>,
+    pub(super) positions: Vec<(Arc<Recorded>, Vec<OrgId>)>,
     /// The sequence of the last position, for whomever it is.
     pub(super) last_sequence: u64,
     /// Up to where endpoints' events must be known to judge who wants them.
@@ -35,10 +37,10 @@ pub(super) enum News {
 /// Where a dispatcher's events come from.
 pub(super) enum Source {
     /// From the stream of all facts.
-    Events(Tail),
+    Events(Follower),
     /// From the stream of positions, beside which endpoints are followed.
     Locations {
-        endpoints: Tail,
+        endpoints: Box<Tail>,
         positions: mpsc::Receiver<Brought>,
         waiting: Option<Brought>,
     },
@@ -72,9 +74,9 @@ impl Source {
 
 /// Brings positions to the dispatcher, once it is known whom they are for.
 pub(super) async fn bring(
-    mut tail: Tail,
-    roll: Roll,
-    clock: std::sync::Arc<dyn Clock>,
+    mut tail: Follower,
+    people: People,
+    clock: Arc<dyn Clock>,
     to: mpsc::Sender<Brought>,
 ) -> TailError {
     loop {
@@ -82,12 +84,12 @@ pub(super) async fn bring(
             Ok(batch) => batch,
             Err(error) => return error,
         };
-        roll.settle().await;
+        people.settle().await;
         let last_sequence = batch.last_sequence;
         let brought = Brought {
-            positions: addressed(batch, &roll, clock.now()),
+            positions: addressed(batch, &people, clock.now()),
             last_sequence,
-            endpoints_through: roll.read(crate::people::Book::webhooks_through),
+            endpoints_through: people.read(crate::people::Directory::webhooks_through),
         };
         if to.send(brought).await.is_err() {
             // The dispatcher is at its end.
@@ -96,17 +98,21 @@ pub(super) async fn bring(
     }
 }
 
-fn addressed(batch: Batch, roll: &Roll, now: DateTime<Utc>) -> Vec<(Recorded, Vec<OrgId>)> {
+fn addressed(
+    batch: Batch,
+    people: &People,
+    now: DateTime<Utc>,
+) -> Vec<(Arc<Recorded>, Vec<OrgId>)> {
     let mut positions = Vec::new();
     for recorded in batch.into_readable("webhooks") {
         let Event::LocationUpdated(fix) = &recorded.event else {
             continue;
         };
-        let orgs: Vec<OrgId> = roll.read(|book| {
-            let orgs = book.circles().current_orgs_of(fix.user_id);
+        let orgs: Vec<OrgId> = people.read(|directory| {
+            let orgs = directory.circles().current_orgs_of(fix.user_id);
             orgs.into_iter().cloned().collect()
         });
-        let may = |org: &OrgId| feed::is_for(&recorded, org, roll, now);
+        let may = |org: &OrgId| feed::is_for(&recorded, org, people, now);
         let orgs: Vec<OrgId> = orgs.into_iter().filter(may).collect();
         if !orgs.is_empty() {
             positions.push((recorded, orgs));

@@ -10,10 +10,11 @@ use schemas::{DeliveryId, Log, Recorded, WebhookId};
 use tokio::time::sleep;
 
 use super::attempt;
-use super::checkpoint::{Checkpoint, CheckpointError, Checkpoints};
+use super::checkpoint::Checkpoint;
 use super::feed::Feed;
-use super::insist::insist;
 use super::work::Retry;
+use crate::checkpoints::Checkpoints;
+use crate::retry::retry_while;
 
 const BATCH: usize = 1_000;
 const AGAIN: Duration = Duration::from_secs(1);
@@ -41,19 +42,11 @@ pub(super) struct Waiting {
 pub(super) async fn take_over(
     log: &EventLog,
     feed: Feed,
-    checkpoints: &Checkpoints,
+    checkpoints: &Checkpoints<Checkpoint>,
     partitions: Vec<u16>,
 ) -> TakenOver {
-    let passes = |error: &CheckpointError| matches!(error, CheckpointError::Unavailable(_));
-    let read = partitions.into_iter().map(async |partition| {
-        match insist(|| checkpoints.read(partition), passes).await {
-            Ok(found) => (partition, found),
-            Err(error) => {
-                tracing::error!(partition, %error, "Webhooks start over without a checkpoint");
-                (partition, None)
-            }
-        }
-    });
+    let read = partitions.into_iter();
+    let read = read.map(async |partition| (partition, checkpoints.read(partition).await));
     let partitions = join_all(read).await;
     TakenOver {
         partitions,
@@ -64,7 +57,7 @@ pub(super) async fn take_over(
 
 async fn end(log: &EventLog, of: Log) -> u64 {
     // Asking where the end is can only fail for want of an answer.
-    match insist(|| log.end(of), |_: &ReadError| true).await {
+    match retry_while(|| log.end(of), |_: &ReadError| true).await {
         Ok(position) => position.sequence(),
         Err(_) => 0,
     }
@@ -72,7 +65,7 @@ async fn end(log: &EventLog, of: Log) -> u64 {
 
 /// Finds the partitions' deliveries that wait to be tried again, as the attempts behind `after`
 /// and up to `end` tell.
-pub(super) async fn recall(
+pub(super) async fn load_retries(
     log: &EventLog,
     feed: Feed,
     is_ours: impl Fn(&WebhookId) -> bool,
@@ -91,7 +84,7 @@ pub(super) async fn recall(
 }
 
 #[derive(Debug, thiserror::Error)]
-enum RecallError {
+enum LoadError {
     #[error(transparent)]
     Read(#[from] ReadError),
     #[error(transparent)]
@@ -104,7 +97,7 @@ async fn read_waiting(
     is_ours: &impl Fn(&WebhookId) -> bool,
     after: u64,
     end: u64,
-) -> Result<Vec<Waiting>, RecallError> {
+) -> Result<Vec<Waiting>, LoadError> {
     let mut tail = log.tail(Log::Deliveries, after, &[]).await?;
     let mut waiting: HashMap<DeliveryId, Waiting> = HashMap::new();
     while tail.last_sequence() < end && !tail.caught_up() {

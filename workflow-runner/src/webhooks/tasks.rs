@@ -16,16 +16,17 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::checkpoint::{Checkpoint, Checkpoints};
-use super::courier::{Courier, Job};
+use super::checkpoint::Checkpoint;
 use super::directory::Endpoint;
 use super::dispatcher::Report;
 use super::feed::Feed;
-use super::roster::LaneKey;
-use super::walk::Walker;
+use super::replay::Replayer;
+use super::scheduler::QueueKey;
+use super::sender::{Job, Sender};
 use super::work::Gap;
 use super::{refill, takeover};
-use crate::leases::{Hold, Leases};
+use crate::checkpoints::Checkpoints;
+use crate::leases::{LeaseGuard, Leases};
 
 /// Refills that read the log at the same time; organizations share them.
 const REFILLS: usize = 8;
@@ -81,24 +82,24 @@ impl Tasks {
 
     pub(super) fn deliver(
         &self,
-        courier: &Arc<Courier>,
-        key: LaneKey,
+        sender: &Arc<Sender>,
+        key: QueueKey,
         job: Job,
-        hold: Option<Hold>,
+        guard: Option<LeaseGuard>,
     ) {
-        let (courier, tell) = (courier.clone(), self.tell.clone());
+        let (sender, tell) = (sender.clone(), self.tell.clone());
         let sequence = job.work.sequence;
         self.spawn(async move {
             let tell = |progress| report(&tell, Report::Progress(key.clone(), sequence, progress));
-            courier.deliver(job, tell).await;
-            drop(hold);
+            sender.deliver(job, tell).await;
+            drop(guard);
         });
     }
 
     pub(super) fn refill(
         &self,
         reader: refill::Reader,
-        key: LaneKey,
+        key: QueueKey,
         endpoint: Arc<Endpoint>,
         gap: Gap,
         head_before: u64,
@@ -117,24 +118,24 @@ impl Tasks {
     }
 
     /// Carries on with what an endpoint's owner asked for.
-    pub(super) fn walk(&self, walker: Walker, key: LaneKey, hold: Option<Hold>) {
+    pub(super) fn replay(&self, replayer: Replayer, key: QueueKey, guard: Option<LeaseGuard>) {
         let (tell, turns) = (self.tell.clone(), self.refills.clone());
         self.spawn(async move {
-            let turn = turns.enter(walker.endpoint.org.clone()).await;
-            let walked = walker.walk().await;
-            drop((turn, hold));
-            if let Err(error) = &walked {
+            let turn = turns.enter(replayer.endpoint.org.clone()).await;
+            let replayed = replayer.replay().await;
+            drop((turn, guard));
+            if let Err(error) = &replayed {
                 tracing::warn!(webhook = %key.webhook, %error, "A webhook's replay waits for the log");
                 sleep(REFILL_AGAIN).await;
             }
-            report(&tell, Report::Walked(key, walked.ok()));
+            report(&tell, Report::Replayed(key, replayed.ok()));
         });
     }
 
     pub(super) fn take_over(
         &self,
         (log, feed): (EventLog, Feed),
-        checkpoints: Checkpoints,
+        checkpoints: Checkpoints<Checkpoint>,
         round: u64,
         partitions: Vec<u16>,
     ) {
@@ -146,7 +147,7 @@ impl Tasks {
     }
 
     /// Reads which deliveries of these partitions wait to be tried again.
-    pub(super) fn recall(
+    pub(super) fn load_retries(
         &self,
         (log, feed): (EventLog, Feed),
         leases: Leases,
@@ -159,27 +160,27 @@ impl Tasks {
             let (after, end) = (attempts.start, attempts.end);
             let is_ours =
                 |webhook: &WebhookId| partitions.contains(&leases.partition_of(webhook.as_str()));
-            let waiting = takeover::recall(&log, feed, is_ours, after, end).await;
-            report(&tell, Report::Recalled(round, waiting));
+            let waiting = takeover::load_retries(&log, feed, is_ours, after, end).await;
+            report(&tell, Report::RetriesLoaded(round, waiting));
         });
     }
 
     /// Ends deliveries whose last attempts stand at `records`.
-    pub(super) fn give_up(&self, courier: &Arc<Courier>, number: u64, records: Vec<u64>) {
-        let (courier, tell) = (courier.clone(), self.tell.clone());
+    pub(super) fn give_up(&self, sender: &Arc<Sender>, number: u64, records: Vec<u64>) {
+        let (sender, tell) = (sender.clone(), self.tell.clone());
         self.spawn(async move {
             let reason = "the endpoint was disabled or deleted";
             stream::iter(records)
-                .for_each_concurrent(GIVING_UP, |record| courier.give_up(record, reason))
+                .for_each_concurrent(GIVING_UP, |record| sender.give_up(record, reason))
                 .await;
             report(&tell, Report::GaveUp(number));
         });
     }
 
-    pub(super) fn write(&self, checkpoints: Checkpoints, news: Vec<(u16, Checkpoint)>) {
+    pub(super) fn write(&self, checkpoints: Checkpoints<Checkpoint>, news: Vec<(u16, Checkpoint)>) {
         let tell = self.tell.clone();
         self.spawn(async move {
-            let written = checkpoints.write_all(news).await;
+            let written = checkpoints.write(news).await;
             report(&tell, Report::Written(written));
         });
     }

@@ -1,8 +1,8 @@
-//! What a lane has done, and what it is told of it.
+//! What a queue has done, and what it is told of it.
 
 use chrono::{DateTime, Utc};
 
-/// Bounds of a lane.
+/// Bounds of a queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// Requests under way.
@@ -13,7 +13,7 @@ pub(super) struct Bounds {
 
 /// What is known of a delivery before an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum Prior {
     /// Nobody has tried.
     New,
     /// It was tried, and the last attempt stands at this sequence of the deliveries' log.
@@ -25,12 +25,12 @@ pub(super) enum Known {
 pub(super) struct Work {
     /// The event's sequence.
     pub(super) sequence: u64,
-    pub(super) known: Known,
+    pub(super) prior: Prior,
 }
 
 /// How an endpoint took an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum Verdict {
     /// As it should.
     Well,
     /// Badly, but quickly.
@@ -38,7 +38,7 @@ pub(super) enum Answer {
     /// So that it had better get less at once: late, not at all, or saying that it is too much.
     Overwhelmed,
     /// Nothing was sent to it.
-    Unasked,
+    NotSent,
 }
 
 /// Wanted events read from the log.
@@ -69,7 +69,7 @@ impl Refill {
     }
 }
 
-/// What a lane lacks: the events that follow a sequence.
+/// What a queue lacks: the events that follow a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Gap {
     pub(super) after: u64,

@@ -7,8 +7,8 @@ use futures::TryStreamExt as _;
 use schemas::{Event, Log};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use workflow_runner::people::Roll;
-use workflow_runner::places::{self, Dependencies, PlaceSettings};
+use workflow_runner::geofence::{self, Dependencies, GeofenceSettings};
+use workflow_runner::people::People;
 
 use crate::people::{Circle, Person, StreamOf};
 use crate::support::{World, eventually};
@@ -25,20 +25,20 @@ struct Process {
 
 impl Process {
     async fn start(world: &World) -> Self {
-        let (roll, tail) = Roll::start(&world.log).await.unwrap();
+        let (people, tail) = People::start(&world.log).await.unwrap();
         let dependencies = Dependencies {
             log: world.log.clone(),
-            roll: roll.clone(),
+            people: people.clone(),
             clock: world.clock.clone(),
             lease: LEASE,
-            settings: PlaceSettings::default(),
+            settings: GeofenceSettings::default(),
         };
         let stop = world.shutdown.child_token();
-        let watching = places::run(dependencies, stop.clone());
+        let watching = geofence::run(dependencies, stop.clone());
         let ended = tokio::spawn(async move {
             tokio::select! {
                 ended = watching => ended.unwrap(),
-                error = roll.follow(tail) => panic!("{error}"),
+                error = people.follow(tail) => panic!("{error}"),
             }
         });
         Self { stop, ended }

@@ -198,7 +198,7 @@ pub(crate) struct Key {
     pub(crate) secret: String,
     stream: StreamId,
     id: KeyId,
-    sequence: u64,
+    pub(crate) sequence: u64,
 }
 
 pub(crate) struct Hook {

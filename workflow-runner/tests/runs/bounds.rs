@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use schemas::workflow::{Bound, NotTriggered};
+use schemas::workflow::{NotTriggered, WhyNot};
 use schemas::{AggregateType, Event, Log, Recorded, RunId};
 use serde_json::{Value, json};
 use workflow_runner::runs::RunSettings;
@@ -95,10 +95,10 @@ async fn runs_that_set_each_other_off_are_counted_once_whatever_is_killed_and_wh
     let (runs, hops): (Vec<_>, Vec<_>) = told(&world)
         .await
         .into_iter()
-        .partition(|told| told.reason == Bound::Runs);
+        .partition(|told| told.reason == WhyNot::Runs);
     assert!(runs.len() == 3 && hops.len() <= 3, "{runs:?} {hops:?}");
     for told in runs {
-        assert_eq!(told.limit, BUDGET);
+        assert_eq!(told.limit, Some(BUDGET));
         assert_eq!(told.cause_id.to_string(), first.as_str());
     }
 }
@@ -136,7 +136,7 @@ async fn the_last_hop_is_told() {
     assert_eq!(world.until_runs("w", 1).await.len(), 1);
     let told = told(&world).await;
     assert_eq!(told.len(), 1);
-    assert_eq!((told[0].reason, told[0].limit), (Bound::Hops, 8));
+    assert_eq!((told[0].reason, told[0].limit), (WhyNot::Hops, Some(8)));
     assert_eq!(told[0].event_type, "lead.created");
     assert_eq!(told[0].workflow_id.as_str(), "w");
 }

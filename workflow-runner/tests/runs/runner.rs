@@ -7,9 +7,9 @@ use service::SystemClock;
 use service::health::Readiness;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use workflow_runner::people::Roll;
+use workflow_runner::people::People;
 use workflow_runner::runs::{
-    self, Dependencies, Renderer, RunSettings, TemplateSettings, triggers,
+    self, Dependencies, OpenRuns, Renderer, RunSettings, TemplateSettings, triggers,
 };
 use workflow_runner::targets::{TargetSettings, Targets};
 
@@ -44,9 +44,11 @@ impl Runner {
         let open = if allow_private { "1" } else { "0" };
         let open = open.parse().unwrap();
         let task = tokio::spawn(async move {
-            let (roll, tail) = Roll::start(&log).await.unwrap();
+            let (people, tail) = People::start(&log).await.unwrap();
             let clock = Arc::new(SystemClock);
-            let setting_off = set_off(&log, &roll, &settings, stop.clone());
+            let open_runs = OpenRuns::at_most(settings.open.per_organization);
+            let counted = open_runs.clone();
+            let setting_off = set_off(&log, &people, &settings, counted, stop.clone());
             let judging = async {
                 if with_triggers {
                     setting_off.await;
@@ -55,11 +57,12 @@ impl Runner {
             let carrying_out = Dependencies {
                 log: log.clone(),
                 clock,
-                roll: roll.clone(),
+                people: people.clone(),
                 targets: Targets::new(TargetSettings { open }, Vec::new()).unwrap(),
                 readiness: ready,
                 renderer: Renderer::new(log.clone(), &TemplateSettings::default()),
                 settings: settings.clone(),
+                open_runs,
             };
             let work = async {
                 let running = Box::pin(runs::run(carrying_out, stop));
@@ -68,7 +71,7 @@ impl Runner {
             };
             tokio::select! {
                 ended = work => ended,
-                error = roll.follow(tail) => panic!("{error}"),
+                error = people.follow(tail) => panic!("{error}"),
             }
         });
         Self {
@@ -92,13 +95,20 @@ impl Runner {
 }
 
 /// Judges events as one process does.
-async fn set_off(log: &EventLog, roll: &Roll, settings: &RunSettings, stop: CancellationToken) {
+async fn set_off(
+    log: &EventLog,
+    people: &People,
+    settings: &RunSettings,
+    open_runs: OpenRuns,
+    stop: CancellationToken,
+) {
     let dependencies = triggers::Dependencies {
         log: log.clone(),
-        roll: roll.clone(),
+        people: people.clone(),
         clock: Arc::new(SystemClock),
         renderer: Renderer::new(log.clone(), &TemplateSettings::default()),
         settings: settings.clone(),
+        open_runs,
     };
     Box::pin(triggers::run(dependencies, stop)).await.unwrap();
 }

@@ -1,6 +1,7 @@
 //! A log of a test's own on the server that `NATS_URL` names, with workflows and runs in it.
 
 use std::env;
+use std::sync::Arc;
 use std::time::Duration;
 
 use domain::record;
@@ -239,7 +240,7 @@ impl World {
                 match item {
                     event_log::Item::Event(recorded) => match &recorded.event {
                         Event::WorkflowTriggered(of) if of.workflow_id.as_str() == workflow => {
-                            triggered.push(recorded);
+                            triggered.push(Arc::unwrap_or_clone(recorded));
                         }
                         _ => {}
                     },

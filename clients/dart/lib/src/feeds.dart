@@ -73,10 +73,10 @@ class Feed {
       answer.lines(live ? _silence : _transport.settings.attemptTimeout),
     );
     outlet.onStop = () => unawaited(lines.cancel());
-    final data = <String>[];
+    final frame = _Frame(place);
     try {
       while (!outlet.stopped && !place.full && await lines.moveNext()) {
-        final text = live ? _frame(lines.current, data) : lines.current;
+        final text = live ? frame.line(lines.current) : lines.current;
         if (text == null || text.isEmpty) continue;
         final event = jsonDecode(text) as Json;
         if (place.take(event['position'] as String)) {
@@ -105,15 +105,29 @@ class Feed {
       options: const RequestOptions(maxRetries: 0),
     );
   }
+}
 
-  /// The data of a server-sent event that this line ends; null within one. What is no whole event
-  /// when the stream ends is none.
-  String? _frame(String line, List<String> data) {
+/// A server-sent event as its lines come. What is no whole event when the stream ends is none.
+class _Frame {
+  final _Place _place;
+  final _data = <String>[];
+  String? _id;
+
+  _Frame(this._place);
+
+  /// The data of the event that this line ends; null within one. An id without data is no event: it
+  /// tells where the feed begins.
+  String? line(String line) {
     if (line.startsWith('data:')) {
-      data.add(line.substring(line.startsWith('data: ') ? 6 : 5));
-    } else if (line.isEmpty && data.isNotEmpty) {
-      final text = data.join('\n');
-      data.clear();
+      _data.add(line.substring(line.startsWith('data: ') ? 6 : 5));
+    } else if (line.startsWith('id: ')) {
+      _id = line.substring(4);
+    } else if (line.isEmpty) {
+      final text = _data.isEmpty ? null : _data.join('\n');
+      final id = _id;
+      if (text == null && id != null) _place.begin(id);
+      _data.clear();
+      _id = null;
       return text;
     }
     return null;
@@ -134,6 +148,9 @@ class _Place {
   bool get full => limit != null && _told >= limit!;
 
   int? get left => limit == null ? null : limit! - _told;
+
+  /// Notes where the feed begins, so that a break before the first event loses nothing.
+  void begin(String start) => position ??= start;
 
   /// Moves on to an event; false where it was told before.
   bool take(String next) {

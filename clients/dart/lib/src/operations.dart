@@ -85,12 +85,13 @@ abstract final class Operations {
   static const verifyCode = Operation.post('/auth/otp/verify');
   static const signOut = Operation.post('/auth/logout');
   static const changePassword = Operation.post('/auth/password');
-  static const exportAccount = Operation.plain('/auth/export');
+  static const exportAccount = Operation.read('/auth/export', waits: Log.either);
   static const deleteAccount = Operation.post('/auth/delete');
   static const updateLocation = Operation.post('/location/update', writes: Log.locations);
   static const pauseSharing = Operation.post('/location/pause');
   static const resumeSharing = Operation.post('/location/resume');
   static const readLatest = Operation.read('/location/latest', waits: Log.either);
+  static const readTrails = Operation.read('/location/trails', waits: Log.either);
   static const readHistory = Operation.read('/location/history', waits: Log.either);
   static const createCircle = Operation.post('/circles');
   static const listCircles = Operation.read('/circles');
@@ -100,6 +101,7 @@ abstract final class Operations {
   static const addPlace = Operation.post('/circles/{id}/places');
   static const listPlaces = Operation.read('/circles/{id}/places');
   static const removePlace = Operation('DELETE', '/circles/{id}/places/{placeId}');
+  static const listOpenSos = Operation.read('/sos');
   static const triggerSos = Operation.post('/sos/trigger');
   static const acknowledgeSos = Operation.post('/sos/{id}/acknowledge');
   static const resolveSos = Operation.post('/sos/{id}/resolve');

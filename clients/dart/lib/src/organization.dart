@@ -113,9 +113,12 @@ class Keys {
         ),
       );
 
-  /// All keys.
-  Stream<Json> list({int? limit, RequestOptions? options}) =>
-      walk(_transport, Call(Operations.listKeys, query: {'limit': limit}, options: options));
+  /// All keys; with [q] those with a part of a name or of an id.
+  Stream<Json> list({String? q, int? limit, RequestOptions? options}) =>
+      walk(
+        _transport,
+        Call(Operations.listKeys, query: {'q': q, 'limit': limit}, options: options),
+      );
 
   /// Revokes a key; with [given] also those that it created.
   Future<void> revoke(String keyId, {bool? given, RequestOptions? options}) =>
@@ -149,9 +152,12 @@ class Webhooks {
         ),
       );
 
-  /// All endpoints.
-  Stream<Json> list({int? limit, RequestOptions? options}) =>
-      walk(_transport, Call(Operations.listWebhooks, query: {'limit': limit}, options: options));
+  /// All endpoints; with [q] those with a part of an address, a description or an id.
+  Stream<Json> list({String? q, int? limit, RequestOptions? options}) =>
+      walk(
+        _transport,
+        Call(Operations.listWebhooks, query: {'q': q, 'limit': limit}, options: options),
+      );
 
   /// One endpoint.
   Future<Json> get(String id, {RequestOptions? options}) =>
@@ -166,11 +172,17 @@ class Webhooks {
   Future<void> delete(String id, {RequestOptions? options}) =>
       _transport.done(Call(Operations.deleteWebhook, path: [id], options: options));
 
-  /// What was sent to it, with every delivery attempt.
-  Stream<Json> deliveries(String id, {int? limit, RequestOptions? options}) =>
+  /// What was sent to it, with every delivery attempt. [q] is a part of an event type, or the whole
+  /// id of an event or a delivery.
+  Stream<Json> deliveries(String id, {String? q, int? limit, RequestOptions? options}) =>
       walk(
         _transport,
-        Call(Operations.listDeliveries, path: [id], query: {'limit': limit}, options: options),
+        Call(
+          Operations.listDeliveries,
+          path: [id],
+          query: {'q': q, 'limit': limit},
+          options: options,
+        ),
       );
 
   /// Replays deliveries: one ([deliveryId]), all behind a position ([after]), or all that failed

@@ -107,6 +107,12 @@ class Location {
     return objects((await _transport.json(call))['data']);
   }
 
+  /// Where everybody whom one may see went within the last hour.
+  Future<List<Json>> trails({RequestOptions? options}) async {
+    final call = Call(Operations.readTrails, options: options);
+    return objects((await _transport.json(call))['data']);
+  }
+
   /// Where somebody was, newest first; oneself without [userId]. [from] and [to] are RFC 3339,
   /// [limit] is 1 to 1,000.
   Future<List<Json>> history({
@@ -189,6 +195,12 @@ class Sos {
   /// `{lat?, lng?, message?, recorded_at?}`.
   Future<Json> trigger({Json? call, RequestOptions? options}) =>
       _transport.json(Call(Operations.triggerSos, body: call, options: options));
+
+  /// The open calls of oneself and of those who alerted one, newest first.
+  Future<List<Json>> open({RequestOptions? options}) async {
+    final call = Call(Operations.listOpenSos, options: options);
+    return objects((await _transport.json(call))['data']);
+  }
 
   /// Says that one has seen it.
   Future<Json> acknowledge(String id, {RequestOptions? options}) =>

@@ -818,6 +818,29 @@ class Position(TypedDict):
     recorded_at: str
 
 
+class TrailFixe(TypedDict):
+    """A trail fixe, as it is answered."""
+
+    lat: float
+    lng: float
+    recorded_at: str
+
+
+class Trail(TypedDict):
+    """A trail, as it is answered."""
+
+    user_id: int
+    name: str
+    fixes: list[TrailFixe]
+    """Oldest first."""
+
+
+class Trails(TypedDict):
+    """A trails, as it is answered."""
+
+    data: list[Trail]
+
+
 class Positions(TypedDict):
     """A positions, as it is answered."""
 
@@ -859,6 +882,28 @@ class Place(TypedDict):
     radius_m: float
     """In metres."""
     created_at: str
+
+
+class OpenCall(TypedDict):
+    """An open call, as it is answered."""
+
+    sos_id: str
+    user_id: int
+    name: str
+    lat: float | None
+    lng: float | None
+    message: str | None
+    late: bool
+    """It came long after it was raised."""
+    recorded_at: str
+    acknowledged: bool
+    """Somebody has seen it."""
+
+
+class OpenCalls(TypedDict):
+    """An open calls, as it is answered."""
+
+    data: list[OpenCall]
 
 
 class _ReadinessChecks(TypedDict):

@@ -1,8 +1,8 @@
 //! Turns at what only few can do at once: everybody comes in time, however many a stranger sends.
 //!
-//! Who waits stands in one of three lanes, and there in the queue of their own network. Those known
-//! from before have every other turn; the other two lanes take turns at the rest, and within a lane
-//! the networks do. No lane keeps a place free: where nobody else waits, one gets them all.
+//! Those known from before have places of their own. Strangers have as many, in two lanes, of those
+//! who sign in and of those who open accounts; the lanes take turns, and within a lane the networks
+//! do. Where nobody waits in one lane, the other gets all its places.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,6 +23,10 @@ pub(crate) enum Lane {
 }
 
 impl Lane {
+    pub(super) const fn is_known(self) -> bool {
+        matches!(self, Self::Known)
+    }
+
     /// How metrics name it.
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -75,18 +79,25 @@ pub(super) struct Turns(Arc<Mutex<State>>);
 /// A place that is held; dropping it gives it back.
 #[must_use]
 #[derive(Debug)]
-pub(super) struct Turn(Turns);
+pub(super) struct Turn {
+    turns: Turns,
+    is_known: bool,
+}
 
 #[derive(Debug)]
 struct State {
-    free: usize,
     room: Room,
-    known: Queue,
-    /// Those who sign in, and those who open accounts.
-    others: [Queue; 2],
-    /// Whether the last turn was for somebody known.
-    was_known: bool,
-    /// Which of the others comes first.
+    known: Places<1>,
+    /// For those who sign in, and those who open accounts.
+    strangers: Places<2>,
+}
+
+/// Places for which some lanes take turns.
+#[derive(Debug)]
+struct Places<const LANES: usize> {
+    free: usize,
+    lanes: [Queue; LANES],
+    /// Which lane comes first.
     next: usize,
 }
 
@@ -98,24 +109,24 @@ struct Queue {
 }
 
 impl Turns {
+    /// So many places for those who are known, and as many for strangers.
     pub(super) fn new(places: usize, room: Room) -> Self {
-        Self(Arc::new(Mutex::new(State {
-            free: places.max(1),
+        let state = State {
             room,
-            known: Queue::default(),
-            others: [Queue::default(), Queue::default()],
-            was_known: false,
-            next: 0,
-        })))
+            known: Places::new(places),
+            strangers: Places::new(places),
+        };
+        Self(Arc::new(Mutex::new(state)))
     }
 
     /// Waits for a turn; whoever goes away meanwhile gives up theirs.
     pub(super) async fn enter(&self, visitor: Visitor) -> Result<Turn, NoTurn> {
         let coming = {
             let mut state = self.state();
-            if state.free > 0 {
-                state.free -= 1;
-                return Ok(Turn(self.clone()));
+            let is_known = visitor.lane.is_known();
+            if state.take_free(is_known) {
+                let turns = self.clone();
+                return Ok(Turn { turns, is_known });
             }
             state.queue(visitor)?
         };
@@ -130,16 +141,15 @@ impl Turns {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let mut state = self.0.state();
-        state.free += 1;
-        while state.free > 0
-            && let Some(waiting) = state.next()
-        {
-            state.free -= 1;
+        let is_known = self.is_known;
+        let mut state = self.turns.state();
+        state.give_back(is_known);
+        while let Some(waiting) = state.next(is_known) {
             // Never under the lock: what cannot be handed over is dropped, and that takes it again.
             drop(state);
-            drop(waiting.send(Self(self.0.clone())));
-            state = self.0.state();
+            let turns = self.turns.clone();
+            drop(waiting.send(Self { turns, is_known }));
+            state = self.turns.state();
         }
     }
 }
@@ -151,33 +161,67 @@ impl State {
             of_network,
         } = self.room;
         let (queue, most) = match visitor.lane {
-            Lane::Known => (&mut self.known, in_lane),
-            Lane::SignIn => (&mut self.others[0], in_lane),
-            Lane::Registration => (&mut self.others[1], in_lane.div_ceil(2)),
+            Lane::Known => (&mut self.known.lanes[0], in_lane),
+            Lane::SignIn => (&mut self.strangers.lanes[0], in_lane),
+            Lane::Registration => (&mut self.strangers.lanes[1], in_lane.div_ceil(2)),
         };
         queue.take(visitor.network, most, of_network)
     }
 
-    fn next(&mut self) -> Option<oneshot::Sender<Turn>> {
-        let known = |state: &mut Self| {
-            let next = state.known.next();
-            state.was_known |= next.is_some();
-            next
-        };
-        if !self.was_known
-            && let Some(next) = known(self)
-        {
-            return Some(next);
+    fn take_free(&mut self, is_known: bool) -> bool {
+        if is_known {
+            self.known.take_free()
+        } else {
+            self.strangers.take_free()
         }
-        self.was_known = false;
-        for _ in 0..2 {
+    }
+
+    fn give_back(&mut self, is_known: bool) {
+        if is_known {
+            self.known.free += 1;
+        } else {
+            self.strangers.free += 1;
+        }
+    }
+
+    /// Takes a free place for whoever is next.
+    fn next(&mut self, is_known: bool) -> Option<oneshot::Sender<Turn>> {
+        if is_known {
+            self.known.next()
+        } else {
+            self.strangers.next()
+        }
+    }
+}
+
+impl<const LANES: usize> Places<LANES> {
+    fn new(places: usize) -> Self {
+        Self {
+            free: places.max(1),
+            lanes: std::array::from_fn(|_| Queue::default()),
+            next: 0,
+        }
+    }
+
+    fn take_free(&mut self) -> bool {
+        let is_free = self.free > 0;
+        self.free -= usize::from(is_free);
+        is_free
+    }
+
+    fn next(&mut self) -> Option<oneshot::Sender<Turn>> {
+        if self.free == 0 {
+            return None;
+        }
+        for _ in 0..LANES {
             let lane = self.next;
-            self.next = 1 - lane;
-            if let Some(next) = self.others[lane].next() {
+            self.next = (lane + 1) % LANES;
+            if let Some(next) = self.lanes[lane].next() {
+                self.free -= 1;
                 return Some(next);
             }
         }
-        known(self)
+        None
     }
 }
 

@@ -38,8 +38,8 @@ fn waits(turns: &Turns, lane: Lane, network: u8) -> Waiting {
     waiting
 }
 
-fn takes(turns: &Turns) -> Turn {
-    match ask(turns, Lane::Known, 0).1 {
+fn takes(turns: &Turns, lane: Lane) -> Turn {
+    match ask(turns, lane, 0).1 {
         Poll::Ready(Ok(turn)) => turn,
         other => panic!("no turn: {other:?}"),
     }
@@ -74,27 +74,35 @@ fn served(turn: Turn, mut waiting: Vec<(&'static str, Waiting)>) -> Vec<&'static
 }
 
 #[test]
-fn who_is_known_waits_for_the_one_at_work_and_no_crowd() {
+fn who_is_known_waits_for_no_stranger() {
     let turns = Turns::new(1, ROOM);
-    let turn = takes(&turns);
+    let stranger = takes(&turns, Lane::SignIn);
+    let crowd: Vec<_> = (1..=4)
+        .map(|network| waits(&turns, Lane::SignIn, network))
+        .collect();
+    let known = takes(&turns, Lane::Known);
+    let next = ("known", waits(&turns, Lane::Known, 9));
+    assert_eq!(served(known, vec![next]), ["known"]);
+    drop((stranger, crowd));
+}
+
+#[test]
+fn strangers_who_sign_in_and_who_register_take_turns() {
+    let turns = Turns::new(1, ROOM);
+    let turn = takes(&turns, Lane::SignIn);
     let mut waiting = Vec::new();
-    for network in 1..=4 {
+    for network in 1..=2 {
         waiting.push(("registers", waits(&turns, Lane::Registration, network)));
         waiting.push(("signs in", waits(&turns, Lane::SignIn, network)));
     }
-    for _ in 0..2 {
-        waiting.push(("known", waits(&turns, Lane::Known, 9)));
-    }
     let order = served(turn, waiting);
-    assert_eq!(order[..3], ["known", "signs in", "known"], "{order:?}");
-    assert_eq!(order[3..6], ["registers", "signs in", "registers"]);
-    assert_eq!(order.len(), 10);
+    assert_eq!(order, ["signs in", "registers", "signs in", "registers"]);
 }
 
 #[test]
 fn networks_take_turns() {
     let turns = Turns::new(1, ROOM);
-    let turn = takes(&turns);
+    let turn = takes(&turns, Lane::SignIn);
     let mut waiting = Vec::new();
     for _ in 0..4 {
         waiting.push(("crowd", waits(&turns, Lane::SignIn, 1)));
@@ -108,7 +116,7 @@ fn networks_take_turns() {
 #[test]
 fn a_newcomer_finds_room_where_one_network_has_most_of_it() {
     let turns = Turns::new(1, ROOM);
-    let turn = takes(&turns);
+    let turn = takes(&turns, Lane::SignIn);
     let mut waiting: Vec<Waiting> = Vec::new();
     for network in [1, 1, 1, 1, 2, 2, 2, 3, 3, 3] {
         waiting.push(waits(&turns, Lane::SignIn, network));
@@ -125,9 +133,9 @@ fn a_newcomer_finds_room_where_one_network_has_most_of_it() {
         waiting.push(waits(&turns, Lane::Registration, network));
     }
     assert_eq!(refused(&turns, Lane::Registration, 6), NoTurn::TooMany);
-    waiting.push(waits(&turns, Lane::Known, 6));
+    drop(takes(&turns, Lane::Known));
     drop((turn, newcomer, waiting));
-    drop(takes(&turns));
+    drop(takes(&turns, Lane::SignIn));
 }
 
 proptest! {
@@ -147,10 +155,10 @@ proptest! {
                 _ => match ask(&turns, LANES[lane], network) {
                     (_, Poll::Ready(Ok(turn))) => held.push(turn),
                     (_, Poll::Ready(Err(_))) => {}
-                    (coming, Poll::Pending) => waiting.push(coming),
+                    (coming, Poll::Pending) => waiting.push((LANES[lane].is_known(), coming)),
                 },
             }
-            waiting.retain_mut(|coming| match look(coming) {
+            waiting.retain_mut(|(_, coming)| match look(coming) {
                 Poll::Ready(Ok(turn)) => {
                     held.push(turn);
                     false
@@ -158,9 +166,14 @@ proptest! {
                 Poll::Ready(Err(_)) => false,
                 Poll::Pending => true,
             });
-            let free = turns.state().free;
-            prop_assert_eq!(free + held.len(), places);
-            prop_assert!(free == 0 || waiting.is_empty(), "{} wait", waiting.len());
+            for is_known in [true, false] {
+                let state = turns.state();
+                let free = if is_known { state.known.free } else { state.strangers.free };
+                let of_these = held.iter().filter(|turn: &&Turn| turn.is_known == is_known);
+                prop_assert_eq!(free + of_these.count(), places);
+                let wait = waiting.iter().filter(|(known, _)| *known == is_known).count();
+                prop_assert!(free == 0 || wait == 0, "{} wait", wait);
+            }
         }
     }
 }

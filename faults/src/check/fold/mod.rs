@@ -88,6 +88,8 @@ pub(crate) const TABLES: &[Named] = &[
     named("circle_places", &["circle_id", "place_id"]),
     named("sharing_pauses", &["account_id", "sequence"]),
     named("positions", &["account_id", "recorded_at"]),
+    named("sos_calls", &["org_id", "sos_id"]),
+    named("crossings", &["account_id", "sequence"]),
 ];
 
 /// A row's name: its key's values, times in one form.

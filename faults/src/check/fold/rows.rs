@@ -39,6 +39,18 @@ pub(super) fn take(fold: &mut Fold, fact: &Fact) {
         kind if kind.starts_with("webhook.") => webhook(fold, fact),
         kind if kind.starts_with("circle.") => circle(fold, fact),
         "account.sharing_paused" | "account.sharing_resumed" => pause(fold, fact),
+        "sos.triggered" => fold.put(
+            "sos_calls",
+            json!({"org_id": org, "sos_id": data["sos_id"], "account_id": data["user_id"],
+                "sequence": fact.sequence, "triggered_at": at,
+                "acknowledged_at": null, "resolved_at": null}),
+        ),
+        "sos.acknowledged" => answered(fold, fact, "acknowledged_at"),
+        "sos.resolved" => answered(fold, fact, "resolved_at"),
+        "place.entered" | "place.left" => fold.put(
+            "crossings",
+            json!({"account_id": data["user_id"], "sequence": fact.sequence}),
+        ),
         _ => {}
     }
 }
@@ -249,6 +261,16 @@ fn pause(fold: &mut Fold, fact: &Fact) {
             json!({"account_id": data["accountId"], "sequence": fact.sequence, "from_at": at,
                 "until_at": data["until"]}),
         );
+    }
+}
+
+/// The first answer of its kind counts.
+fn answered(fold: &mut Fold, fact: &Fact, column: &str) {
+    let key = format!("{} {}", fact.org, str(&fact.data["sos_id"]));
+    if let Some(call) = fold.rows("sos_calls").get_mut(&key)
+        && call[column].is_null()
+    {
+        call[column] = json!(fact.time);
     }
 }
 

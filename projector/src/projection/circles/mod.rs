@@ -11,7 +11,7 @@ use schemas::{AggregateType, Event, Recorded};
 use sqlx::PgConnection;
 use sqlx::postgres::PgBindIterExt as _;
 
-use super::personal::{Unsealing, unseal_each};
+use super::personal::{Unsealing, forgotten, unseal_each};
 use super::text::storable;
 use super::{ApplyError, Projection, bigint};
 
@@ -112,11 +112,7 @@ async fn insert(
 }
 
 async fn forget(rows: &mut PgConnection, events: &[&Recorded]) -> Result<(), sqlx::Error> {
-    let forgotten = events.iter().filter_map(|recorded| match &recorded.event {
-        Event::AccountForgotten(forgotten) => Some(bigint(forgotten.account_id.0)),
-        _ => None,
-    });
-    let gone: Vec<i64> = forgotten.collect();
+    let gone = forgotten(events);
     if gone.is_empty() {
         return Ok(());
     }

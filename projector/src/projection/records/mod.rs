@@ -1,5 +1,6 @@
 //! Business records: one row for each that is there, with the fields that were written.
 
+mod changes;
 mod orders;
 mod revenue;
 mod tables;
@@ -103,6 +104,7 @@ impl<T: Table> Projection for T {
                 }
             }
             totals.write(rows).await?;
+            changes::note(rows, T::NAME, events).await?;
             Ok(())
         })
     }

@@ -114,7 +114,7 @@ pub(super) fn channels(types: &[&str]) -> Value {
             &"/api/v1/events".into(),
             "http",
             "A GET, as NDJSON or, with `Accept: text/event-stream`, as server-sent events with \
-             the position as `id`.",
+             the position as `id`. These begin with an `id` alone: where the feed begins.",
         ),
         "locations": locations.described(
             &"/api/v1/locations".into(),

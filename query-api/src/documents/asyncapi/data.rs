@@ -33,13 +33,14 @@ impl Told {
 
     fn add(&mut self, entry: &CatalogEntry) {
         let mut schema = entry.json_schema();
-        redirect(&mut schema);
+        redirect(entry.name, &mut schema);
         let Value::Object(mut schema) = schema else {
             return;
         };
         schema.remove("$schema");
-        if let Some(Value::Object(definitions)) = schema.remove("$defs") {
-            self.schemas.extend(definitions);
+        // As the JSON Schema draft that AsyncAPI builds on calls them.
+        if let Some(definitions) = schema.remove("$defs") {
+            schema.insert("definitions".to_owned(), definitions);
         }
         show(entry.name, &mut schema);
         self.schemas.insert(entry.name.to_owned(), schema.into());
@@ -47,20 +48,21 @@ impl Told {
     }
 }
 
-/// Definitions of all types stand together.
-fn redirect(value: &mut Value) {
+/// A type's definitions stand within its own schema: others may call something else the same.
+fn redirect(owner: &str, value: &mut Value) {
     match value {
         Value::Object(fields) => {
             for (name, value) in fields.iter_mut() {
                 match value {
                     Value::String(to) if name == "$ref" => {
-                        *to = to.replace("#/$defs/", "#/components/schemas/");
+                        let own = format!("#/components/schemas/{owner}/definitions/");
+                        *to = to.replace("#/$defs/", &own);
                     }
-                    other => redirect(other),
+                    other => redirect(owner, other),
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(redirect),
+        Value::Array(items) => items.iter_mut().for_each(|item| redirect(owner, item)),
         _ => {}
     }
 }
@@ -125,6 +127,31 @@ mod tests {
             }
         }
         assert_eq!(seen.len(), told.types.len() - 1, "{seen:?}");
+    }
+
+    /// Two types may mean different things by one name.
+    #[test]
+    fn the_definitions_of_a_type_are_its_own() {
+        let told = Told::gather();
+        let mut kept = 0;
+        for entry in CATALOG
+            .iter()
+            .filter(|entry| told.types.contains(&entry.name))
+        {
+            let published = entry.json_schema();
+            let schema = &told.schemas[entry.name];
+            let mut expected = published.get("$defs").cloned().unwrap_or_default();
+            redirect(entry.name, &mut expected);
+            let own = schema.get("definitions").cloned().unwrap_or_default();
+            assert_eq!(own, expected, "{}", entry.name);
+            kept += own.as_object().map_or(0, Map::len);
+            let own = format!("#/components/schemas/{}/definitions/", entry.name);
+            for reference in schema.to_string().split("\"$ref\":\"").skip(1) {
+                assert!(reference.starts_with(&own), "{}: {reference}", entry.name);
+            }
+        }
+        assert!(kept > 0, "no type has definitions");
+        assert_eq!(told.schemas.len(), told.types.len());
     }
 
     fn is_described(name: &str, shown: &Value, schema: &Value) {

@@ -1,6 +1,7 @@
 //! The feeds, and the socket.
 
 use access::Scope;
+use domain::webhook::pattern_of_patterns;
 use serde_json::json;
 
 use super::Part;
@@ -51,13 +52,16 @@ pub(super) fn part() -> Part {
 fn feed(path: &'static str, id: &'static str, summary: &'static str) -> Operation {
     let lines = json!({"x-line": schema("Event"), "schema": {"type": "string"}});
     let frames = json!({"schema": {"type": "string"}});
+    let one = pattern_of_patterns();
     get(path, id, summary)
         .says(
             "NDJSON up to the present end of the log; with `Accept: text/event-stream`, \
-             server-sent events that continue live, with the position as `id`. A position of the \
-             other feed is 400, one from before a restore 410. The stream ends within a second \
-             after its key has been revoked or has expired, and when the reader takes nothing for \
-             a minute. 429 with `Retry-After` also means that the key has too many feeds open.",
+             server-sent events that continue live, with the position as `id`. The first thing \
+             sent is an `id` alone: where the feed begins, so that a client that is cut off \
+             before any event resumes there. A position of the other feed is 400, one from before \
+             a restore 410. The stream ends within a second after its key has been revoked or has \
+             expired, and when the reader takes nothing for a minute. 429 with `Retry-After` also \
+             means that the key has too many feeds open.",
         )
         .key(Scope::ReadEvents)
         .query_value(
@@ -69,7 +73,10 @@ fn feed(path: &'static str, id: &'static str, summary: &'static str) -> Operatio
         .query_value(
             "types",
             "Event types, comma-separated; `run.*` matches all types of a kind.",
-            like(string(), "run.*,lead.created"),
+            like(
+                json!({"type": "string", "pattern": format!("^({one})(, ?({one}))*$")}),
+                "run.*,lead.created",
+            ),
         )
         .query_value(
             "limit",

@@ -54,12 +54,16 @@ fn export(
              without a proper end, so that an incomplete file cannot be mistaken for a complete \
              one. The same happens if the client reads nothing for a minute, reads less than 8 \
              KiB/s in the long run, or the key is revoked or expires. In CSV, a cell that a \
-             spreadsheet would evaluate begins with an apostrophe. 400 means a malformed \
-             position.",
+             spreadsheet would evaluate begins with an apostrophe. CSV is compressed for clients \
+             that send `Accept-Encoding: gzip` or `zstd`. Ask again with the `ETag` in \
+             `If-None-Match`, and the answer is 304 while nothing has changed. 400 means a \
+             malformed position.",
         )
         .key(scope)
         .query_value("format", "File format.", format)
         .parameter(refer("parameters", "MinPosition"))
+        .parameter(refer("parameters", "IfNotKnown"))
+        .parameter(refer("parameters", "IfModifiedSince"))
         .answers_with(
             200,
             "The file.",
@@ -69,6 +73,9 @@ fn export(
                 "application/pdf": file,
             }),
         )
+        .answers_nothing(304, "Nothing has changed.")
         .answer_header("Content-Disposition")
+        .answer_header("ETag")
+        .answer_header("Last-Modified")
         .refuses(&[400, 500])
 }

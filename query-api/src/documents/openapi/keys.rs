@@ -31,6 +31,7 @@ pub(super) fn part() -> Part {
                 .key(Scope::ManageKeys)
                 .read()
                 .paged()
+                .sought("Part of a name or of an id, whatever its case.")
                 .answers(200, "Keys, without their secret part.", list("Key")),
             delete("/api/v1/keys/{keyId}", "revokeKey", "Revoke a key")
                 .says(

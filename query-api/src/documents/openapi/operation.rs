@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use access::{Api, Scope};
 use serde_json::{Map, Value, json};
 
-use super::shape::refer;
+use super::shape::{refer, sought};
 
 /// Who may ask.
 #[derive(Clone, Copy, PartialEq)]
@@ -120,6 +120,11 @@ impl Operation {
             .parameter(refer("parameters", sorts))
     }
 
+    /// What its list holds can be searched by a text.
+    pub(super) fn sought(self, description: &str) -> Self {
+        self.query_value("q", description, sought())
+    }
+
     /// It appends to the log.
     pub(super) fn command(self) -> Self {
         self.answer_header("Waypost-Position").refuses(&[500, 503])
@@ -129,6 +134,18 @@ impl Operation {
     pub(super) fn idempotent(self) -> Self {
         self.parameter(refer("parameters", "IdempotencyKey"))
             .refuses(&[400, 409])
+    }
+
+    /// It is refused where its caller has not seen what it would change.
+    pub(super) fn conditional(self) -> Self {
+        self.parameter(refer("parameters", "IfMatch"))
+            .refuses(&[400, 412])
+    }
+
+    /// It is refused, too, where its caller expects nothing to be there.
+    pub(super) fn creates(self) -> Self {
+        self.parameter(refer("parameters", "IfNoneMatch"))
+            .conditional()
     }
 
     pub(super) fn parameter(mut self, parameter: Value) -> Self {

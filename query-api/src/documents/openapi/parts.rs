@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::shape::{answer, integer, meaning, string};
+use super::shape::{answer, integer, like, meaning, sought, string};
 
 pub(super) const INTRODUCTION: &str = "Three APIs over one event log: workflows and exports, \
                                        business data, and location safety.\n\n**Errors** are \
                                        always `{\"error\": \"<message>\"}`. Checks are made in \
-                                       this order: 401, 429, 403, 400, 404, 409.\n\n**Limits.** \
+                                       this order: 401, 429, 403, 400, 404, 409, 412.\n\n**Limits.** \
                                        Every rate-limited answer carries `RateLimit` and \
                                        `RateLimit-Policy`; a 429 says in `Retry-After` when to \
                                        retry. Every request counts whatever its answer, except \
@@ -17,7 +17,11 @@ pub(super) const INTRODUCTION: &str = "Three APIs over one event log: workflows 
                                        until it includes that command.\n\n**Retries.** POST \
                                        commands take an `Idempotency-Key`: for 24 hours, the same \
                                        key with the same body gets the first answer again, and \
-                                       another body is refused.\n\n**Loops.** HTTP steps and \
+                                       another body is refused.\n\n**Changes by several.** \
+                                       Records and workflows are read with an `ETag`. Send it \
+                                       as `If-Match` with a PUT or DELETE, and the change is \
+                                       refused with 412 if somebody else was quicker. Without \
+                                       it, the last one wins.\n\n**Loops.** HTTP steps and \
                                        webhooks send `Waypost-Cause`. A program that calls \
                                        Waypost in response should pass this header on, so that \
                                        workflows that trigger each other this way come to an end: \
@@ -31,6 +35,9 @@ pub(super) fn schemas() -> Map<String, Value> {
 
 const SORT: &str = "What the list is ordered by, ascending; descending after a `-`. Items that are \
                     equal in it are ordered by `id`.";
+
+/// What `If-Match` may be: `*`, or tags.
+const TAGS: &str = r#"^(\*|(W/)?"[!#-+\--~]+"(, ?(W/)?"[!#-+\--~]+")*)$"#;
 
 /// The values of `sort`, each in both directions.
 fn sort(by: &[&str]) -> Value {
@@ -64,7 +71,7 @@ pub(super) fn parameters() -> Value {
             "q",
             "Part of a name, an e-mail address or a number, whatever its case: only what has it is \
              listed and counted.",
-            json!({"type": "string", "maxLength": 200, "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"}),
+            sought(),
         ),
         "Sort": query("sort", SORT, sort(&["createdAt", "name"])),
         "SortWithAmount": query("sort", SORT, sort(&["createdAt", "name", "amount"])),
@@ -73,6 +80,28 @@ pub(super) fn parameters() -> Value {
             "`Waypost-Position` of an earlier answer: the read waits up to 5 s until it includes \
              it, then 503.",
             given(),
+        ),
+        "IfMatch": header(
+            "If-Match",
+            "The `ETag` of what you have read, with its quotation marks, or `*` for any: if \
+             somebody else has changed or deleted it since, nothing is written and the answer is \
+             412.",
+            like(json!({"type": "string", "pattern": TAGS}), "\"2026-11-21T21:02:18.512Z\""),
+        ),
+        "IfNoneMatch": header(
+            "If-None-Match",
+            "`*`: if it exists already, nothing is written and the answer is 412.",
+            json!({"type": "string", "enum": ["*"]}),
+        ),
+        "IfNotKnown": header(
+            "If-None-Match",
+            "The `ETag` of the file that you have: while it is the newest, the answer is 304.",
+            like(json!({"type": "string"}), "\"6924b2f0-3c1f0a5b9d2e4871\""),
+        ),
+        "IfModifiedSince": header(
+            "If-Modified-Since",
+            "The `Last-Modified` of the file that you have, as an alternative to its `ETag`.",
+            like(json!({"type": "string"}), "Sat, 21 Nov 2026 21:02:18 GMT"),
         ),
         "IdempotencyKey": header(
             "Idempotency-Key",
@@ -101,6 +130,12 @@ pub(super) fn headers() -> Value {
             "schema": {"type": "integer", "minimum": 1},
             "example": 17,
         },
+        "ETag": header(
+            "The state of what was read or written, for `If-Match`: a record's `updatedAt`, a \
+             workflow's `version`. An export's is for `If-None-Match`.",
+            string(),
+            "\"2026-11-21T21:02:18.512Z\"",
+        ),
         "Waypost-Position": header(
             "Position of the command in the log, for `Waypost-Min-Position`.",
             string(),
@@ -112,6 +147,11 @@ pub(super) fn headers() -> Value {
             "</api/v1/orders?limit=20&cursor=…>; rel=\"next\"",
         ),
         "WWW-Authenticate": header("Authentication scheme.", string(), "Bearer"),
+        "Last-Modified": header(
+            "When the records last changed; absent for a moment after many changes at once.",
+            string(),
+            "Sat, 21 Nov 2026 21:02:18 GMT",
+        ),
         "Content-Disposition": header(
             "The file's name, with the day in UTC.",
             string(),

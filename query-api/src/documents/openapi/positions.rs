@@ -83,6 +83,19 @@ fn operations() -> Vec<Operation> {
         .read()
         .answers(200, "Positions, newest first.", schema("Positions"))
         .refuses(&[403]),
+        get(
+            "/location/trails",
+            "readTrails",
+            "Read the trails of the last hour",
+        )
+        .says(
+            "Where each person that you may see went within the last hour, thinned out: at most \
+             one position in 15 seconds of a person, and 12,000 in all. Somebody whom you may see \
+             and who was nowhere has no positions.",
+        )
+        .person()
+        .read()
+        .answers(200, "A trail for each person.", schema("Trails")),
     ]
 }
 
@@ -132,6 +145,25 @@ fn schemas() -> Vec<(&'static str, Value)> {
             ),
         ),
         ("Position", seen),
+        ("Trails", answer(vec![("data", array(&schema("Trail")))])),
+        (
+            "Trail",
+            answer(vec![
+                ("user_id", integer(1, (1 << 53) - 1)),
+                ("name", string()),
+                (
+                    "fixes",
+                    meaning(
+                        array(&answer(vec![
+                            ("lat", number(-90.0, 90.0)),
+                            ("lng", number(-180.0, 180.0)),
+                            ("recorded_at", time()),
+                        ])),
+                        "Oldest first.",
+                    ),
+                ),
+            ]),
+        ),
         (
             "Positions",
             answer(vec![("data", array(&schema("Position")))]),

@@ -48,6 +48,11 @@ fn operations(kind: &Kind) -> [Operation; 4] {
         "description": "One record per line.",
         "examples": ["{\"id\":\"1\", …}\n{\"id\":\"2\", …}\n"],
     }});
+    let rows = json!({"schema": {
+        "type": "string",
+        "description": "A header row of field names, then one record per row.",
+        "examples": ["id,…\r\n1,…\r\n2,…\r\n"],
+    }});
     let answered = json!({"schema": {
         "type": "string",
         "description": "One line of answer for each line, as it is confirmed: \
@@ -67,8 +72,10 @@ fn operations(kind: &Kind) -> [Operation; 4] {
             .says(
                 "With `application/json`, creates one record, whose id must be new. With \
                  `application/x-ndjson`, each line creates or replaces a record and gets a line \
-                 of answer. Every 10,000 lines count as one more request. A request takes at most \
-                 1,000,000 lines and 1 GiB. If one of these limits, the key's limit or the key's \
+                 of answer. With `text/csv`, each row does so below the first, which names the \
+                 fields and is line 1. Lines and rows may come with `Content-Encoding: gzip` or \
+                 `zstd`. Every 10,000 lines count as one more request. A request takes at most \
+                 1,000,000 lines and 1 GiB, unpacked. If one of these limits, the key's limit or the key's \
                  life ends first, the last line of the answer is an error that names the first \
                  line that was not written.",
             )
@@ -76,7 +83,7 @@ fn operations(kind: &Kind) -> [Operation; 4] {
             .idempotent()
             .body(json!({
                 "required": true,
-                "content": {"application/json": sent(), "application/x-ndjson": lines},
+                "content": {"application/json": sent(), "application/x-ndjson": lines, "text/csv": rows},
             }))
             .answers_with(
                 200,
@@ -97,6 +104,7 @@ fn operations(kind: &Kind) -> [Operation; 4] {
             "The record as it was written.",
             schema(&format!("Stored{one}")),
         )
+        .answer_header("ETag")
         .refuses(&[404]),
         single(put(
             at.clone(),
@@ -106,6 +114,8 @@ fn operations(kind: &Kind) -> [Operation; 4] {
         .body(json!({"required": true, "content": {"application/json": sent()}}))
         .answers(200, "The record was replaced.", schema("RecordId"))
         .answers(201, "The record was created.", schema("RecordId"))
+        .answer_header("ETag")
+        .creates()
         .command()
         .refuses(&[400, 409, 413, 415]),
         single(delete(
@@ -115,6 +125,7 @@ fn operations(kind: &Kind) -> [Operation; 4] {
         ))
         .says("Removes it from all lists, exports and totals.")
         .answers_nothing(204, "The record was deleted.")
+        .conditional()
         .command()
         .refuses(&[400, 404, 409]),
     ]

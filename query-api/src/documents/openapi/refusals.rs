@@ -36,6 +36,12 @@ const REFUSALS: &[(u16, &str, &str)] = &[
          body.",
     ),
     (410, "Gone", "No longer available."),
+    (
+        412,
+        "PreconditionFailed",
+        "Somebody else has changed it: it is not in the state that `If-Match` or `If-None-Match` \
+         expects. Nothing was written. Read it again, then repeat the change with its new `ETag`.",
+    ),
     (413, "TooLarge", "The body is too large."),
     (415, "WrongType", "Unsupported Content-Type."),
     (

@@ -33,6 +33,14 @@ pub(super) fn text(max: u32) -> Value {
     json!({"type": "string", "maxLength": max, "pattern": TEXT})
 }
 
+/// A text that is looked for.
+pub(super) fn sought() -> Value {
+    json!({
+        "type": "string", "maxLength": 200,
+        "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$",
+    })
+}
+
 /// An id of the caller's choice.
 pub(super) fn id() -> Value {
     json!({

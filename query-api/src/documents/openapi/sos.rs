@@ -1,9 +1,9 @@
 //! Calls for help.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Part;
-use super::operation::{Caller, Operation, post};
+use super::operation::{Caller, Operation, get, post};
 use super::shape::{
     answer, array, id, integer, meaning, nullable, number, schema, string, text, time,
     tolerant_request, word,
@@ -40,6 +40,15 @@ pub(super) fn part() -> Part {
         tag: "SOS",
         description: "SOS alerts. Never rate-limited.",
         operations: vec![
+            get("/sos", "listOpenSos", "List open SOS alerts")
+                .says(
+                    "Your own, and those of people in your circles that alerted you: of the last \
+                     day, newest first, at most 100, of one person at most 10. An app asks when \
+                     it is opened; from then on the channel `sos` tells.",
+                )
+                .person()
+                .read()
+                .answers(200, "Open alerts.", schema("OpenCalls")),
             post("/sos/trigger", "triggerSos", "Trigger an SOS")
                 .by(Caller::Uncounted)
                 .refuses(&[400, 401, 413, 415])
@@ -61,8 +70,30 @@ pub(super) fn part() -> Part {
             ),
             respond("/sos/{id}/resolve", "resolveSos", "Resolve an SOS"),
         ],
-        schemas: vec![("Call", call)],
+        schemas: vec![
+            ("Call", call),
+            ("OpenCall", open()),
+            (
+                "OpenCalls",
+                answer(vec![("data", array(&schema("OpenCall")))]),
+            ),
+        ],
     }
+}
+
+fn open() -> Value {
+    let flag = || json!({"type": "boolean"});
+    answer(vec![
+        ("sos_id", string()),
+        ("user_id", integer(1, (1 << 53) - 1)),
+        ("name", string()),
+        ("lat", nullable(number(-90.0, 90.0))),
+        ("lng", nullable(number(-180.0, 180.0))),
+        ("message", nullable(string())),
+        ("late", meaning(flag(), "It came long after it was raised.")),
+        ("recorded_at", time()),
+        ("acknowledged", meaning(flag(), "Somebody has seen it.")),
+    ])
 }
 
 fn respond(path: &'static str, id_: &'static str, summary: &'static str) -> Operation {

@@ -1,6 +1,7 @@
 //! Webhooks.
 
 use access::Scope;
+use domain::webhook::pattern_of_patterns;
 use serde_json::{Value, json};
 
 use super::Part;
@@ -42,6 +43,7 @@ fn operations() -> Vec<Operation> {
             .key(Scope::ManageWebhooks)
             .read()
             .paged()
+            .sought("Part of an address, a description or an id, whatever its case.")
             .answers(200, "Endpoints.", list("Webhook")),
         one(get(
             "/api/v1/webhooks/{id}",
@@ -75,6 +77,9 @@ fn operations() -> Vec<Operation> {
         ))
         .read()
         .paged()
+        .sought(
+            "Part of an event type, whatever its case, or the whole id of an event or of a delivery.",
+        )
         .answers(200, "Deliveries, newest first.", list("Delivery")),
         one(post(
             "/api/v1/webhooks/{id}/replay",
@@ -129,8 +134,8 @@ fn secret() -> Value {
 }
 
 fn events() -> Value {
-    let pattern = json!({"type": "string", "minLength": 1, "maxLength": 128});
-    let mut events = array(&pattern);
+    let pattern = format!("^({})$", pattern_of_patterns());
+    let mut events = array(&json!({"type": "string", "maxLength": 128, "pattern": pattern}));
     events["type"] = json!(["array", "null"]);
     events["minItems"] = 1.into();
     events["maxItems"] = 100.into();

@@ -81,7 +81,10 @@ fn http() -> Value {
             "headers",
             json!({
                 "type": ["object", "null"], "maxProperties": 50,
-                "additionalProperties": {"type": "string", "maxLength": 8192},
+                "additionalProperties": {
+                    "type": "string", "maxLength": 8192,
+                    "pattern": r"^[^\u0000-\u0008\u000A-\u001F\u007F-\u009F]*$",
+                },
             }),
         ),
         (
@@ -194,7 +197,7 @@ fn record() -> Value {
         "clients",
     ];
     let id = json!({
-        "type": ["string", "null"],
+        "type": ["string", "null"], "minLength": 1,
         "description": "May be a template. Default: the data's own `id`, or a new one.",
     });
     let data = json!({

@@ -78,6 +78,8 @@ fn operations() -> Vec<Operation> {
         .path_value("workflowId", "The workflow; created if new.", id())
         .takes("WorkflowDefinition")
         .answers(200, "Saved.", schema("SavedWorkflow"))
+        .answer_header("ETag")
+        .creates()
         .command()
         .refuses(&[409]),
         get("/api/v1/workflows", "listWorkflows", "List workflows")
@@ -94,6 +96,7 @@ fn operations() -> Vec<Operation> {
         .path_value("workflowId", "The workflow.", id())
         .read()
         .answers(200, "The newest version.", schema("Workflow"))
+        .answer_header("ETag")
         .refuses(&[404]),
         get(
             "/api/v1/workflows/{workflowId}/runs",

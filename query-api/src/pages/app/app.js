@@ -6,7 +6,7 @@
   const HOLD = 2_000;
   // As often as the smallest tier allows.
   const EVERY = 125_000;
-  const state = { session: null, map: null, live: null, circles: [], calls: new Map(), waiting: [], names: new Map() };
+  const state = { session: null, map: null, live: null, circles: [], calls: new Map(), resolved: new Set(), waiting: [], names: new Map() };
   const saved = sessionStorage.getItem(KEEP);
   if (saved) state.session = JSON.parse(saved);
 
@@ -91,7 +91,7 @@
     find("#app-who").textContent = state.session.user.name;
     state.map ??= new WaypostMap(find("#app-map"));
     try {
-      await Promise.all([circles(), fixes()]);
+      await Promise.all([circles(), fixes(), trails()]);
     } catch (error) {
       tell(find("#app-fault"), error);
     }
@@ -103,6 +103,8 @@
       state: (now) => {
         if (now === "ended") return signOut("Your sign-in has ended. Sign in again.");
         find("#app-live").textContent = now === "live" ? "Live." : "Connecting again…";
+        if (now === "live") open();
+        else clearTimeout(open.next);
       },
     });
   }
@@ -111,6 +113,7 @@
     if (channel === "locations") {
       for (const fix of snapshot ?? [event.data]) {
         const known = state.map.persons.get(fix.user_id);
+        state.map.follow(fix.user_id, [fix]);
         if (known && known.recorded_at > fix.recorded_at) continue;
         state.map.persons.set(fix.user_id, { ...fix, name: fix.name ?? nameOf(fix.user_id) });
       }
@@ -145,13 +148,45 @@
   }
 
   function call({ type, data }) {
-    if (type === "sos.resolved") state.calls.delete(data.sos_id);
-    else state.calls.set(data.sos_id, { ...state.calls.get(data.sos_id), ...data, seen: type === "sos.acknowledged" });
+    if (type === "sos.resolved") {
+      state.calls.delete(data.sos_id);
+      state.resolved.add(data.sos_id);
+    } else {
+      const known = state.calls.get(data.sos_id);
+      state.calls.set(data.sos_id, { ...known, ...data, seen: type === "sos.acknowledged" || known?.seen });
+    }
+    showCalls();
+    if (type === "sos.triggered" && data.user_id !== state.session.user.id) navigator.vibrate?.([400, 200, 400, 200, 400]);
+  }
+
+  /** The calls that were open before the page followed. What is heard live may be newer. */
+  async function open() {
+    clearTimeout(open.next);
+    const { session } = state;
+    try {
+      const { data } = await ask("GET", "/sos");
+      if (state.session !== session) return;
+      const known = new Set(data.map(({ sos_id }) => sos_id));
+      for (const [id, one] of state.calls) if (one.read && !known.has(id)) state.calls.delete(id);
+      for (const one of data.filter(({ sos_id }) => !state.resolved.has(sos_id))) {
+        state.calls.set(one.sos_id, { ...one, seen: one.acknowledged || state.calls.get(one.sos_id)?.seen, read: true });
+      }
+      showCalls();
+    } catch (error) {
+      if (state.session !== session || error.status === 401) return;
+      say("Open calls for help could not be read; they are asked for again in a minute.");
+      open.next = setTimeout(open, 60_000);
+    }
+  }
+
+  function showCalls() {
     const calls = [...state.calls.values()];
     state.map.show({ calls });
     document.title = calls.length ? `SOS! ${nameOf(calls[0].user_id)}` : "Your circle · Waypost";
-    find("#app-calls").replaceChildren(...calls.map(showCall));
-    if (type === "sos.triggered" && data.user_id !== state.session.user.id) navigator.vibrate?.([400, 200, 400, 200, 400]);
+    // The same again would be read out again.
+    const told = JSON.stringify(calls.map(({ sos_id, seen, message }) => [sos_id, seen, message]));
+    if (showCalls.told !== told) find("#app-calls").replaceChildren(...calls.map(showCall));
+    showCalls.told = told;
   }
 
   function showCall(one) {
@@ -221,6 +256,16 @@
     find("#app-fixes").replaceChildren(...data.map((fix) =>
       make("li", `${when(fix.recorded_at)}: ${fix.place_name ?? `${fix.lat.toFixed(4)}, ${fix.lng.toFixed(4)}`}`)));
     find("#app-no-fixes").hidden = data.length > 0;
+  }
+
+  /** Where everybody went within the last hour. Whoever hides or has left is shown no longer. */
+  async function trails() {
+    const { data } = await ask("GET", "/location/trails");
+    const { persons, trails } = state.map;
+    const seen = new Set(data.map(({ user_id }) => user_id));
+    for (const shown of [persons, trails]) for (const id of [...shown.keys()]) if (!seen.has(id)) shown.delete(id);
+    for (const { user_id, fixes } of data) state.map.follow(user_id, fixes);
+    showPeople();
   }
 
   const here = () => new Promise((done, failed) => {

@@ -1,17 +1,23 @@
 //! `GET /app`: a person's own page. It holds nothing of anybody: its script signs in and asks the
 //! API as the person.
 
+use axum::extract::State as AppState;
 use axum::response::Response;
 use minijinja::context;
 use service::HttpError;
 
 use super::frame::Page;
+use crate::state::State;
 
-pub(super) async fn show_app() -> Result<Response, HttpError> {
+pub(super) async fn show_app(AppState(state): AppState<State>) -> Result<Response, HttpError> {
     let page = Page::open("app.html", "Your circle")
         .with_script("dashboard.js")
+        .with_script("tiles.js")
         .with_script("map.js")
+        .with_script("live.js")
         .with_script("app.js")
         .with_style("app.css");
-    page.show(context! {})
+    let page = state.map.allow_on(page);
+    let canvas = state.map.canvas("app-map", "your circle", "above")?;
+    page.show(context! { canvas => canvas })
 }

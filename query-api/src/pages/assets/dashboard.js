@@ -3,12 +3,15 @@
 const find = (selector, within = document) => within.querySelector(selector);
 const all = (selector) => document.querySelectorAll(selector);
 
-/** Sends a command; gives the answer, or throws with the server's own words. */
-async function send(method, path, body, { signIn = true } = {}) {
-  const request = { method, credentials: "same-origin" };
-  if (body !== undefined) {
-    request.headers = { "Content-Type": "application/json" };
-    request.body = JSON.stringify(body);
+/**
+ * Sends a command; gives the answer, or throws with the server's own words. A body given as `text`
+ * is sent as it is written.
+ */
+async function send(method, path, body, { signIn = true, headers = {}, text } = {}) {
+  const request = { method, credentials: "same-origin", headers: { ...headers } };
+  if (body !== undefined || text !== undefined) {
+    request.headers["Content-Type"] = "application/json";
+    request.body = text ?? JSON.stringify(body);
   }
   let answer;
   try {
@@ -19,9 +22,9 @@ async function send(method, path, body, { signIn = true } = {}) {
   if (answer.status === 401 && signIn && path !== "/dashboard/sign-in") {
     location.assign("/dashboard/sign-in?next=" + encodeURIComponent(location.pathname));
   }
-  const text = await answer.text();
-  const read = text ? JSON.parse(text) : {};
-  if (!answer.ok) throw new Error(read.error || "Something went wrong.");
+  const told = await answer.text();
+  const read = told ? JSON.parse(told) : {};
+  if (!answer.ok) throw Object.assign(new Error(read.error || "Something went wrong."), { status: answer.status });
   return { ...read, position: answer.headers.get("Waypost-Position") };
 }
 
@@ -37,16 +40,17 @@ function tell(place, error) {
   place.hidden = !error;
 }
 
-/** Does something once at a time, and says what went wrong. */
+/** Does something once at a time, and says what went wrong. The button keeps its focus meanwhile. */
 async function attempt(button, place, doing) {
+  if (button.ariaDisabled === "true") return;
   tell(place);
-  button.disabled = true;
+  button.ariaDisabled = "true";
   try {
     await doing();
   } catch (error) {
     tell(place, error);
   }
-  button.disabled = false;
+  button.ariaDisabled = null;
 }
 
 // The position has done its work; a reload later should not wait for it.

@@ -5,16 +5,25 @@ const byId = (id) => document.getElementById(id);
 /** Opens what an address points into. */
 function openTarget() {
   const target = location.hash ? byId(decodeURIComponent(location.hash.slice(1))) : null;
+  // All operations stood on one page once; addresses into it lead on to the one that it moved to.
+  if (target?.dataset.moved !== undefined) {
+    location.replace(target.querySelector("a").href);
+    return;
+  }
   target?.querySelector("details")?.setAttribute("open", "");
 }
 addEventListener("hashchange", openTarget);
 openTarget();
 
+/** With the address that a sample is for. */
+const here = (code) =>
+  code.replace("$WAYPOST", location.origin).replace('WAYPOST + "', `"${location.origin}`);
+
 /** On plain HTTP there is no clipboard: then the text is marked for whoever copies it. */
 async function copy(button) {
   const shown = button.parentElement.querySelector("pre");
   try {
-    await navigator.clipboard.writeText(shown.textContent.replace("$WAYPOST", location.origin));
+    await navigator.clipboard.writeText(here(shown.textContent));
     button.firstChild.textContent = "Copied";
   } catch {
     getSelection().selectAllChildren(shown);
@@ -40,9 +49,9 @@ for (const button of document.querySelectorAll("[data-copy]")) {
 }
 
 // A phone shows the page first, and the list of all pages when it is asked for.
-if (matchMedia("(max-width: 50rem)").matches) {
-  document.querySelector("details.contents")?.removeAttribute("open");
-}
+const contents = document.querySelector("details.contents");
+if (matchMedia("(max-width: 50rem)").matches) contents?.removeAttribute("open");
+contents?.classList.add("folded");
 
 function requestOf(form) {
   const { method, caller } = form.dataset;

@@ -77,7 +77,6 @@ function goLive(button) {
     button.textContent = "Resume";
   }
 
-  button.hidden = false;
   button.addEventListener("click", () => {
     if (!source) return start();
     stop();

@@ -107,16 +107,22 @@ function asTime(text, day) {
   return day ? date : `${date}T${time}${seconds}${zone.replace(/^([+-]\d{2})(\d{2})$/, "$1:$2")}`;
 }
 
+/** How many decimals amounts of a currency have. */
+function decimalsOf(currency) {
+  const known = find("#import-units").dataset.decimals.split(" ").map((one) => one.split(":"));
+  return Number(known.find(([code]) => code === currency.trim().toUpperCase())?.[1] ?? 2);
+}
+
 /** A cell as the API takes it; throws why it cannot be. */
-function ofCell(cell, look, units) {
+function ofCell(cell, look, units, decimals) {
   const text = cell.trim();
   switch (look) {
     case "money": {
       if (units === "major") {
         const plainText = /,\d{1,2}$/.test(text) ? text.replaceAll(".", "").replace(",", ".") : text.replaceAll(",", "");
-        const parts = /^[^\d-]*(-?)[^\d]*(\d{1,13})(?:\.(\d{1,2})0*)?[^\d]*$/.exec(plainText);
-        if (!parts) throw new Error("must be an amount such as 129.00");
-        return Number(`${parts[1]}${parts[2]}${(parts[3] || "").padEnd(2, "0")}`);
+        const parts = /^[^\d-]*(-?)[^\d]*(\d{1,13})(?:\.(\d*?)0*)?[^\d]*$/.exec(plainText);
+        if (!parts || (parts[3] || "").length > decimals) throw new Error(`must be an amount such as ${(129).toFixed(decimals)}`);
+        return Number(`${parts[1]}${parts[2]}${(parts[3] || "").padEnd(decimals, "0")}`);
       }
       return whole(text);
     }
@@ -155,6 +161,7 @@ function lineOf(row, columns, units) {
     return row[0].trim();
   }
   const record = {};
+  const decimals = decimalsOf(row[columns.find(({ name }) => name === "currency")?.at] ?? "");
   for (const { at, name, look, required } of columns) {
     const cell = row[at] ?? "";
     if (cell.trim() === "") {
@@ -163,7 +170,7 @@ function lineOf(row, columns, units) {
     }
     const [outer, inner] = name.split(".");
     try {
-      const value = ofCell(cell, look, units);
+      const value = ofCell(cell, look, units, decimals);
       if (inner) (record[outer] ??= {})[inner] = value;
       else record[outer] = value;
     } catch (error) {

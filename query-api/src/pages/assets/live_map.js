@@ -2,11 +2,16 @@
 
 // The organization's circles, as they move.
 {
-  const HOUR = 3_600_000;
-  const DAY = 24 * HOUR;
+  // How often it is asked who may be seen at all: whoever hides or leaves is shown no longer.
+  const AGAIN = 60_000;
+  // Persons whom one answer tells of at most; who is not among so many may be there all the same.
+  const TOLD = 1_000;
   const map = new WaypostMap(find("#map"));
   const title = document.title;
   const calls = new Map();
+  const resolved = new Set();
+  const list = find("#member-list");
+  const circle = list.dataset.circle;
   const members = new Map([...all("[data-member]")].map((line) => [Number(line.dataset.member), line]));
   const nameOf = (id) => members.get(id)?.dataset.name ?? "A member";
   const when = (time) => local.format(new Date(time));
@@ -17,8 +22,10 @@
   map.fit();
 
   function fixed(fix) {
+    // In one circle, those of the others are not shown.
+    if (circle && !members.has(fix.user_id)) return;
     const known = map.persons.get(fix.user_id);
-    trail(fix);
+    map.follow(fix.user_id, [fix]);
     if (known && known.recorded_at > fix.recorded_at) return;
     map.persons.set(fix.user_id, { ...fix, name: fix.name ?? nameOf(fix.user_id) });
     const line = members.get(fix.user_id);
@@ -28,13 +35,52 @@
     find("[data-near]", line).hidden = false;
   }
 
-  /** Keeps what is no older than an hour, and thins out what is close together. */
-  function trail(fix) {
-    const since = Date.now() - HOUR;
-    if (Date.parse(fix.recorded_at) < since) return;
-    const fixes = [...(map.trails.get(fix.user_id) ?? []), fix].filter((one) => Date.parse(one.recorded_at) >= since);
-    fixes.sort((one, other) => Date.parse(one.recorded_at) - Date.parse(other.recorded_at));
-    map.trails.set(fix.user_id, fixes.length > 720 ? fixes.filter((_, nth) => nth % 2 === 0 || nth === fixes.length - 1) : fixes);
+  function unseen(id) {
+    map.persons.delete(id);
+    map.trails.delete(id);
+    const line = members.get(id);
+    if (!line) return;
+    find("[data-where]", line).textContent = "no position to show";
+    find("[data-near]", line).hidden = true;
+  }
+
+  /** What was before this page, and who may be seen by now. */
+  async function before() {
+    const answer = await fetch(`/dashboard/map/now${circle ? `?circle=${encodeURIComponent(circle)}` : ""}`, {
+      credentials: "same-origin", signal: AbortSignal.timeout(20_000),
+    });
+    if (!answer.ok) throw new Error();
+    const now = await answer.json();
+    const seen = new Set(now.trails.map(({ user_id }) => user_id));
+    if (seen.size < TOLD) for (const id of [...map.persons.keys()]) if (!seen.has(id)) unseen(id);
+    for (const { user_id, name, fixes } of now.trails) {
+      if (!members.has(user_id)) joined(user_id, name);
+      map.follow(user_id, fixes);
+    }
+    took(now.calls);
+    map.draw();
+  }
+
+  async function follow() {
+    try {
+      await before();
+      tell(find("#notice"));
+    } catch {
+      tell(find("#notice"), new Error("What was before could not be read: trails and open calls for help may be missing. It is tried again in a minute."));
+    }
+    clearTimeout(follow.next);
+    follow.next = setTimeout(follow, AGAIN);
+  }
+
+  /** The calls that are open. One that is heard live may be newer than what was read. */
+  function took(open) {
+    const known = new Set(open.map(({ sos_id }) => sos_id));
+    for (const [id, one] of calls) if (one.read && !known.has(id)) calls.delete(id);
+    for (const one of open) {
+      if (resolved.has(one.sos_id)) continue;
+      calls.set(one.sos_id, { ...one, seen: one.acknowledged || calls.get(one.sos_id)?.seen, read: true });
+    }
+    showCalls();
   }
 
   let sound;
@@ -55,60 +101,89 @@
     target.textContent = `Sound at an SOS: ${sound ? "on" : "off"}`;
   });
 
-  function called({ type, data }, isNew) {
-    if (type === "sos.resolved") calls.delete(data.sos_id);
-    else calls.set(data.sos_id, { ...calls.get(data.sos_id), ...data, seen: type === "sos.acknowledged" });
-    if (isNew && type === "sos.triggered") beep();
-    const open = [...calls.values()].map((one) => ({ ...one, name: nameOf(one.user_id) }));
+  function called({ type, data }) {
+    if (type === "sos.resolved") {
+      calls.delete(data.sos_id);
+      resolved.add(data.sos_id);
+    } else {
+      const known = calls.get(data.sos_id);
+      calls.set(data.sos_id, { ...known, ...data, seen: type === "sos.acknowledged" || known?.seen });
+    }
+    if (type === "sos.triggered") beep();
+    showCalls();
+  }
+
+  function showCalls() {
+    const open = [...calls.values()].map((one) => ({ ...one, name: one.name ?? nameOf(one.user_id) }));
     map.show({ calls: open });
-    find("#calls").replaceChildren(...open.map(banner));
+    // The same again would be read out again.
+    const told = JSON.stringify(open.map(({ sos_id, seen, message }) => [sos_id, seen, message]));
+    if (showCalls.told !== told) {
+      const held = document.activeElement.closest("[data-call]")?.dataset.call;
+      find("#calls").replaceChildren(...open.map(banner));
+      if (held) (find(`[data-call="${held}"] button`) ?? find("#main")).focus();
+    }
+    showCalls.told = told;
     document.title = open.length ? `SOS (${open.length}) · ${title}` : title;
   }
 
   function banner(one) {
     const box = document.createElement("div");
     box.className = "call";
+    box.dataset.call = one.sos_id;
     const text = document.createElement("p");
     const head = document.createElement("strong");
     head.textContent = `SOS: ${one.name}`;
     const rest = `${one.message ?? ""} (${when(one.recorded_at)}${one.seen ? ", acknowledged" : ", not acknowledged yet"})`;
-    const who = document.createElement("span");
-    who.className = "quiet";
-    who.textContent = " Members of this person's circles acknowledge and resolve it on their own page or phone.";
-    text.append(head, ` ${rest}`, who);
-    box.append(text);
+    text.append(head, ` ${rest}`);
+    const answers = document.createElement("p");
+    answers.className = "row";
+    if (!one.seen) answers.append(answer(one, "acknowledge", "Acknowledge"));
+    answers.append(answer(one, "resolve", "Resolve"));
+    box.append(text, answers);
     if (one.lat != null) {
       const near = document.createElement("button");
       near.type = "button";
-      near.className = "small";
+      near.className = "small plain";
       near.textContent = `Show ${one.name} on the map`;
       near.addEventListener("click", () => map.fit([[one.lat, one.lng]]));
-      box.append(near);
+      answers.append(near);
     }
     return box;
   }
 
-  function crossed({ type, data }) {
-    const line = document.createElement("li");
-    line.textContent = `${nameOf(data.user_id)} ${type === "place.entered" ? "arrived at" : "left"} ${data.name ?? "a place"}, ${when(data.recorded_at)}`;
-    const list = find("#arrivals");
-    list.prepend(line);
-    while (list.children.length > 50) list.lastElementChild.remove();
+  /** A button that answers for the organization: the whole circle is told. */
+  function answer(one, what, word) {
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "small", textContent: word });
+    button.append(Object.assign(document.createElement("span"), { className: "hidden", textContent: ` the SOS of ${one.name}` }));
+    button.addEventListener("click", () => attempt(button, find("#notice"), async () => {
+      await send("POST", `/dashboard/sos/${encodeURIComponent(one.sos_id)}/${what}`);
+      called({ type: what === "resolve" ? "sos.resolved" : "sos.acknowledged", data: one });
+    }));
+    return button;
   }
 
-  /** What was before this page: lines of a feed. */
-  async function before(path, take) {
-    const answer = await fetch(path, { credentials: "same-origin", signal: AbortSignal.timeout(20_000) });
-    if (!answer.ok) return;
-    const lines = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-    let rest = "";
-    for (;;) {
-      const { done, value } = await lines.read();
-      if (done) return;
-      const some = (rest + value).split("\n");
-      rest = some.pop();
-      for (const line of some) if (line) take(JSON.parse(line));
-    }
+  function crossed({ type, data }) {
+    if (circle && data.circle_id !== circle) return;
+    const line = document.createElement("li");
+    line.textContent = `${nameOf(data.user_id)} ${type === "place.entered" ? "arrived at" : "left"} ${data.name ?? "a place"}, ${when(data.recorded_at)}`;
+    const arrivals = find("#arrivals");
+    arrivals.prepend(line);
+    while (arrivals.children.length > 50) arrivals.lastElementChild.remove();
+  }
+
+  /** Somebody who has joined since the page was loaded. */
+  function joined(id, name) {
+    const line = Object.assign(document.createElement("li"), { className: "" });
+    Object.assign(line.dataset, { member: id, name });
+    const where = Object.assign(document.createElement("span"), { className: "quiet", textContent: "no position to show" });
+    where.dataset.where = "";
+    const near = Object.assign(document.createElement("button"), { type: "button", className: "small plain", textContent: "Show", hidden: true });
+    near.append(Object.assign(document.createElement("span"), { className: "hidden", textContent: ` ${name} on the map` }));
+    near.dataset.near = "";
+    line.append(Object.assign(document.createElement("strong"), { textContent: name }), " ", where, " ", near);
+    list.append(line);
+    members.set(id, line);
   }
 
   new LiveChannels("/dashboard/ws", ["locations", "places", "sos"], {
@@ -117,24 +192,35 @@
         for (const fix of snapshot ?? [event.data]) fixed(fix);
         if (snapshot) map.fit();
         map.draw();
-      } else if (event && channel === "sos") called(event, true);
+      } else if (event && channel === "sos") called(event);
       else if (event && channel === "places") crossed(event);
     },
     state: (now) => {
       find("#live").textContent = { live: "Live.", away: "Connecting again…", ended: "Your session has ended. Reload the page to sign in." }[now];
+      if (now === "live") follow();
+      if (now === "ended") clearTimeout(follow.next);
     },
   });
-  const open = before("/dashboard/api/v1/events?types=sos.*", (event) => {
-    if (Date.now() - Date.parse(event.time) < DAY) called(event, false);
-  });
-  open.catch(() => tell(find("#notice"), new Error("Calls for help from before could not be read. Reload the page.")));
+  follow();
 
-  for (const [id, line] of members) {
-    find("[data-near]", line).addEventListener("click", () => {
-      const { lat, lng } = map.persons.get(id);
-      map.fit([[lat, lng]]);
-    });
-  }
+  list.addEventListener("click", ({ target }) => {
+    const line = target.closest("[data-near]")?.closest("[data-member]");
+    const fix = line && map.persons.get(Number(line.dataset.member));
+    if (fix) map.fit([[fix.lat, fix.lng]]);
+  });
   const keys = { in: () => map.zoomBy(1), out: () => map.zoomBy(-1), fit: () => map.fit() };
   for (const button of all("[data-map]")) button.addEventListener("click", keys[button.dataset.map]);
+
+  const form = find("#circle-form");
+  form?.addEventListener("submit", (event) => {
+    event.preventDefault();
+    attempt(find("button", form), find(".fault", form), async () => {
+      const { id, position } = await send("POST", "/dashboard/api/v1/circles", { name: find("#circle-name").value });
+      showAgain(position, `/dashboard/map?circle=${encodeURIComponent(id)}`);
+    });
+  });
+  find("#circle-invite")?.addEventListener("click", ({ target }) => attempt(target, find("#notice"), async () => {
+    const { code, expiresAt } = await send("POST", `/dashboard/api/v1/circles/${encodeURIComponent(target.dataset.circle)}/invites`, {});
+    find("#circle-code").textContent = `Code: ${code} (until ${when(expiresAt)}). Whoever joins agrees that your organization sees where they are.`;
+  }));
 }

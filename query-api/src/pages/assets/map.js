@@ -1,7 +1,18 @@
 "use strict";
 
+/** How long a trail is. */
+const HOUR = 3_600_000;
+
+/** Within how many pixels persons stand on one point. */
+const ONE_POINT = 18;
+
 /** How far a coast that crosses the edge of the world reaches beyond it, in worlds. */
 const OVERHANG = 0.1;
+/** From this radius on, in pixels, a circle has room for names. */
+const WIDE = 48;
+/** The sides of a shape that its name may stand on, in the order in which they are tried. */
+const ABOVE = [[0, -1], [0, 1], [1, 0], [-1, 0]];
+const BELOW = [[0, 1], [0, -1], [1, 0], [-1, 0]];
 
 /**
  * A map on a canvas: the world's outlines, and on them places, trails and persons. It is moved by
@@ -19,6 +30,8 @@ class WaypostMap {
     this.calls = [];
     this.world = { land: [], borders: [] };
     this.pointers = new Map();
+    const template = canvas.dataset.tiles;
+    this.tiles = template && new MapTiles(template, () => this.draw());
     this.listen();
     new ResizeObserver(() => this.draw()).observe(canvas);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
@@ -90,6 +103,15 @@ class WaypostMap {
     this.draw();
   }
 
+  /** Joins fixes to a trail: each time once, none older than an hour, thinned where there are many. */
+  follow(id, fixes) {
+    const since = Date.now() - HOUR;
+    const byTime = new Map([...(this.trails.get(id) ?? []), ...fixes].map((one) => [Date.parse(one.recorded_at), one]));
+    const times = [...byTime.keys()].filter((time) => time >= since).sort((one, other) => one - other);
+    const kept = times.length > 720 ? times.filter((_, nth) => nth % 2 === 0 || nth === times.length - 1) : times;
+    this.trails.set(id, kept.map((time) => byTime.get(time)));
+  }
+
   /** Moves to where all of these are: `[lat, lng]` each. */
   fit(points = this.everything()) {
     if (!points.length) return;
@@ -98,7 +120,7 @@ class WaypostMap {
     const { clientWidth: width, clientHeight: height } = this.canvas;
     const room = (pixels, span) => Math.log2(Math.max(40, pixels - 80) / 256 / Math.max(span, 1e-6));
     this.center = [(left + right) / 2, (top + bottom) / 2];
-    this.zoom = Math.max(0, Math.min(points.length > 1 ? 15 : 8, room(width, right - left), room(height, bottom - top)));
+    this.zoom = Math.max(0, Math.min(points.length > 1 || this.tiles ? 15 : 8, room(width, right - left), room(height, bottom - top)));
     this.draw();
   }
 
@@ -112,6 +134,11 @@ class WaypostMap {
     canvas.addEventListener("pointerdown", (event) => {
       canvas.setPointerCapture(event.pointerId);
       pointers.set(event.pointerId, [event.offsetX, event.offsetY]);
+      this.pressed = pointers.size === 1 && [event.offsetX, event.offsetY];
+    });
+    canvas.addEventListener("pointerup", ({ offsetX, offsetY }) => {
+      const at = this.pressed;
+      if (at && Math.hypot(offsetX - at[0], offsetY - at[1]) < 6) this.pick([offsetX, offsetY]);
     });
     canvas.addEventListener("pointermove", (event) => this.dragged(event));
     for (const end of ["pointerup", "pointercancel"]) {
@@ -127,6 +154,7 @@ class WaypostMap {
         ArrowLeft: () => this.move(step, 0), ArrowRight: () => this.move(-step, 0),
         ArrowUp: () => this.move(0, step), ArrowDown: () => this.move(0, -step),
         "+": () => this.zoomBy(1), "=": () => this.zoomBy(1), "-": () => this.zoomBy(-1), 0: () => this.fit(),
+        Enter: () => this.pick([canvas.clientWidth / 2, canvas.clientHeight / 2]),
       }[event.key];
       if (!does || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
@@ -170,9 +198,12 @@ class WaypostMap {
     context.fillStyle = this.color("tint");
     context.fillRect(0, 0, width, height);
     for (const turn of [-1, 0, 1]) this.paintWorld(turn);
+    this.paintTiles(ratio);
+    this.labels = [];
     this.paintPlaces();
     this.paintTrails();
     this.paintPersons();
+    this.paintLabels();
   }
 
   /** Where a point of the world lies on the canvas. */
@@ -215,6 +246,15 @@ class WaypostMap {
     context.stroke();
   }
 
+  /** Over the outlines, which are too coarse for a city: where a tile is missing they show. */
+  paintTiles(ratio) {
+    if (!this.tiles) return;
+    this.context.save();
+    if (matchMedia("(prefers-color-scheme: dark)").matches) this.context.globalAlpha = 0.7;
+    this.tiles.paint(this, this.context, ratio);
+    this.context.restore();
+  }
+
   /** How many pixels so many metres are at a latitude. */
   pixels(metres, lat) {
     return metres / (40_075_017 * Math.cos(lat * Math.PI / 180)) * this.scale;
@@ -225,11 +265,12 @@ class WaypostMap {
     for (const place of this.places) {
       const [x, y] = this.spot(place);
       context.beginPath();
-      context.arc(x, y, Math.max(4, this.pixels(place.radius_m ?? 0, place.lat)), 0, 2 * Math.PI);
+      const radius = Math.max(4, this.pixels(place.radius_m ?? 0, place.lat));
+      context.arc(x, y, radius, 0, 2 * Math.PI);
       context.strokeStyle = this.color("info");
       context.lineWidth = 2;
       context.stroke();
-      this.label(place.name, x, y + 18, this.color("info"));
+      this.labels.push({ text: place.name, x, y, radius, color: this.color("info"), sides: BELOW });
     }
   }
 
@@ -246,89 +287,114 @@ class WaypostMap {
     context.globalAlpha = 1;
   }
 
-  paintPersons() {
-    const { context } = this;
+  /** Everybody on the map with whether they call for help: who calls comes last, and is seen. */
+  marks() {
     const inNeed = new Set(this.calls.map((call) => call.user_id));
-    const fixes = [...this.persons].map(([id, fix]) => [fix, inNeed.has(id)]);
+    const marks = [...this.persons].map(([id, fix]) => ({ fix: { ...fix, user_id: id }, sos: inNeed.has(id) }));
     const alone = this.calls.filter((call) => call.lat != null && !this.persons.has(call.user_id));
-    for (const [fix, sos] of [...fixes, ...alone.map((call) => [call, true])]) {
-      const [x, y] = this.spot(fix);
-      const color = this.color(sos ? "bad" : "accent");
-      context.beginPath();
-      context.arc(x, y, sos ? 11 : 7, 0, 2 * Math.PI);
-      context.fillStyle = color;
-      context.fill();
-      context.lineWidth = 2;
-      context.strokeStyle = this.color("card");
-      context.stroke();
-      this.label(sos ? `SOS: ${fix.name ?? ""}` : fix.name, x, y - 14, color);
-    }
+    marks.push(...alone.map((call) => ({ fix: call, sos: true })));
+    return marks.sort((one, other) => one.sos - other.sos);
   }
 
-  label(text, x, y, color) {
-    if (!text) return;
+  /** Lists who stands at a point of the canvas, those who call for help first. */
+  pick([x, y]) {
+    const isHere = ({ fix }) => {
+      const [left, top] = this.spot(fix);
+      return Math.hypot(left - x, top - y) <= ONE_POINT;
+    };
+    const here = this.marks().filter(isHere).reverse();
+    const made = (tag, text) => Object.assign(document.createElement(tag), { textContent: text });
+    const list = document.createElement("ul");
+    list.append(...here.map(({ fix, sos }) => {
+      const line = document.createElement("li");
+      line.append(made("strong", `${sos ? "SOS: " : ""}${fix.name ?? "Somebody"}`), made("span", local.format(new Date(fix.recorded_at))));
+      return line;
+    }));
+    list.className = "app-list";
+    const place = this.canvas.parentElement.querySelector("[data-here]");
+    place.replaceChildren(...(here.length ? [made("p", "At this point of the map:"), list] : []));
+  }
+
+  paintPersons() {
+    const groups = new Map();
+    for (const mark of this.marks()) {
+      const [x, y] = this.spot(mark.fix);
+      const key = `${Math.round(x / ONE_POINT)} ${Math.round(y / ONE_POINT)}`;
+      const group = groups.get(key) ?? { names: 0 };
+      groups.delete(key);
+      groups.set(key, { ...mark, x, y, names: group.names + 1 });
+    }
+    for (const group of groups.values()) this.paintGroup(group);
+  }
+
+  /** One person, or as many as stand on one point with their number. */
+  paintGroup({ fix, sos, x, y, names }) {
+    const { context } = this;
+    const color = this.color(sos ? "bad" : "accent");
+    context.beginPath();
+    const radius = sos || names > 1 ? 11 : 7;
+    context.arc(x, y, radius, 0, 2 * Math.PI);
+    context.fillStyle = color;
+    context.fill();
+    context.lineWidth = 2;
+    context.strokeStyle = this.color("card");
+    context.stroke();
+    const others = names > 1 ? ` and ${names - 1} more` : "";
+    const text = `${sos ? "SOS: " : ""}${fix.name ?? ""}${others}`;
+    this.labels.push({ text, x, y, radius, color, sides: ABOVE, isUrgent: sos });
+    if (names === 1) return;
+    context.font = "700 11px system-ui, sans-serif";
+    context.textAlign = "center";
+    context.fillStyle = this.color("card");
+    context.fillText(names, x, y + 4);
+  }
+
+  /**
+   * Names give way to shapes, to who calls for help, and to names before them. One that has no room
+   * is left out until there is: it stands in the list too.
+   */
+  paintLabels() {
     const { context } = this;
     context.font = "600 13px system-ui, sans-serif";
     context.textAlign = "center";
-    context.lineWidth = 4;
-    context.strokeStyle = this.color("card");
-    context.strokeText(text, x, y);
-    context.fillStyle = color;
-    context.fillText(text, x, y);
+    context.lineWidth = 3;
+    const taken = this.labels.filter(({ radius }) => radius < WIDE)
+      .map(({ x, y, radius }) => [x - radius, y - radius, x + radius, y + radius]);
+    const rings = this.labels.filter(({ radius }) => radius >= WIDE);
+    const isFree = (box) => !taken.some((other) => meet(box, other)) && !rings.some((ring) => crosses(box, ring));
+    const last = this.labels.filter(({ text }) => text).reverse();
+    for (const label of last.sort((one, other) => Boolean(other.isUrgent) - Boolean(one.isUrgent))) {
+      const boxes = places(label, context.measureText(label.text).width);
+      const box = boxes.find(isFree) ?? (label.isUrgent && boxes[0]);
+      if (!box) continue;
+      taken.push(box);
+      const [x, y] = [(box[0] + box[2]) / 2, box[3] - 4];
+      context.strokeStyle = this.color("card");
+      context.strokeText(label.text, x, y);
+      context.fillStyle = label.color;
+      context.fillText(label.text, x, y);
+    }
   }
 }
 
-/** Follows channels of a socket, and goes on after a break where it stopped. */
-class LiveChannels {
-  constructor(path, channels, { token, heard, state }) {
-    Object.assign(this, { path, channels, token, heard, state, tries: 0, positions: new Map() });
-    this.open();
-  }
+const meet = (one, other) => one[0] < other[2] && other[0] < one[2] && one[1] < other[3] && other[1] < one[3];
 
-  open() {
-    const scheme = location.protocol === "https:" ? "wss:" : "ws:";
-    const socket = new WebSocket(`${scheme}//${location.host}${this.path}`);
-    this.socket = socket;
-    socket.addEventListener("open", () => {
-      if (this.token) this.say({ type: "auth", token: this.token });
-    });
-    socket.addEventListener("message", ({ data }) => this.take(JSON.parse(data)));
-    socket.addEventListener("close", ({ code }) => {
-      if (this.closed) return;
-      const ends = code >= 3500 && code < 4000;
-      this.state(ends ? "ended" : "away");
-      if (ends) return;
-      const wait = Math.min(30_000, 500 * 2 ** this.tries++) * (0.5 + Math.random() / 2);
-      this.again = setTimeout(() => this.open(), wait);
-    });
-  }
+/** Whether a box lies upon the line of a wide circle, neither within it nor beside it. */
+function crosses([left, top, right, bottom], { x, y, radius }) {
+  const within = (value, low, high) => Math.min(Math.max(value, low), high);
+  const nearest = Math.hypot(within(x, left, right) - x, within(y, top, bottom) - y);
+  const farthest = Math.hypot(Math.max(x - left, right - x), Math.max(y - top, bottom - y));
+  return nearest < radius && farthest > radius;
+}
 
-  say(frame) {
-    this.socket.send(JSON.stringify(frame));
-  }
-
-  take(frame) {
-    const { type, id } = frame;
-    if (type === "ready") {
-      this.tries = 0;
-      this.state("live");
-      for (const channel of this.channels) {
-        this.say({ type: "subscribe", id: channel, channel, after: this.positions.get(channel) });
-      }
-    }
-    if (frame.position) this.positions.set(id, frame.position);
-    if (type === "snapshot") this.heard(id, undefined, frame.data);
-    if (type === "event") this.heard(id, frame.event);
-    if (type === "reset") this.positions.delete(id);
-    // A place in the log that is no more: from now on, then.
-    if (type === "error" && id && this.positions.delete(id)) {
-      this.say({ type: "subscribe", id, channel: id });
-    }
-  }
-
-  close() {
-    this.closed = true;
-    clearTimeout(this.again);
-    this.socket.close();
-  }
+/** Where a name may stand beside its shape, the best place first: `[left, top, right, bottom]`. */
+function places({ x, y, radius, sides }, width) {
+  const [half, height] = [width / 2 + 2, 17];
+  const at = (dx, dy) => [x + dx - half, y + dy - height / 2, x + dx + half, y + dy + height / 2];
+  const beside = [3, 16].flatMap((gap) => {
+    const [up, aside] = [radius + gap + height / 2, radius + gap + half];
+    return sides.map(([across, down]) => at(across * aside, down * up));
+  });
+  // In a wide circle there may be room for its name.
+  return radius >= WIDE ? [at(0, 18), at(0, -18), at(0, 40), ...beside] : beside;
 }

@@ -3,21 +3,30 @@
 /** The edit form of a record, its deletion, and exports with progress. */
 const recordForm = find("#record-form");
 
-/** An amount with decimals in minor units, without floats. */
-function minorUnits(text) {
-  const parts = /^(-?)(\d{1,13})(?:\.(\d{1,2}))?$/.exec(text.replace(/[,\s]/g, ""));
-  if (!parts) return null;
-  const amount = Number(parts[2] + (parts[3] || "").padEnd(2, "0"));
+/** An amount of so many decimals in minor units, without floats. */
+function minorUnits(text, decimals) {
+  const parts = /^(-?)(\d{1,13})(?:\.(\d+))?$/.exec(text.replace(/[,\s]/g, ""));
+  if (!parts || (parts[3] || "").length > decimals) return null;
+  const amount = Number(parts[2] + (parts[3] || "").padEnd(decimals, "0"));
   return parts[1] ? 0 - amount : amount;
 }
 
+/** How many decimals the amounts of the form's currency have. */
+function decimalsOf(input) {
+  const currency = recordForm.elements.namedItem("currency")?.value.trim().toUpperCase();
+  const known = input.dataset.decimals.split(" ").map((one) => one.split(":"));
+  return Number(known.find(([code]) => code === currency)?.[1] ?? 2);
+}
+
 /** A value as the API takes it; throws what is wrong with it. */
-function asJson(text, look) {
+function asJson(text, input) {
+  const { look } = input.dataset;
   if (text.trim() === "") return null;
   if (look === "flag") return text === "true";
   if (look === "money") {
-    const amount = minorUnits(text);
-    if (amount === null) throw new Error("Write an amount such as 129.00.");
+    const decimals = decimalsOf(input);
+    const amount = minorUnits(text, decimals);
+    if (amount === null) throw new Error(`Write an amount such as ${(129).toFixed(decimals)}.`);
     return amount;
   }
   if (look === "number" || look === "percent") {
@@ -51,7 +60,7 @@ function readForm() {
   for (const input of recordForm.querySelectorAll("[data-look]")) {
     let wrong = "";
     try {
-      const value = asJson(input.value, input.dataset.look);
+      const value = asJson(input.value, input);
       if (value === null && input.required) wrong = "This field is required.";
       else place(record, input.name, value);
     } catch (error) {
@@ -73,13 +82,16 @@ function tellWhere(error) {
   input.focus();
 }
 
-/** Refuses to write over what somebody else has written since the page was shown. */
-async function checkUnchanged(path) {
-  const standing = await send("GET", path);
-  if (Date.parse(standing.updatedAt) !== Date.parse(recordForm.dataset.updated)) {
-    throw new Error("Somebody else has changed this record meanwhile. Reload the page, then make your changes again.");
+/** Changes the record as the page shows it; the server refuses where it is another one by now. */
+async function change(method, record) {
+  const { kind, id, etag } = recordForm.dataset;
+  const path = `/dashboard/api/v1/records/${kind}/${encodeURIComponent(id)}`;
+  try {
+    return await send(method, path, record, { headers: { "If-Match": etag } });
+  } catch (error) {
+    if (error.status !== 412) throw error;
+    throw new Error("Somebody else has changed this record in the meantime. Reload the page, then make your changes again.");
   }
-  return standing.createdAt;
 }
 
 recordForm?.addEventListener("submit", (event) => {
@@ -96,9 +108,7 @@ recordForm?.addEventListener("submit", (event) => {
         const made = await send("POST", records, record);
         showAgain(made.position, `/dashboard/${kind}/${encodeURIComponent(made.id)}`);
       } else {
-        const path = `${records}/${encodeURIComponent(id)}`;
-        record.createdAt = await checkUnchanged(path);
-        showAgain((await send("PUT", path, record)).position);
+        showAgain((await change("PUT", record)).position);
       }
     } catch (error) {
       tellWhere(error);
@@ -109,9 +119,7 @@ recordForm?.addEventListener("submit", (event) => {
 find("#delete-record")?.addEventListener("click", () => find("#record-delete").showModal());
 find("#delete-now")?.addEventListener("click", ({ target }) =>
   attempt(target, find("#record-delete .fault"), async () => {
-    const { kind, id } = recordForm.dataset;
-    const path = `/dashboard/api/v1/records/${kind}/${encodeURIComponent(id)}`;
-    showAgain((await send("DELETE", path)).position, `/dashboard/${kind}`);
+    showAgain((await change("DELETE")).position, `/dashboard/${recordForm.dataset.kind}`);
   }));
 
 find(".search select")?.addEventListener("change", ({ target }) => target.form.requestSubmit());

@@ -18,7 +18,6 @@ const WORDS = { cancel: ["Cancel", "cancelled"], retry: ["Retry", "retried"] };
 const AT_ONCE = 4;
 let working = false;
 
-for (const line of all(".all-matching")) line.hidden = false;
 for (const button of all("[data-all]")) {
   button.addEventListener("click", () =>
     attempt(button, find("#runs-fault"), () => askForAll(button.dataset.all)));
@@ -90,7 +89,7 @@ async function work(queue, action, told, tellMore) {
       told.last = position;
     } catch (error) {
       // A run that has gone on in the meantime stays as it is; whatever else goes wrong ends the work.
-      if (!/already|cannot|only/.test(error.message)) told.error = error;
+      if (error.status !== 409) told.error = error;
       told.left += 1;
     }
     tellMore();

@@ -85,21 +85,24 @@ function pointAt(area, at) {
 const definition = find("#definition");
 const area = find("#document");
 
-/** Saves a definition as it is written, so that no number and no order changes on the way. */
-async function save(id, text) {
+/**
+ * Saves a definition as it is written, so that no number and no order changes on the way. The
+ * server refuses where another one stands than `expected` says, and that is told in these words.
+ */
+async function save(id, text, expected, refused) {
   const path = `/dashboard/api/v1/workflows/${encodeURIComponent(id)}`;
-  if (definition) {
-    const { version } = await send("GET", path);
-    if (String(version) !== definition.dataset.version) {
-      throw new Error(`Version ${version} was saved in the meantime. Copy what you have written, reload the page and put it in again.`);
-    }
+  try {
+    return (await send("PUT", path, undefined, { headers: expected, text })).position;
+  } catch (error) {
+    throw error.status === 412 ? new Error(refused) : error;
   }
-  const answer = await fetch(path, {
-    method: "PUT", credentials: "same-origin", body: text, headers: { "Content-Type": "application/json" },
-  }).catch(() => { throw new Error("Waypost does not answer. Try again in a moment."); });
-  const read = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw new Error(read.error || "The workflow could not be saved.");
-  return answer.headers.get("Waypost-Position");
+}
+
+/** Saves the next version of the workflow that the page shows. */
+function saveNext(text) {
+  const { workflow, etag } = definition.dataset;
+  return save(workflow, text, { "If-Match": etag },
+    "Somebody else has saved a version in the meantime. Copy what you have written, reload the page and put it in again.");
 }
 
 definition?.addEventListener("submit", (event) => {
@@ -112,7 +115,7 @@ definition?.addEventListener("submit", (event) => {
       throw new Error(`Line ${pointAt(area, error.at)}: ${error.message}.`);
     }
     try {
-      showAgain(await save(definition.dataset.workflow, area.value), location.pathname);
+      showAgain(await saveNext(area.value), location.pathname);
     } catch (error) {
       if (!/^[\w.[\]-]+: /.test(error.message)) throw error;
       throw new Error(`Line ${pointAt(area, placeOf(error.message, places))}: ${error.message}`);
@@ -122,14 +125,14 @@ definition?.addEventListener("submit", (event) => {
 
 const written = area?.defaultValue;
 addEventListener("beforeunload", (event) => {
-  if (area && area.value !== written && !find("[type=submit]", definition).disabled) event.preventDefault();
+  if (area && area.value !== written && find("[type=submit]", definition).ariaDisabled !== "true") event.preventDefault();
 });
 
 for (const button of all("[data-status]")) {
   button.addEventListener("click", () => attempt(button, find("#workflow-fault"), async () => {
     if (area.value !== written) throw new Error("Save or undo your changes to the definition first.");
     const changed = { ...JSON.parse(written), status: button.dataset.status };
-    showAgain(await save(definition.dataset.workflow, JSON.stringify(changed)));
+    showAgain(await saveNext(JSON.stringify(changed)));
   }));
 }
 
@@ -139,8 +142,6 @@ made?.addEventListener("submit", (event) => {
   event.preventDefault();
   attempt(find("[type=submit]", made), find(".fault", made), async () => {
     const id = find("#new-id").value.trim();
-    const known = await fetch(`/dashboard/api/v1/workflows/${encodeURIComponent(id)}`, { credentials: "same-origin" });
-    if (known.ok) throw new Error("A workflow with this id is there already. Choose another id.");
     const draft = {
       name: find("#new-name").value,
       status: "DRAFT",
@@ -149,7 +150,8 @@ made?.addEventListener("submit", (event) => {
         { id: "tell", type: "NOTIFY", event: "started", data: { by: "{{ trigger.triggeredBy }}" } },
       ],
     };
-    const position = await save(id, JSON.stringify(draft));
+    const position = await save(id, JSON.stringify(draft), { "If-None-Match": "*" },
+      "A workflow with this id exists already. Choose another id.");
     showAgain(position, `/dashboard/workflows/${encodeURIComponent(id)}`);
   });
 });

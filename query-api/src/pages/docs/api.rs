@@ -1,81 +1,106 @@
-//! `GET /docs/reference/api`: the API's description as a page to read and try.
+//! `GET /docs/reference/api` and a page below it for each part: the API's description, to read and
+//! to try.
 
+use std::io::Write as _;
 use std::sync::LazyLock;
 
+use axum::extract::Path;
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, VARY};
+use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use minijinja::{Value, context};
-use serde::Serialize;
-use serde_json::Value as Json;
 use service::HttpError;
 
-use super::super::frame::{Page, shown};
-use super::rows::{Row, Shapes};
+use super::super::frame::{Page, answer, shown};
+use super::library::API;
+use super::operations::{self, Part};
 use crate::documents::openapi;
 
-#[derive(Serialize)]
-struct Part {
-    name: String,
-    anchor: String,
-    description: String,
-    operations: Vec<Operation>,
-}
-
-#[derive(Serialize)]
-struct Operation {
-    id: String,
-    method: String,
-    path: String,
-    summary: String,
-    description: Option<String>,
-    scope: Option<String>,
-    caller: &'static str,
-    parameters: Vec<Parameter>,
-    body: Option<Body>,
-    answers: Vec<Answer>,
-    curl: String,
-}
-
-#[derive(Serialize)]
-struct Parameter {
-    name: String,
-    place: String,
-    required: bool,
-    kind: String,
-    description: String,
-    choices: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct Body {
-    required: bool,
-    kinds: Vec<String>,
-    rows: Vec<Row>,
-    example: String,
-}
-
-#[derive(Serialize)]
-struct Answer {
-    status: String,
-    description: String,
-    headers: Vec<String>,
-    kinds: Vec<String>,
-    rows: Vec<Row>,
-}
-
-static DESCRIBED: LazyLock<Vec<Part>> = LazyLock::new(|| parts(&openapi::document()));
+static DESCRIBED: LazyLock<Vec<Part>> = LazyLock::new(|| operations::parts(&openapi::document()));
 static PARTS: LazyLock<Value> = LazyLock::new(|| shown(&*DESCRIBED));
-static OPERATIONS: LazyLock<Vec<(String, String, String)>> = LazyLock::new(|| {
-    let all = DESCRIBED.iter().flat_map(|part| &part.operations);
-    all.map(|one| {
-        let line = format!("{} {}", one.method, one.path);
-        (one.id.clone(), line, one.summary.clone())
+static OPERATIONS: LazyLock<Vec<Called>> = LazyLock::new(|| {
+    let of = |part: &'static Part| part.operations.iter().map(move |one| (part, one));
+    let all = DESCRIBED.iter().flat_map(of);
+    all.map(|(part, one)| Called {
+        address: format!("{API}/{}#{}", part.anchor, one.id),
+        line: format!("{} {}", one.method, one.path),
+        summary: one.summary.clone(),
+        id: one.id.clone(),
     })
     .collect()
 });
 
-pub(super) async fn show_api() -> Result<Response, HttpError> {
-    let page = Page::open("docs.html", "API").with_script("docs.js");
-    page.show(context! { parts => PARTS.clone() })
+/// The longest pages there are, and the same for all: written once, plain and compressed.
+static PAGES: LazyLock<Result<Vec<Written>, minijinja::Error>> = LazyLock::new(|| {
+    let index = write("docs_api.html", &Value::UNDEFINED);
+    let parts = DESCRIBED
+        .iter()
+        .map(|part| write("docs.html", &shown(part)));
+    std::iter::once(index).chain(parts).collect()
+});
+
+/// An operation by what it is looked up by.
+pub(super) struct Called {
+    pub(super) address: String,
+    pub(super) line: String,
+    pub(super) summary: String,
+    pub(super) id: String,
+}
+
+struct Written {
+    html: String,
+    compressed: Vec<u8>,
+}
+
+fn write(template: &'static str, part: &Value) -> Result<Written, minijinja::Error> {
+    let page = Page::open(template, "API").with_script("docs.js");
+    let html = page.render(context! { parts => PARTS.clone(), part => part })?;
+    let mut compressed = GzEncoder::new(Vec::new(), Compression::default());
+    // What is written to memory does not fail.
+    let written = compressed.write_all(html.as_bytes());
+    let compressed = written.and_then(|()| compressed.finish());
+    Ok(Written {
+        html,
+        compressed: compressed.unwrap_or_default(),
+    })
+}
+
+pub(super) async fn show_index(headers: HeaderMap) -> Result<Response, HttpError> {
+    show(&headers, 0)
+}
+
+pub(super) async fn show_part(
+    headers: HeaderMap,
+    Path(part): Path<String>,
+) -> Result<Response, HttpError> {
+    let nth = DESCRIBED.iter().position(|known| known.anchor == part);
+    let nth = nth.ok_or_else(|| HttpError::not_found("there is no such part of the API"))?;
+    show(&headers, nth + 1)
+}
+
+fn show(headers: &HeaderMap, nth: usize) -> Result<Response, HttpError> {
+    let page = &PAGES.as_ref().map_err(HttpError::internal)?[nth];
+    let vary = (VARY, HeaderValue::from_static("accept-encoding"));
+    if takes_gzip(headers) && !page.compressed.is_empty() {
+        let encoding = (CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        return Ok(answer(([vary, encoding], page.compressed.as_slice())));
+    }
+    Ok(answer(([vary], page.html.as_str())))
+}
+
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(ACCEPT_ENCODING);
+    let accepted = accepted.and_then(|accepted| accepted.to_str().ok());
+    let mut codings = accepted
+        .into_iter()
+        .flat_map(|accepted| accepted.split(','));
+    codings.any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
+        let refused = matches!(weight.trim(), "q=0" | "q=0.0" | "q=0.00" | "q=0.000");
+        name.trim() == "gzip" && !refused
+    })
 }
 
 /// All operations, each with where it stands.
@@ -83,189 +108,42 @@ pub(super) fn overview() -> Value {
     PARTS.clone()
 }
 
-/// All operations: id, method and path, what they do.
-pub(super) fn operations() -> &'static [(String, String, String)] {
+/// All operations, by what they are looked up by.
+pub(super) fn operations() -> &'static [Called] {
     &OPERATIONS
-}
-
-fn text(value: &Json) -> String {
-    value.as_str().unwrap_or_default().to_owned()
-}
-
-fn parts(document: &Json) -> Vec<Part> {
-    let tags = document["tags"].as_array().into_iter().flatten();
-    tags.map(|tag| {
-        let name = text(&tag["name"]);
-        Part {
-            anchor: name.to_lowercase().replace(' ', "-"),
-            description: text(&tag["description"]),
-            operations: operations_of(document, &name),
-            name,
-        }
-    })
-    .collect()
-}
-
-fn operations_of(document: &Json, tag: &str) -> Vec<Operation> {
-    let paths = document["paths"].as_object().into_iter().flatten();
-    let all = paths.flat_map(|(path, methods)| {
-        let methods = methods.as_object().into_iter().flatten();
-        methods.map(move |(method, operation)| (path, method, operation))
-    });
-    let own = all.filter(|(_, _, operation)| operation["tags"][0] == tag);
-    let shapes = Shapes(document);
-    own.map(|(path, method, operation)| written(&shapes, path, method, operation))
-        .collect()
-}
-
-fn written(shapes: &Shapes<'_>, path: &str, method: &str, operation: &Json) -> Operation {
-    let body = body(shapes, &operation["requestBody"]);
-    let caller = caller(&operation["security"]);
-    let method = method.to_uppercase();
-    Operation {
-        id: text(&operation["operationId"]),
-        curl: curl(&method, path, caller, body.as_ref()),
-        path: path.to_owned(),
-        summary: text(&operation["summary"]),
-        description: operation["description"].as_str().map(str::to_owned),
-        scope: operation["x-scope"].as_str().map(str::to_owned),
-        caller,
-        parameters: parameters(shapes, &operation["parameters"]),
-        answers: answers(shapes, &operation["responses"]),
-        body,
-        method,
-    }
-}
-
-fn caller(security: &Json) -> &'static str {
-    let one = &security[0];
-    if one.get("apiKey").is_some() {
-        "key"
-    } else if one.get("accessToken").is_some() {
-        "token"
-    } else {
-        "anybody"
-    }
-}
-
-fn parameters(shapes: &Shapes<'_>, parameters: &Json) -> Vec<Parameter> {
-    let parameters = parameters.as_array().into_iter().flatten();
-    parameters
-        .map(|parameter| {
-            let parameter = shapes.resolve(parameter);
-            let choices = parameter["schema"]["enum"].as_array().into_iter().flatten();
-            Parameter {
-                name: text(&parameter["name"]),
-                place: text(&parameter["in"]),
-                required: parameter["required"] == true,
-                kind: shapes.kind(&parameter["schema"]),
-                description: text(&parameter["description"]),
-                choices: choices.map(text).collect(),
-            }
-        })
-        .collect()
-}
-
-fn kinds(content: &Json) -> Vec<String> {
-    let kinds = content
-        .as_object()
-        .into_iter()
-        .flat_map(|kinds| kinds.keys());
-    kinds.cloned().collect()
-}
-
-fn body(shapes: &Shapes<'_>, body: &Json) -> Option<Body> {
-    let content = body.get("content")?;
-    let json = &content["application/json"];
-    let example = match json.get("example") {
-        Some(example) => example.clone(),
-        None => shapes.example(&json["schema"]),
-    };
-    Some(Body {
-        required: body["required"] == true,
-        kinds: kinds(content),
-        rows: shapes.rows(&json["schema"]),
-        example: serde_json::to_string_pretty(&example).unwrap_or_default(),
-    })
-}
-
-fn answers(shapes: &Shapes<'_>, responses: &Json) -> Vec<Answer> {
-    let responses = responses.as_object().into_iter().flatten();
-    responses
-        .map(|(status, response)| {
-            let response = shapes.resolve(response);
-            let headers = response["headers"].as_object().into_iter();
-            let rows = if status.starts_with('2') {
-                shapes.rows(&response["content"]["application/json"]["schema"])
-            } else {
-                Vec::new()
-            };
-            Answer {
-                status: status.clone(),
-                description: text(&response["description"]),
-                headers: headers
-                    .flat_map(|headers| headers.keys().cloned())
-                    .collect(),
-                kinds: kinds(&response["content"]),
-                rows,
-            }
-        })
-        .collect()
-}
-
-/// The request as a line for a shell; values in the path and the caller's own are for the reader.
-fn curl(method: &str, path: &str, caller: &str, body: Option<&Body>) -> String {
-    let mut words = vec!["curl".to_owned()];
-    if method != "GET" && !(method == "POST" && body.is_some()) {
-        words.push(format!("-X {method}"));
-    }
-    words.push(format!("\"$WAYPOST{}\"", path.replace(['{', '}'], "_")));
-    match caller {
-        "key" => words.push("-H \"Authorization: Bearer $KEY\"".to_owned()),
-        "token" => words.push("-H \"Authorization: Bearer $TOKEN\"".to_owned()),
-        _ => {}
-    }
-    if let Some(body) = body {
-        let compact: Json = serde_json::from_str(&body.example).unwrap_or_default();
-        let compact = compact.to_string().replace('\'', r"'\''");
-        words.push(format!(
-            "-H 'Content-Type: application/json' -d '{compact}'"
-        ));
-    }
-    words.join(" ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// What a phone far from a city takes in a second or two.
+    const HEAVIEST: usize = 150_000;
+
     #[test]
-    fn every_operation_is_shown_once() {
-        let document = openapi::document();
-        let paths = document["paths"].as_object().unwrap();
-        let described: usize = paths
-            .values()
-            .map(|path| path.as_object().unwrap().len())
-            .sum();
-        let shown: usize = parts(&document)
-            .iter()
-            .map(|part| part.operations.len())
-            .sum();
-        assert_eq!(shown, described);
+    fn no_page_of_the_description_is_heavy() {
+        let pages = PAGES.as_ref().unwrap();
+        assert_eq!(pages.len(), DESCRIBED.len() + 1);
+        let weights: Vec<_> = pages.iter().map(|page| page.html.len()).collect();
+        let names = DESCRIBED.iter().map(|part| part.anchor.as_str());
+        let names: Vec<_> = std::iter::once("index").chain(names).collect();
+        assert!(
+            weights.iter().all(|weight| *weight <= HEAVIEST),
+            "{names:?}: {weights:?}"
+        );
     }
 
     #[test]
-    fn a_line_for_a_shell_says_who_asks_and_what() {
-        let document = openapi::document();
-        let parts = parts(&document);
-        let mut all = parts.iter().flat_map(|part| &part.operations);
-        let trigger = all
-            .find(|operation| operation.id == "triggerWorkflow")
-            .unwrap();
-        assert_eq!(
-            trigger.curl,
-            "curl \"$WAYPOST/api/v1/workflows/_workflowId_/trigger\" -H \"Authorization: Bearer \
-             $KEY\" -H 'Content-Type: application/json' -d '{\"name\":\"Ada\"}'"
-        );
+    fn the_index_leads_on_from_every_address_within_the_page_that_held_all() {
+        let index = &PAGES.as_ref().unwrap()[0].html;
+        for part in &*DESCRIBED {
+            assert!(index.contains(&format!("id=\"{}\"", part.anchor)));
+        }
+        for called in operations() {
+            let link = format!("<li id=\"{}\"", called.id);
+            assert!(index.contains(&link), "{link}");
+            let plain = index.replace("&#x2f;", "/");
+            assert!(plain.contains(&format!("href=\"{}\"", called.address)));
+        }
     }
 }

@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 
 use serde::Serialize;
 
-use super::markdown::{self, Section};
+use super::markdown::{self, Places, Section};
+use super::pictures;
 
 /// Where a document stands in the sources, and in which words it is told of.
 type Source = (&'static str, &'static str, &'static str);
@@ -32,8 +33,10 @@ const SHELVES: &[(&str, &str, &[Source])] = &[
         sources! {
             "docs/how-to/scale-out.md" "More processes, more machines."
             "docs/how-to/back-up-and-restore.md" "A backup that you have restored once."
+            "docs/how-to/operate-read-models.md" "Dead letters, rebuild and verify, on the System page."
             "docs/how-to/rotate-keys.md" "API keys, webhook secrets, the token key, the master key."
             "docs/how-to/forget-a-person.md" "Make what is kept of somebody unreadable, for good."
+            "docs/how-to/show-a-map.md" "Streets under the live map, from a tile server of your choice."
         },
     ),
     (
@@ -123,7 +126,7 @@ pub(super) struct Document {
 
 impl Document {
     fn of(folder: &str, (path, about, source): &Source) -> Self {
-        let written = markdown::write(source, &|link| lead(path, link));
+        let written = markdown::write(source, &Within(path));
         let title = written.title.strip_prefix("Tutorial: ");
         Self {
             address: address_of(folder, path),
@@ -158,6 +161,19 @@ fn address_of(folder: &str, path: &str) -> String {
         }
     }
     address
+}
+
+/// The document at a path, from which others are named.
+struct Within<'d>(&'d str);
+
+impl Places for Within<'_> {
+    fn lead(&self, link: &str) -> Option<String> {
+        lead(self.0, link)
+    }
+
+    fn picture(&self, link: &str, about: &str) -> Option<String> {
+        pictures::shown(&joined(self.0, link), about)
+    }
 }
 
 /// Where a link of the document at `path` goes: to another page, within this one or elsewhere. What

@@ -22,16 +22,26 @@ pub(super) struct Section {
     pub(super) text: String,
 }
 
-/// Writes a document. `lead` says where a link goes; what leads to nowhere is text.
-pub(super) fn write(source: &str, lead: &dyn Fn(&str) -> Option<String>) -> Written {
+/// Where things lie that a document names.
+pub(super) trait Places {
+    /// Where a link goes; what leads to nowhere is text.
+    fn lead(&self, link: &str) -> Option<String>;
+    /// A picture as the page shows it, with these words for who does not see it; one that is not
+    /// there is these words.
+    fn picture(&self, link: &str, about: &str) -> Option<String>;
+}
+
+/// Writes a document.
+pub(super) fn write(source: &str, places: &dyn Places) -> Written {
     let events: Vec<_> = Parser::new_ext(source, Options::ENABLE_TABLES).collect();
     let mut writer = Writer {
-        lead,
+        places,
         html: String::with_capacity(source.len() * 2),
         sections: vec![Section::default()],
         anchors: HashMap::new(),
         in_head: false,
         dead: Vec::new(),
+        picture: None,
     };
     for (nth, event) in events.iter().enumerate() {
         writer.event(event, &events[nth + 1..]);
@@ -45,7 +55,7 @@ pub(super) fn write(source: &str, lead: &dyn Fn(&str) -> Option<String>) -> Writ
 }
 
 struct Writer<'w> {
-    lead: &'w dyn Fn(&str) -> Option<String>,
+    places: &'w dyn Places,
     html: String,
     sections: Vec<Section>,
     /// How often an anchor was given already.
@@ -53,6 +63,8 @@ struct Writer<'w> {
     in_head: bool,
     /// Of the links that are open, which ones lead nowhere.
     dead: Vec<bool>,
+    /// The picture that is open, and where the words begin that it stands instead of.
+    picture: Option<(usize, String)>,
 }
 
 impl Writer<'_> {
@@ -95,12 +107,18 @@ impl Writer<'_> {
                 format!("<code data-language=\"{language}\">")
             }
             Tag::Link { dest_url, .. } => {
-                let to = (self.lead)(dest_url);
+                let to = self.places.lead(dest_url);
                 self.dead.push(to.is_none());
                 match to {
                     Some(to) => format!("<a href=\"{}\">", escaped(&to)),
                     None => return,
                 }
+            }
+            Tag::Image { dest_url, .. } => {
+                let about = words(rest, TagEnd::Image);
+                let shown = self.places.picture(dest_url, &about);
+                self.picture = shown.map(|shown| (self.html.len(), shown));
+                return;
             }
             Tag::TableHead => {
                 self.in_head = true;
@@ -128,6 +146,13 @@ impl Writer<'_> {
             TagEnd::CodeBlock => "</code></pre></div>\n".to_owned(),
             TagEnd::Link if self.dead.pop() == Some(true) => return,
             TagEnd::Link => "</a>".to_owned(),
+            TagEnd::Image => {
+                let Some((begun, shown)) = self.picture.take() else {
+                    return;
+                };
+                self.html.truncate(begun);
+                shown
+            }
             TagEnd::TableHead => {
                 self.in_head = false;
                 "</tr></thead>\n<tbody>".to_owned()
@@ -147,14 +172,7 @@ impl Writer<'_> {
 
     /// Begins a section. The first heading is the page's own.
     fn heading(&mut self, level: HeadingLevel, rest: &[Event<'_>]) {
-        let heading: String = rest
-            .iter()
-            .take_while(|event| !matches!(event, Event::End(TagEnd::Heading(_))))
-            .filter_map(|event| match event {
-                Event::Text(text) | Event::Code(text) => Some(text.as_ref()),
-                _ => None,
-            })
-            .collect();
+        let heading = words(rest, TagEnd::Heading(level));
         let depth = depth(level);
         let is_title = self.sections.len() == 1 && self.sections[0].heading.is_empty();
         if is_title {
@@ -195,8 +213,19 @@ impl Writer<'_> {
     }
 }
 
+/// The words up to where something ends.
+fn words(events: &[Event<'_>], end: TagEnd) -> String {
+    let words = events.iter().take_while(|event| **event != Event::End(end));
+    let words = words.filter_map(|event| match event {
+        Event::Text(text) | Event::Code(text) => Some(text.as_ref()),
+        Event::SoftBreak => Some(" "),
+        _ => None,
+    });
+    words.collect()
+}
+
 /// Text as it stands in a page, in attributes too.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;");
     text.replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -229,11 +258,22 @@ fn plain(tag: TagEnd) -> Option<(&'static str, &'static str)> {
 mod tests {
     use super::*;
 
+    /// What begins with `ok` is there.
+    struct Known;
+
+    impl Places for Known {
+        fn lead(&self, link: &str) -> Option<String> {
+            link.starts_with("ok").then(|| format!("/docs/{link}"))
+        }
+
+        fn picture(&self, link: &str, about: &str) -> Option<String> {
+            let to = self.lead(link)?;
+            Some(format!("<img src=\"{to}\" alt=\"{}\">", escaped(about)))
+        }
+    }
+
     fn html(source: &str) -> String {
-        write(source, &|to| {
-            to.starts_with("ok").then(|| format!("/docs/{to}"))
-        })
-        .html
+        write(source, &Known).html
     }
 
     #[test]
@@ -245,10 +285,22 @@ mod tests {
     }
 
     #[test]
+    fn a_picture_has_its_words_and_one_that_is_not_there_is_them() {
+        assert_eq!(
+            html("a ![b \"`c`\"](ok.png) [![d](ok)](ok)"),
+            "<p>a <img src=\"/docs/ok.png\" alt=\"b &quot;c&quot;\"> \
+             <a href=\"/docs/ok\"><img src=\"/docs/ok\" alt=\"d\"></a></p>\n"
+        );
+        assert_eq!(html("![b *c*](gone.png)"), "<p>b <em>c</em></p>\n");
+        let written = write("# T\n![found by its words](ok.png)", &Known);
+        assert!(written.sections[0].text.contains("found by its words"));
+    }
+
+    #[test]
     fn headings_are_named_as_elsewhere_and_apart_from_each_other() {
         let written = write(
             "# T `x`\n\ntext\n## 3. Open: an `ear_x`\n## Same\n## Same",
-            &|_| None,
+            &Known,
         );
         assert_eq!(written.title, "T x");
         let anchors: Vec<_> = written

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::library::{API, LIBRARY};
+use super::api::Called;
+use super::library::LIBRARY;
 use super::markdown::Section;
 
 /// More than anybody reads, and more than anybody asks for.
@@ -23,19 +24,20 @@ pub(super) struct Found {
 }
 
 /// What holds all the words, what is called so first.
-pub(super) fn search(asked: &str, operations: &[(String, String, String)]) -> Vec<Found> {
+pub(super) fn search(asked: &str, operations: &[Called]) -> Vec<Found> {
     let asked: String = asked.chars().take(LONGEST).collect();
     let words: Vec<_> = asked.split_whitespace().map(str::to_lowercase).collect();
     if words.is_empty() {
         return Vec::new();
     }
-    let called = operations.iter().filter_map(|(id, line, summary)| {
-        let rank = rank(&words, &format!("{summary} {line} {id}"), "")?;
+    let called = operations.iter().filter_map(|called| {
+        let names = format!("{} {} {}", called.summary, called.line, called.id);
+        let rank = rank(&words, &names, "")?;
         Some(Found {
-            address: format!("{API}#{id}"),
-            title: summary.replace('`', ""),
+            address: called.address.clone(),
+            title: called.summary.replace('`', ""),
             within: "API".to_owned(),
-            text: line.clone(),
+            text: called.line.clone(),
             rank,
         })
     });
@@ -104,14 +106,8 @@ mod tests {
 
     #[test]
     fn operations_are_found_by_their_path() {
-        let operation = ("listOrders", "GET /api/v1/orders", "List orders");
-        let (id, line, summary) = operation;
-        let operations = [(id.to_owned(), line.to_owned(), summary.to_owned())];
-        let found = search("/api/v1/ORDERS", &operations);
-        assert!(
-            found
-                .iter()
-                .any(|found| found.address == "/docs/reference/api#listOrders")
-        );
+        let found = search("/api/v1/ORDERS", super::super::api::operations());
+        let mut addresses = found.iter().map(|found| found.address.as_str());
+        assert!(addresses.any(|found| found == "/docs/reference/api/business-data#listOrders"));
     }
 }

@@ -3,165 +3,185 @@
 use std::fmt::Display;
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use schemas::OrgId;
+use service::HttpError;
+use sqlx::PgPool;
 
-use super::figures::{Begun, COUNTED, Figures, HOURS, LEADS, first_hour, money};
+use super::figures::{
+    Begun, Brought, Counted, Figures, HOURS, LEADS, find_deliveries, find_orders, find_runs,
+    find_sources, first_hour,
+};
+use crate::business::{Analytics, analytics_of};
 use crate::exports::Column;
+use crate::pages::COUNTED;
+use crate::pages::amounts::{grouped, money};
 use crate::pages::chart::{Bar, Chart, Shape};
 
 impl Figures {
     /// All charts, in the order of the page.
     pub(super) fn charts(&self) -> Vec<Chart> {
         vec![
-            self.revenue(),
-            self.orders(),
-            self.leads(),
-            self.runs(),
-            self.deliveries(),
+            revenue(&self.analytics),
+            orders(&self.analytics, &self.orders),
+            leads(&self.analytics, &self.leads),
+            runs(&self.runs, self.now),
+            deliveries(&self.deliveries, self.now),
         ]
     }
+}
 
-    fn revenue(&self) -> Chart {
-        let bars = self.analytics.monthly_revenue.iter().map(|month| {
-            let first = format!("{}-01", month.month).parse::<NaiveDate>();
-            Bar {
-                label: month.month.clone(),
-                short: first
-                    .map_or_else(|_| month.month.clone(), |day| day.format("%b").to_string()),
-                parts: vec![length(month.revenue) / 100.0],
-                figure: String::new(),
-                cells: vec![money(month.revenue).replace(',', "")],
-            }
-        });
-        let sum = self
-            .analytics
-            .monthly_revenue
-            .iter()
-            .map(|month| month.revenue);
-        Chart {
-            name: "revenue",
-            title: "Revenue by month",
-            summary: format!(
-                "{} in the last twelve months, from active and completed orders.",
-                money(sum.sum())
-            ),
-            empty: "No revenue in the last twelve months. It is counted from orders that are active or completed.",
-            shape: Shape::Standing,
-            parts: &["Revenue"],
-            columns: const { &[Column::text("month", 8), Column::number("revenue", 12)] },
-            bars: bars.collect(),
+/// The chart of this name, of no more figures than it shows; `None` where there is none.
+pub(super) async fn find_chart(
+    name: &str,
+    org: &OrgId,
+    now: DateTime<Utc>,
+    models: &PgPool,
+) -> Result<Option<Chart>, HttpError> {
+    let since = first_hour(now);
+    let analytics = async || analytics_of(org, now.date_naive(), models).await;
+    Ok(Some(match name {
+        "revenue" => revenue(&analytics().await?),
+        "orders" => orders(&analytics().await?, &find_orders(org, models).await?),
+        "leads" => leads(&analytics().await?, &find_sources(org, models).await?),
+        "runs" => runs(&find_runs(org, since, models).await?, now),
+        "deliveries" => deliveries(&find_deliveries(org, since, models).await?, now),
+        _ => return Ok(None),
+    }))
+}
+
+fn revenue(analytics: &Analytics) -> Chart {
+    let bars = analytics.monthly_revenue.iter().map(|month| {
+        let first = format!("{}-01", month.month).parse::<NaiveDate>();
+        Bar {
+            label: month.month.clone(),
+            short: first.map_or_else(|_| month.month.clone(), |day| day.format("%b").to_string()),
+            parts: vec![length(month.revenue) / 100.0],
+            figure: String::new(),
+            cells: vec![money(month.revenue).replace(',', "")],
         }
+    });
+    let sum = analytics.monthly_revenue.iter().map(|month| month.revenue);
+    Chart {
+        name: "revenue",
+        title: "Revenue by month",
+        summary: format!(
+            "{} in the last twelve months, from active and completed orders.",
+            money(sum.sum::<i128>())
+        ),
+        empty: "No revenue in the last twelve months. It is counted from orders that are active or completed.",
+        shape: Shape::Standing,
+        parts: &["Revenue"],
+        columns: const { &[Column::text("month", 8), Column::number("revenue", 12)] },
+        bars: bars.collect(),
     }
+}
 
-    fn orders(&self) -> Chart {
-        const STATUSES: [(&str, &str); 4] = [
-            ("PAYMENT_PENDING", "Payment pending"),
-            ("ACTIVE", "Active"),
-            ("COMPLETED", "Completed"),
-            ("CANCELLED", "Cancelled"),
-        ];
-        let bars = STATUSES.iter().map(|(state, name)| {
-            let counted = self.orders.iter().find(|counted| counted.state == *state);
-            let count = counted.map_or(0, |counted| counted.count);
-            Bar {
-                label: (*name).to_owned(),
-                short: (*name).to_owned(),
-                parts: vec![length(count)],
-                figure: count.to_string(),
-                cells: vec![count.to_string()],
-            }
-        });
-        Chart {
-            name: "orders",
-            title: "Orders by status",
-            summary: format!("{} in all.", counted(self.analytics.total_orders, "order")),
-            empty: "No orders yet. Import them as CSV, or write them through the API.",
-            shape: Shape::Lying,
-            parts: &["Orders"],
-            columns: const { &[Column::text("status", 16), Column::integer("orders", 8)] },
-            bars: bars.collect(),
+fn orders(analytics: &Analytics, orders: &[Counted]) -> Chart {
+    const STATUSES: [(&str, &str); 4] = [
+        ("PAYMENT_PENDING", "Payment pending"),
+        ("ACTIVE", "Active"),
+        ("COMPLETED", "Completed"),
+        ("CANCELLED", "Cancelled"),
+    ];
+    let bars = STATUSES.iter().map(|(state, name)| {
+        let counted = orders.iter().find(|counted| counted.state == *state);
+        let count = counted.map_or(0, |counted| counted.count);
+        Bar {
+            label: (*name).to_owned(),
+            short: (*name).to_owned(),
+            parts: vec![length(count)],
+            figure: count.to_string(),
+            cells: vec![count.to_string()],
         }
+    });
+    Chart {
+        name: "orders",
+        title: "Orders by status",
+        summary: format!("{} in all.", counted(analytics.total_orders, "order")),
+        empty: "No orders yet. Import them as CSV, or write them through the API.",
+        shape: Shape::Lying,
+        parts: &["Orders"],
+        columns: const { &[Column::text("status", 16), Column::integer("orders", 8)] },
+        bars: bars.collect(),
     }
+}
 
-    fn leads(&self) -> Chart {
-        let bars = self.leads.iter().map(|source| {
-            let rate = percentage(source.converted, source.leads);
-            let name = source.source.as_deref().unwrap_or("No source");
-            Bar {
-                label: name.to_owned(),
-                short: name.to_owned(),
-                parts: vec![
-                    length(source.converted),
-                    length(source.leads - source.converted),
-                ],
-                figure: format!("{} · {rate} %", source.leads),
-                cells: vec![source.leads.to_string(), source.converted.to_string(), rate],
-            }
-        });
-        let which = if self.analytics.total_leads > LEADS {
-            format!(
-                "The newest {LEADS} of {} leads.",
-                self.analytics.total_leads
-            )
-        } else {
-            format!("{} in all.", counted(self.analytics.total_leads, "lead"))
-        };
-        Chart {
-            name: "leads",
-            title: "Leads by source",
-            summary: format!(
-                "{which} A lead counts as converted once its status is qualified, converted or won."
-            ),
-            empty: "No leads yet. Import them as CSV, or write them through the API.",
-            shape: Shape::Lying,
-            parts: &["Converted", "Other leads"],
-            columns: const {
-                &[
-                    Column::text("source", 20),
-                    Column::integer("leads", 8),
-                    Column::integer("converted", 8),
-                    Column::number("conversionRate", 8),
-                ]
-            },
-            bars: bars.collect(),
+fn leads(analytics: &Analytics, leads: &[Brought]) -> Chart {
+    let bars = leads.iter().map(|source| {
+        let rate = percentage(source.converted, source.leads);
+        let name = source.source.as_deref().unwrap_or("No source");
+        Bar {
+            label: name.to_owned(),
+            short: name.to_owned(),
+            parts: vec![
+                length(source.converted),
+                length(source.leads - source.converted),
+            ],
+            figure: format!("{} · {rate} %", source.leads),
+            cells: vec![source.leads.to_string(), source.converted.to_string(), rate],
         }
+    });
+    let which = if analytics.total_leads > LEADS {
+        format!("The newest {LEADS} of {} leads.", analytics.total_leads)
+    } else {
+        format!("{} in all.", counted(analytics.total_leads, "lead"))
+    };
+    Chart {
+        name: "leads",
+        title: "Leads by source",
+        summary: format!(
+            "{which} A lead counts as converted once its status is qualified, converted or won."
+        ),
+        empty: "No leads yet. Import them as CSV, or write them through the API.",
+        shape: Shape::Lying,
+        parts: &["Converted", "Other leads"],
+        columns: const {
+            &[
+                Column::text("source", 20),
+                Column::integer("leads", 8),
+                Column::integer("converted", 8),
+                Column::number("conversionRate", 8),
+            ]
+        },
+        bars: bars.collect(),
     }
+}
 
-    fn runs(&self) -> Chart {
-        Chart {
-            name: "runs",
-            title: "Workflow runs by hour",
-            summary: told(&self.runs, "run"),
-            empty: "No runs in the last 24 hours.",
-            shape: Shape::Standing,
-            parts: &["Runs", "Failed"],
-            columns: const {
-                &[
-                    Column::text("hour", 17),
-                    Column::integer("runs", 8),
-                    Column::integer("failed", 8),
-                ]
-            },
-            bars: by_hour(&self.runs, self.now),
-        }
+fn runs(runs: &[Begun], now: DateTime<Utc>) -> Chart {
+    Chart {
+        name: "runs",
+        title: "Workflow runs by hour",
+        summary: told(runs, "run"),
+        empty: "No runs in the last 24 hours.",
+        shape: Shape::Standing,
+        parts: &["Runs", "Failed"],
+        columns: const {
+            &[
+                Column::text("hour", 17),
+                Column::integer("runs", 8),
+                Column::integer("failed", 8),
+            ]
+        },
+        bars: by_hour(runs, now),
     }
+}
 
-    fn deliveries(&self) -> Chart {
-        Chart {
-            name: "deliveries",
-            title: "Webhook deliveries by hour",
-            summary: told(&self.deliveries, "deliver"),
-            empty: "No webhook deliveries in the last 24 hours.",
-            shape: Shape::Standing,
-            parts: &["Deliveries", "Failed"],
-            columns: const {
-                &[
-                    Column::text("hour", 17),
-                    Column::integer("deliveries", 8),
-                    Column::integer("failed", 8),
-                ]
-            },
-            bars: by_hour(&self.deliveries, self.now),
-        }
+fn deliveries(deliveries: &[Begun], now: DateTime<Utc>) -> Chart {
+    Chart {
+        name: "deliveries",
+        title: "Webhook deliveries by hour",
+        summary: told(deliveries, "deliver"),
+        empty: "No webhook deliveries in the last 24 hours.",
+        shape: Shape::Standing,
+        parts: &["Deliveries", "Failed"],
+        columns: const {
+            &[
+                Column::text("hour", 17),
+                Column::integer("deliveries", 8),
+                Column::integer("failed", 8),
+            ]
+        },
+        bars: by_hour(deliveries, now),
     }
 }
 
@@ -204,7 +224,7 @@ fn counted(count: i64, what: &str) -> String {
     if count == 1 {
         format!("1 {what}")
     } else {
-        format!("{count} {what}s")
+        format!("{} {what}s", grouped(count))
     }
 }
 

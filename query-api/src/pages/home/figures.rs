@@ -6,11 +6,11 @@ use schemas::OrgId;
 use sqlx::PgPool;
 
 use crate::business::{Analytics, analytics_of};
+use crate::pages::COUNTED;
+use crate::pages::amounts::money;
 
 /// Leads looked at, the newest ones.
 pub(super) const LEADS: i64 = 10_000;
-/// Runs, or deliveries, counted at most.
-pub(super) const COUNTED: i64 = 100_000;
 /// How far back hours are shown.
 pub(super) const HOURS: i64 = 24;
 
@@ -89,22 +89,7 @@ pub(super) fn first_hour(now: DateTime<Utc>) -> DateTime<Utc> {
     present - TimeDelta::hours(HOURS - 1)
 }
 
-/// Minor units as people write an amount of most currencies.
-pub(super) fn money(minor: i128) -> String {
-    let sign = if minor < 0 { "-" } else { "" };
-    let minor = minor.unsigned_abs();
-    let major = (minor / 100).to_string();
-    let mut grouped = String::with_capacity(major.len() * 4 / 3 + 4);
-    for (nth, digit) in major.chars().enumerate() {
-        if nth > 0 && (major.len() - nth).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    format!("{sign}{grouped}.{:02}", minor % 100)
-}
-
-async fn find_orders(org: &OrgId, models: &PgPool) -> Result<Vec<Counted>, sqlx::Error> {
+pub(super) async fn find_orders(org: &OrgId, models: &PgPool) -> Result<Vec<Counted>, sqlx::Error> {
     sqlx::query_as!(
         Counted,
         "SELECT state, count FROM totals
@@ -116,7 +101,10 @@ async fn find_orders(org: &OrgId, models: &PgPool) -> Result<Vec<Counted>, sqlx:
 }
 
 /// Among the newest leads only: the index of the newest gives them without a look at the others.
-async fn find_sources(org: &OrgId, models: &PgPool) -> Result<Vec<Brought>, sqlx::Error> {
+pub(super) async fn find_sources(
+    org: &OrgId,
+    models: &PgPool,
+) -> Result<Vec<Brought>, sqlx::Error> {
     sqlx::query_as!(
         Brought,
         r#"SELECT nullif(left(source, 200), '') AS source, count(*) AS "leads!",
@@ -134,7 +122,7 @@ async fn find_sources(org: &OrgId, models: &PgPool) -> Result<Vec<Brought>, sqlx
 
 /// The counters say which workflows have runs in which state, so that only these parts of the
 /// index of the newest by state are read.
-async fn find_runs(
+pub(super) async fn find_runs(
     org: &OrgId,
     since: DateTime<Utc>,
     models: &PgPool,
@@ -163,7 +151,7 @@ async fn find_runs(
 }
 
 /// The same of deliveries, whose indexes know those that failed.
-async fn find_deliveries(
+pub(super) async fn find_deliveries(
     org: &OrgId,
     since: DateTime<Utc>,
     models: &PgPool,
@@ -194,22 +182,4 @@ async fn find_deliveries(
     )
     .fetch_all(models)
     .await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn amounts_read_as_people_write_them() {
-        for (minor, text) in [
-            (0, "0.00"),
-            (5, "0.05"),
-            (-1_234_567, "-12,345.67"),
-            (100_000_000, "1,000,000.00"),
-            (99_999, "999.99"),
-        ] {
-            assert_eq!(money(minor), text);
-        }
-    }
 }

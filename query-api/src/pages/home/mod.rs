@@ -4,32 +4,20 @@ mod charts;
 mod figures;
 
 use axum::extract::State as AppState;
-use axum::http::Uri;
 use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use minijinja::{Value, context};
 use schemas::Log;
 use service::HttpError;
 
+use self::charts::find_chart;
 use self::figures::Figures;
-use super::frame::{Page, piece, shown};
+use super::frame::{piece, shown};
 use super::runs::find_newest;
 use super::visit::{Instead, Visit};
-use crate::paging::Parameters;
 use crate::progress::Projection;
 use crate::reading::ResourceId;
 use crate::state::State;
-
-pub(super) async fn show_sign_in(uri: Uri) -> Result<Response, Instead> {
-    let next = Parameters::of(&uri)?;
-    // Only to pages of the dashboard: an address from elsewhere could lead anywhere.
-    let next = next.one("next")?.filter(|next| {
-        let path = next.strip_prefix("/dashboard");
-        path.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    });
-    let page = Page::open("sign_in.html", "Sign in").with_script("dashboard.js");
-    Ok(page.show(context! { next => next.unwrap_or("/dashboard") })?)
-}
 
 pub(super) async fn show_home(
     visit: Visit,
@@ -40,7 +28,7 @@ pub(super) async fn show_home(
         .models(&[Projection::Workflows, Projection::Runs])
         .await?;
     let figures = Figures::find(visit.org(), state.clock.now(), models).await?;
-    let runs = find_newest(visit.org(), models).await?;
+    let runs = find_newest(visit.org(), None, models).await?;
     let behind = how_far_behind(&state).await;
     let page = visit.page("home.html", "Home", "home").await?;
     let charts: Vec<Value> = figures
@@ -62,8 +50,7 @@ pub(super) async fn show_home(
 async fn how_far_behind(state: &State) -> Option<u64> {
     let mut sum = 0_u64;
     for log in [Log::Events, Log::Locations, Log::Deliveries] {
-        let end = state.log.end(log).await.ok()?;
-        sum = sum.saturating_add(state.progress.behind(end)?);
+        sum = sum.saturating_add(state.behind(log).await?);
     }
     Some(sum)
 }
@@ -77,11 +64,10 @@ pub(super) async fn get_chart(
     let no_chart = || HttpError::not_found("there is no such chart");
     let name = file.strip_suffix(".csv").ok_or_else(no_chart)?;
     let models = visit.models(&[Projection::Orders]).await?;
-    let figures = Figures::find(visit.org(), state.clock.now(), models).await?;
-    let charts = figures.charts();
-    let chart = charts.iter().find(|chart| chart.name == name);
+    let now = state.clock.now();
+    let chart = find_chart(name, visit.org(), now, models).await?;
     let chart = chart.ok_or_else(no_chart)?;
-    let day = state.clock.now().format("%Y-%m-%d");
+    let day = now.format("%Y-%m-%d");
     let headers = [
         (CONTENT_TYPE, "text/csv; charset=utf-8".to_owned()),
         (CACHE_CONTROL, "no-store".to_owned()),

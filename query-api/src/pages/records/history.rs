@@ -1,6 +1,7 @@
 //! What happened to a record, from the log, newest first.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -11,9 +12,9 @@ use serde_json::Value as Json;
 use service::HttpError;
 use sqlx::PgPool;
 
-use super::encoded;
 use super::kinds::{Field, Kind};
 use super::list::as_read;
+use crate::pages::address::encoded;
 use crate::pages::visit::find_name;
 
 /// Changes shown at a time.
@@ -25,7 +26,7 @@ const TAKEN: usize = 200;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The last events of a record, newest first, one more than are shown.
-pub(super) struct History(VecDeque<Recorded>);
+pub(super) struct History(VecDeque<Arc<Recorded>>);
 
 #[derive(Serialize)]
 pub(super) struct Told {
@@ -135,7 +136,12 @@ fn what(event: &Event) -> &'static str {
 fn changed(fields: &[Field], before: Option<&Json>, after: &Json) -> Vec<Changed> {
     let read = |record: Option<&Json>, field: &Field| {
         let text = record.map(|record| text_at(record, field.name));
-        as_read(text.unwrap_or_default(), field.look)
+        let currency = record.map(|record| text_at(record, "currency"));
+        as_read(
+            text.unwrap_or_default(),
+            field.look,
+            &currency.unwrap_or_default(),
+        )
     };
     let both = fields.iter().map(|field| Changed {
         label: field.label,

@@ -7,6 +7,7 @@ use minijinja::context;
 
 use super::kinds::Kind;
 use super::list::described;
+use crate::pages::amounts::DECIMALS;
 use crate::pages::frame::shown;
 use crate::pages::visit::{Instead, Visit};
 
@@ -20,5 +21,9 @@ pub(super) async fn show_import(
         .with_script("csv.js")
         .with_script("import.js")
         .with_style("records.css");
-    Ok(page.show(context! { kind => described(kind), fields => shown(kind.fields) })?)
+    Ok(page.show(context! {
+        kind => described(kind),
+        fields => shown(kind.fields),
+        decimals => DECIMALS,
+    })?)
 }

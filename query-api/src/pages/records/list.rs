@@ -10,7 +10,9 @@ use serde::Serialize;
 use sqlx::{AssertSqlSafe, PgPool};
 
 use super::kinds::{Kind, Look, States};
-use super::{address_of, encoded, money};
+use super::{address_of, money};
+use crate::pages::address::encoded;
+use crate::pages::amounts::grouped;
 use crate::pages::frame::shown;
 use crate::pages::visit::{Instead, Visit};
 use crate::paging::{Page, Parameters};
@@ -134,12 +136,15 @@ pub(super) fn described(kind: &Kind) -> Value {
 
 fn line(kind: &Kind, row: Row) -> Line {
     let href = address_of(kind, &row.id);
+    let at = kind.columns.iter().position(|one| one.label == "Currency");
+    let currency = at.and_then(|at| row.cells.get(at)?.clone());
+    let currency = currency.unwrap_or_default();
     let mut cells = row
         .cells
         .into_iter()
         .zip(kind.columns)
         .map(|(text, column)| Cell {
-            text: as_read(text.unwrap_or_default(), column.look),
+            text: as_read(text.unwrap_or_default(), column.look, &currency),
             look: column.look,
         });
     let name = cells.next().map(|cell| cell.text).unwrap_or_default();
@@ -152,10 +157,10 @@ fn line(kind: &Kind, row: Row) -> Line {
     }
 }
 
-/// A value as people read it.
-pub(super) fn as_read(text: String, look: Look) -> String {
+/// A value as people read it, amounts in the record's currency.
+pub(super) fn as_read(text: String, look: Look, currency: &str) -> String {
     match look {
-        Look::Money => money(&text),
+        Look::Money => money(&text, currency),
         // The log writes a float.
         Look::Percent => text.trim_end_matches(".0").to_owned(),
         Look::Flag => match text.as_str() {
@@ -257,20 +262,4 @@ async fn choices(kind: &Kind, org: &OrgId, models: &PgPool) -> Result<Vec<Choice
         value: state,
     };
     Ok(found.into_iter().map(choice).collect())
-}
-
-/// A whole number with its thousands apart.
-pub(super) fn grouped(number: i64) -> String {
-    let digits = number.unsigned_abs().to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3 + 1);
-    if number < 0 {
-        text.push('-');
-    }
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

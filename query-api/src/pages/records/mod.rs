@@ -1,5 +1,6 @@
 //! Pages of business records: a list of each kind, one record with its history, and imports.
 
+mod aliases;
 mod history;
 mod import;
 mod kinds;
@@ -8,10 +9,11 @@ mod one;
 
 use axum::routing::get;
 use axum::{Extension, Router};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
+pub use self::aliases::field_of_column;
 use self::kinds::{KINDS, Kind};
-use self::list::grouped;
+use super::address::encoded;
+use super::amounts;
 use crate::state::State;
 
 pub(super) fn router() -> Router<State> {
@@ -34,19 +36,12 @@ fn address_of(kind: &Kind, id: &str) -> String {
     format!("/dashboard/{}/{}", kind.list.table, encoded(id))
 }
 
-fn encoded(text: &str) -> String {
-    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
-}
-
-/// An amount in minor units as people write it; other text as it is.
-fn money(minor: &str) -> String {
-    let Ok(amount) = minor.parse::<i64>() else {
-        return minor.to_owned();
-    };
-    let sign = if amount < 0 { "-" } else { "" };
-    let whole = i64::try_from(amount.unsigned_abs() / 100).unwrap_or_default();
-    let rest = amount.unsigned_abs() % 100;
-    format!("{sign}{}.{rest:02}", grouped(whole))
+/// An amount in minor units of a currency as people write it; other text as it is.
+fn money(minor: &str, currency: &str) -> String {
+    match minor.parse::<i64>() {
+        Ok(amount) => amounts::money_in(currency, amount),
+        Err(_) => minor.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -55,18 +50,10 @@ mod tests {
 
     #[test]
     fn amounts_are_shown_with_their_thousands_and_decimals() {
-        for (minor, shown) in [
-            ("0", "0.00"),
-            ("5", "0.05"),
-            ("-5", "-0.05"),
-            ("123456789", "1,234,567.89"),
-            ("-100000", "-1,000.00"),
-            ("9223372036854775807", "92,233,720,368,547,758.07"),
-            ("", ""),
-            ("much", "much"),
-        ] {
-            assert_eq!(money(minor), shown);
+        for (minor, shown) in [("123456789", "1,234,567.89"), ("", ""), ("much", "much")] {
+            assert_eq!(money(minor, "EUR"), shown);
         }
+        assert_eq!(money("500", "JPY"), "500");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use axum::extract::State as AppState;
 use axum::http::Uri;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
+use domain::Revision;
 use minijinja::{Value, context};
 use schemas::StreamId;
 use serde::Serialize;
@@ -13,6 +14,7 @@ use service::HttpError;
 use super::history::{self, History};
 use super::kinds::{Field, Kind, Look, States};
 use super::list::{as_read, described};
+use crate::pages::amounts::DECIMALS;
 use crate::pages::frame::{piece, shown};
 use crate::pages::visit::{Instead, Visit};
 use crate::paging::Parameters;
@@ -76,6 +78,7 @@ pub(super) async fn show_record(
         kind => described(kind),
         name => name.unwrap_or_else(|| id.clone()),
         id => id,
+        etag => row.as_ref().map(|row| Revision::of_record(row.updated_at).etag()),
         created_at => row.as_ref().map(|row| shown(row.created_at)),
         updated_at => row.as_ref().map(|row| shown(row.updated_at)),
         fields => fields.map(shown),
@@ -101,17 +104,24 @@ pub(super) async fn new_record(
 
 /// The fields to be filled in.
 fn form_of(fields: &Vec<Filled>) -> Result<Value, HttpError> {
-    piece("record_fields.html", context! { fields => shown(fields) })
+    piece(
+        "record_fields.html",
+        context! { fields => shown(fields), decimals => DECIMALS },
+    )
 }
 
 fn filled(kind: &'static Kind, values: impl IntoIterator<Item = Option<String>>) -> Vec<Filled> {
+    let values: Vec<Option<String>> = values.into_iter().collect();
+    let at = kind.fields.iter().position(|one| one.name == "currency");
+    let currency = at.and_then(|at| values.get(at)?.clone());
+    let currency = currency.unwrap_or_default();
     let fields = kind.fields.iter().zip(values);
     let filled = fields.map(|(field, value)| {
         let value = value.unwrap_or_default();
         Filled {
-            text: as_read(value.clone(), field.look),
+            text: as_read(value.clone(), field.look, &currency),
             value: match field.look {
-                Look::Money => super::money(&value).replace(',', ""),
+                Look::Money => super::money(&value, &currency).replace(',', ""),
                 _ => value,
             },
             choices: match (field.look, kind.states) {

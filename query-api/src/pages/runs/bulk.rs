@@ -3,20 +3,17 @@
 
 use axum::Json;
 use axum::http::{HeaderName, Uri, header::CACHE_CONTROL};
-use chrono::{DateTime, Utc};
 use schemas::OrgId;
 use serde::Serialize;
 use service::HttpError;
 use sqlx::PgPool;
 
 use super::filter::Filter;
+use super::find::{LISTS, Place, Search, find_places};
+use crate::pages::COUNTED;
 use crate::pages::visit::{Instead, Visit};
-use crate::paging::{Listed, Page, Parameters};
+use crate::paging::{Page, Parameters};
 use crate::progress::Projection;
-
-/// Beyond this nobody counts: they are told that there are more.
-const COUNTED: i64 = 100_000;
-const LISTS: i64 = 3_000;
 
 /// The states that an action is for, where the filter names none.
 const CANCELLABLE: &[&str] = &["QUEUED", "RUNNING", "WAITING"];
@@ -29,23 +26,6 @@ pub(in crate::pages) struct Matching {
     more: bool,
     runs: Vec<Place>,
     next: Option<String>,
-}
-
-#[derive(Serialize)]
-struct Place {
-    id: String,
-    #[serde(skip)]
-    created_at: DateTime<Utc>,
-}
-
-impl Listed for Place {
-    fn created_at(&self) -> DateTime<Utc> {
-        self.created_at
-    }
-
-    fn id(&self) -> &str {
-        &self.id
-    }
 }
 
 /// The states of the runs that an action is for.
@@ -76,7 +56,8 @@ pub(in crate::pages) async fn list_matching(
     let page = Page::asked_for(&parameters)?;
     let models = visit.models(&[Projection::Runs]).await?;
     let count = count(visit.org(), &filter, &states, models).await?;
-    let mut runs = find(visit.org(), &filter, &states, &page, models).await?;
+    let search = Search::page(&page);
+    let mut runs = find_places(visit.org(), &filter, Some(&states), search, models).await?;
     let next = page.next_link(&uri, &mut runs);
     let matching = Matching {
         count,
@@ -117,42 +98,5 @@ async fn count(
         COUNTED,
     )
     .fetch_one(models)
-    .await
-}
-
-async fn find(
-    org: &OrgId,
-    filter: &Filter,
-    states: &[String],
-    page: &Page,
-    models: &PgPool,
-) -> Result<Vec<Place>, sqlx::Error> {
-    sqlx::query_as!(
-        Place,
-        r#"SELECT found.run_id AS id, found.created_at FROM (
-               SELECT parent, state FROM totals
-               WHERE org_id = $1 AND kind = 'runs' AND count > 0
-                 AND ($2::text IS NULL OR parent = $2) AND state = ANY($3)
-               ORDER BY parent, state LIMIT $4) AS list
-           CROSS JOIN LATERAL (
-               SELECT run_id, created_at FROM runs
-               WHERE org_id = $1 AND workflow_id = list.parent AND state = list.state
-                 AND created_at >= coalesce($5::timestamptz, '-infinity')
-                 AND created_at < coalesce($6::timestamptz, 'infinity')
-                 AND created_at <= coalesce($7::timestamptz, 'infinity')
-                 AND (created_at < coalesce($7::timestamptz, 'infinity') OR run_id > $8)
-               ORDER BY created_at DESC, run_id LIMIT $9) AS found
-           ORDER BY found.created_at DESC, found.run_id LIMIT $9"#,
-        org.as_str(),
-        filter.workflow,
-        states as _,
-        LISTS,
-        filter.from,
-        filter.to,
-        page.after_time(),
-        page.after_id(),
-        page.fetched(),
-    )
-    .fetch_all(models)
     .await
 }

@@ -10,13 +10,24 @@ use super::filter::Filter;
 use crate::paging::{Listed, Page};
 
 /// Lists, one for a workflow's runs in one state, that are looked into at most.
-const LISTS: i64 = 3_000;
+pub(super) const LISTS: i64 = 3_000;
 /// Payloads that one search reads at most.
 pub(super) const SEARCHED: i64 = 1_000;
+/// Runs shown beside something else.
+const BESIDE: i64 = 10;
 
+/// Where a run stands among all.
+#[derive(Debug, Serialize)]
+pub(super) struct Place {
+    id: String,
+    #[serde(skip)]
+    created_at: DateTime<Utc>,
+}
+
+/// A run as lists show it.
 #[derive(Debug, Serialize)]
 pub(in crate::pages) struct Found {
-    pub(super) id: String,
+    id: String,
     workflow_id: String,
     workflow: String,
     state: String,
@@ -37,6 +48,16 @@ struct Origin {
     triggered_by: Option<String>,
 }
 
+impl Listed for Place {
+    fn created_at(&self) -> DateTime<Utc> {
+        self.created_at
+    }
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
 impl Listed for Found {
     fn created_at(&self) -> DateTime<Utc> {
         self.created_at
@@ -47,16 +68,21 @@ impl Listed for Found {
     }
 }
 
-/// The newest runs of an organization.
+/// The newest runs, of one workflow or of all.
 pub(in crate::pages) async fn find_newest(
     org: &OrgId,
+    workflow: Option<&str>,
     models: &PgPool,
 ) -> Result<Vec<Found>, sqlx::Error> {
+    let filter = Filter {
+        workflow: workflow.map(str::to_owned),
+        ..Filter::default()
+    };
     let search = Search {
-        rows: 10,
+        rows: BESIDE,
         ..Search::default()
     };
-    find(org, &Filter::default(), search, models).await
+    find(org, &filter, search, models).await
 }
 
 /// Where a search begins, and how many rows it takes.
@@ -79,50 +105,51 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The counters say which workflows have runs in which state; the newest of each of these lists
-/// are found in its index, and the newest of all of them are read.
+/// Runs that the filter lets pass, newest first.
 pub(super) async fn find(
     org: &OrgId,
     filter: &Filter,
     search: Search<'_>,
     models: &PgPool,
 ) -> Result<Vec<Found>, sqlx::Error> {
+    let states = filter.state.clone().map(|state| vec![state]);
+    let places = find_places(org, filter, states.as_deref(), search, models).await?;
+    let ids: Vec<_> = places.iter().map(Listed::id).collect();
+    read(org, &ids, filter.needle(), models).await
+}
+
+/// The counters say which workflows have runs in which state; the newest of each of these lists
+/// are found in its index, without a look at the runs themselves.
+pub(super) async fn find_places(
+    org: &OrgId,
+    filter: &Filter,
+    states: Option<&[String]>,
+    search: Search<'_>,
+    models: &PgPool,
+) -> Result<Vec<Place>, sqlx::Error> {
     sqlx::query_as!(
-        Found,
+        Place,
         r#"WITH list AS MATERIALIZED (
                SELECT parent, state FROM totals
                WHERE org_id = $1 AND kind = 'runs' AND count > 0
-                 AND ($2::text IS NULL OR parent = $2) AND ($3::text IS NULL OR state = $3)
+                 AND ($2::text IS NULL OR parent = $2)
+                 AND ($3::text[] IS NULL OR state = ANY($3))
                ORDER BY parent, state LIMIT $10
-           ), place AS MATERIALIZED (
-               SELECT found.run_id, found.created_at
-               FROM list CROSS JOIN LATERAL (
-                   SELECT run_id, created_at FROM runs
-                   WHERE org_id = $1 AND workflow_id = list.parent AND state = list.state
-                     AND created_at >= coalesce($4::timestamptz, '-infinity')
-                     AND created_at < coalesce($5::timestamptz, 'infinity')
-                     AND created_at <= coalesce($6::timestamptz, 'infinity')
-                     AND (created_at < coalesce($6::timestamptz, 'infinity') OR run_id > $7)
-                   ORDER BY created_at DESC, run_id LIMIT $8::bigint + $9::bigint
-               ) AS found
-               ORDER BY found.created_at DESC, found.run_id OFFSET $8 LIMIT $9
            )
-           SELECT run.run_id AS id, run.workflow_id,
-                  coalesce(workflow.name, run.workflow_id) AS "workflow!", run.state,
-                  left(run.error, 300) AS error, run.trigger_payload AS "origin: _",
-                  run.created_at,
-                  extract(epoch FROM run.ended_at - run.created_at)::float8 AS seconds,
-                  ($11::text IS NULL
-                   OR strpos(lower(run.trigger_payload::text), $11) > 0) AS "matches!"
-           FROM place
-           CROSS JOIN LATERAL
-                (SELECT * FROM runs WHERE org_id = $1 AND run_id = place.run_id LIMIT 1) AS run
-           LEFT JOIN workflows AS workflow
-                  ON workflow.org_id = $1 AND workflow.workflow_id = run.workflow_id
-           ORDER BY run.created_at DESC, run.run_id"#,
+           SELECT found.run_id AS id, found.created_at
+           FROM list CROSS JOIN LATERAL (
+               SELECT run_id, created_at FROM runs
+               WHERE org_id = $1 AND workflow_id = list.parent AND state = list.state
+                 AND created_at >= coalesce($4::timestamptz, '-infinity')
+                 AND created_at < coalesce($5::timestamptz, 'infinity')
+                 AND created_at <= coalesce($6::timestamptz, 'infinity')
+                 AND (created_at < coalesce($6::timestamptz, 'infinity') OR run_id > $7)
+               ORDER BY created_at DESC, run_id LIMIT $8::bigint + $9::bigint
+           ) AS found
+           ORDER BY found.created_at DESC, found.run_id OFFSET $8 LIMIT $9"#,
         org.as_str(),
         filter.workflow,
-        filter.state,
+        states as _,
         filter.from,
         filter.to,
         search.after,
@@ -130,18 +157,18 @@ pub(super) async fn find(
         search.offset,
         search.rows,
         LISTS,
-        filter.needle(),
     )
     .fetch_all(models)
     .await
 }
 
-/// The run of this id, where there is one.
-pub(super) async fn find_by_id(
+/// These runs, newest first, each found by its key.
+pub(super) async fn read(
     org: &OrgId,
-    id: &str,
+    ids: &[&str],
+    needle: Option<String>,
     models: &PgPool,
-) -> Result<Option<Found>, sqlx::Error> {
+) -> Result<Vec<Found>, sqlx::Error> {
     sqlx::query_as!(
         Found,
         r#"SELECT run.run_id AS id, run.workflow_id,
@@ -149,31 +176,18 @@ pub(super) async fn find_by_id(
                   left(run.error, 300) AS error, run.trigger_payload AS "origin: _",
                   run.created_at,
                   extract(epoch FROM run.ended_at - run.created_at)::float8 AS seconds,
-                  true AS "matches!"
-           FROM runs AS run
+                  ($3::text IS NULL
+                   OR strpos(lower(run.trigger_payload::text), $3) > 0) AS "matches!"
+           FROM unnest($2::text[]) AS wanted (run_id)
+           CROSS JOIN LATERAL
+                (SELECT * FROM runs WHERE org_id = $1 AND run_id = wanted.run_id LIMIT 1) AS run
            LEFT JOIN workflows AS workflow
                   ON workflow.org_id = $1 AND workflow.workflow_id = run.workflow_id
-           WHERE run.org_id = $1 AND run.run_id = $2"#,
+           ORDER BY run.created_at DESC, run.run_id"#,
         org.as_str(),
-        id,
+        ids as _,
+        needle,
     )
-    .fetch_optional(models)
+    .fetch_all(models)
     .await
-}
-
-/// The newest runs of a workflow.
-pub(in crate::pages) async fn find_newest_of(
-    org: &OrgId,
-    workflow: &str,
-    models: &PgPool,
-) -> Result<Vec<Found>, sqlx::Error> {
-    let filter = Filter {
-        workflow: Some(workflow.to_owned()),
-        ..Filter::default()
-    };
-    let search = Search {
-        rows: 10,
-        ..Search::default()
-    };
-    find(org, &filter, search, models).await
 }

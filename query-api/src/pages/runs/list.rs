@@ -9,7 +9,7 @@ use sqlx::PgPool;
 
 use super::bulk::states_for;
 use super::filter::{Filter, STATES};
-use super::find::{Found, SEARCHED, Search, find, find_by_id};
+use super::find::{Found, SEARCHED, Search, find, read};
 use crate::pages::frame::{piece, shown};
 use crate::pages::visit::{Instead, Visit};
 use crate::paging::{Page, Parameters};
@@ -77,8 +77,9 @@ async fn search(
         let next = page.next_link(uri, &mut runs);
         return Ok((runs, next));
     };
-    if let Some(run) = find_by_id(org, text, models).await? {
-        return Ok((vec![run], None));
+    let of_this_id = read(org, &[text], None, models).await?;
+    if !of_this_id.is_empty() {
+        return Ok((of_this_id, None));
     }
     let search = Search {
         rows: SEARCHED,

@@ -7,6 +7,6 @@ mod list;
 mod show;
 
 pub(super) use self::bulk::list_matching;
-pub(super) use self::find::{find_newest, find_newest_of};
+pub(super) use self::find::find_newest;
 pub(super) use self::list::list_runs;
 pub(super) use self::show::show_run;

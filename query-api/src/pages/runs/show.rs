@@ -13,6 +13,7 @@ use crate::pages::visit::{Instead, Visit};
 use crate::progress::Projection;
 use crate::reading::ResourceId;
 use crate::runs::{find_run, no_run};
+use crate::workflows::find_outline;
 
 /// What is shown of one text, and of all texts of a page; the API has the rest.
 const MOST_OF_ONE: usize = 4_000;
@@ -88,23 +89,6 @@ fn write_out(value: &mut Json, left: &mut usize) {
     }
     *left = left.saturating_sub(text.len());
     *value = Json::String(text);
-}
-
-async fn find_outline(
-    org: &OrgId,
-    workflow: &str,
-    version: i64,
-    models: &PgPool,
-) -> Result<Option<String>, sqlx::Error> {
-    sqlx::query_scalar!(
-        r#"SELECT steps::text AS "steps!" FROM workflow_outlines
-           WHERE org_id = $1 AND workflow_id = $2 AND version = $3"#,
-        org.as_str(),
-        workflow,
-        version,
-    )
-    .fetch_optional(models)
-    .await
 }
 
 async fn find_name(org: &OrgId, id: &Json, models: &PgPool) -> Result<Option<String>, sqlx::Error> {

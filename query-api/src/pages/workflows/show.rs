@@ -11,13 +11,13 @@ use sqlx::PgPool;
 
 use crate::pages::frame::{piece, shown};
 use crate::pages::graph::{Graph, draw, in_words, trigger_in_words};
-use crate::pages::runs::find_newest_of;
+use crate::pages::runs::find_newest;
 use crate::pages::visit::{Instead, Visit};
 use crate::paging::Parameters;
 use crate::progress::Projection;
 use crate::reading::ResourceId;
 use crate::state::State;
-use crate::workflows::{find_workflow, no_workflow};
+use crate::workflows::{find_outline, find_workflow, no_workflow};
 
 /// Versions that are listed, the newest ones.
 const VERSIONS: i64 = 50;
@@ -37,6 +37,7 @@ pub(in crate::pages) async fn show_workflow(
     let models = visit.models(&read_from).await?;
     let workflow = find_workflow(visit.org(), &id, models).await?;
     let workflow = workflow.ok_or_else(no_workflow)?;
+    let etag = workflow.etag();
     let workflow = serde_json::to_value(&workflow).map_err(HttpError::internal)?;
     let versions = find_versions(visit.org(), &id, models).await?;
     let older = asked.filter(|asked| workflow["version"] != *asked);
@@ -57,7 +58,7 @@ pub(in crate::pages) async fn show_workflow(
         }
     });
     let has_trigger = steps.iter().any(|step| step["type"] == "TRIGGER");
-    let runs = find_newest_of(visit.org(), &id, models).await?;
+    let runs = find_newest(visit.org(), Some(&id), models).await?;
     let page = visit.page("workflow.html", "Workflow", "workflows").await?;
     let page = page.with_script("workflows.js").with_style("flow.css");
     Ok(page.show(context! {
@@ -73,6 +74,7 @@ pub(in crate::pages) async fn show_workflow(
             "workflow_editor.html",
             context! {
                 workflow => shown(&workflow),
+                etag => etag,
                 document => document(&workflow, &steps),
             },
         )?,
@@ -131,23 +133,6 @@ async fn find_versions(org: &OrgId, id: &str, models: &PgPool) -> Result<Vec<i64
         VERSIONS,
     )
     .fetch_all(models)
-    .await
-}
-
-async fn find_outline(
-    org: &OrgId,
-    id: &str,
-    version: i64,
-    models: &PgPool,
-) -> Result<Option<String>, sqlx::Error> {
-    sqlx::query_scalar!(
-        r#"SELECT steps::text AS "steps!" FROM workflow_outlines
-           WHERE org_id = $1 AND workflow_id = $2 AND version = $3"#,
-        org.as_str(),
-        id,
-        version,
-    )
-    .fetch_optional(models)
     .await
 }
 

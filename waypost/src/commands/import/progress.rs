@@ -34,8 +34,11 @@ impl Progress {
 
     pub(super) fn show(&self, so_far: &Imported) {
         let (imported, rejected) = (so_far.imported(), so_far.rejected);
-        self.0
-            .set_message(format!("{imported} imported, {rejected} rejected"));
+        let seconds = u64::max(self.0.elapsed().as_secs(), 1);
+        let rate = (imported + rejected) / seconds;
+        self.0.set_message(format!(
+            "{imported} imported, {rejected} rejected, {rate} rows/s"
+        ));
     }
 
     pub(super) fn end(&self) {

@@ -5,11 +5,12 @@ use std::io::{self, BufRead as _, BufReader, Read};
 use std::path::Path;
 
 use command_api::records::Row;
-use domain::record::{Columns, Draft, Kind, parse_object};
+use domain::record::{Draft, Kind, parse_object};
 use futures::{Stream, StreamExt as _, stream};
 use tokio::sync::mpsc;
 
 use super::Format;
+use super::mapping::{Mapping, Named};
 use super::progress::Progress;
 use crate::Failure;
 
@@ -30,6 +31,7 @@ impl Rows {
         path: &Path,
         format: Option<Format>,
         kind: Kind,
+        named: &[Named],
         progress: Progress,
     ) -> Result<Self, Failure> {
         let source: Box<dyn Read + Send> = if path == Path::new("-") {
@@ -46,8 +48,14 @@ impl Rows {
         match format {
             Format::Csv => {
                 let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(source);
-                let columns = Columns::new(kind, reader.headers()?)?;
-                std::thread::spawn(move || read_csv(reader, &columns, &rows, &progress));
+                let mapping = Mapping::new(kind, reader.headers()?, named)?;
+                if !mapping.left_out.is_empty() {
+                    eprintln!("Columns left out: {}", mapping.left_out.join(", "));
+                }
+                std::thread::spawn(move || read_csv(reader, &mapping, &rows, &progress));
+            }
+            Format::Ndjson if !named.is_empty() => {
+                return Err("--map: only the columns of a CSV can be named".into());
             }
             Format::Ndjson => {
                 std::thread::spawn(move || read_ndjson(source, kind, &rows, &progress));
@@ -79,20 +87,15 @@ fn format_of(beginning: &[u8]) -> Format {
 
 fn read_csv(
     mut reader: csv::Reader<Source>,
-    columns: &Columns,
+    mapping: &Mapping,
     rows: &mpsc::Sender<Row>,
     progress: &Progress,
 ) {
-    let width = reader.headers().map_or(0, csv::StringRecord::len);
     let mut record = csv::StringRecord::new();
     for number in 1.. {
         let draft = match reader.read_record(&mut record) {
             Ok(false) => return,
-            Ok(true) if record.len() != width => Err(format!(
-                "has {} cells, the header row has {width}",
-                record.len()
-            )),
-            Ok(true) => columns.draft(&record).map_err(|error| error.to_string()),
+            Ok(true) => mapping.draft(&record),
             Err(error) => Err(error.to_string()),
         };
         progress.read_to(reader.position().byte());

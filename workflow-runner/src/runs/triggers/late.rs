@@ -1,8 +1,8 @@
-//! What came in time although it has not been judged yet.
+//! What came in time although it has not been matched yet.
 //!
-//! A wait's time may be over while events from before are still to be judged: after a standstill,
+//! A wait's time may be over while events from before are still to be matched: after a standstill,
 //! or behind many others. Before a wait ends by its timeout, its run's job looks through the events
-//! that no checkpoint says have been judged.
+//! that no checkpoint says have been matched.
 
 use std::sync::Arc;
 
@@ -17,21 +17,23 @@ use service::Clock;
 use super::super::program::Program;
 use super::super::renderer::Renderer;
 use super::PARTITIONS;
-use super::checkpoint::Checkpoints;
+use super::checkpoint::Note;
 use super::settle::came;
 use super::shown::shown;
+use crate::checkpoints::Checkpoints;
 use crate::leases::partition_of;
-use crate::people::Roll;
+use crate::people::People;
+use crate::runs::checkpoint::PREFIX;
 
 const EVENTS_AT_ONCE: usize = 256;
 
 /// Looks for what came in time.
 pub(in super::super) struct LookBack {
     pub(in super::super) log: EventLog,
-    pub(in super::super) roll: Roll,
+    pub(in super::super) people: People,
     pub(in super::super) clock: Arc<dyn Clock>,
     renderer: Renderer,
-    checkpoints: Checkpoints,
+    checkpoints: Checkpoints<Note>,
 }
 
 /// A wait whose time is over.
@@ -50,16 +52,16 @@ pub(in super::super) struct Late {
 impl LookBack {
     pub(in super::super) async fn open(
         log: &EventLog,
-        roll: Roll,
+        people: People,
         clock: Arc<dyn Clock>,
         renderer: Renderer,
     ) -> Result<Self, event_log::Error> {
         Ok(Self {
             log: log.clone(),
-            roll,
+            people,
             clock,
             renderer,
-            checkpoints: Checkpoints::open(log).await?,
+            checkpoints: Checkpoints::open(log, PREFIX).await?,
         })
     }
 
@@ -73,10 +75,9 @@ impl LookBack {
         let Some(began) = self.began(late).await? else {
             return Ok(None);
         };
-        let judged = self
-            .checkpoints
-            .through(partition_of(org.as_str(), PARTITIONS));
-        let mut after = began.max(judged.await);
+        let partition = partition_of(org.as_str(), PARTITIONS);
+        let noted = self.checkpoints.read(partition).await.unwrap_or_default();
+        let mut after = began.max(noted.through);
         loop {
             let page = self.log.page(Log::Events, org, None, after, EVENTS_AT_ONCE);
             let page = page.await?;
@@ -116,12 +117,12 @@ impl LookBack {
         if !named || recorded.time > late.until {
             return None;
         }
-        let data = shown(&self.roll, recorded, org, self.clock.now()).await?;
+        let data = shown(&self.people, recorded, org, self.clock.now()).await?;
         let data = Arc::new(data);
         let scope = late.scope.with_event(&data);
         let (program, step) = (Arc::clone(program), late.step.clone());
         let ask = move |meter: &_| program.matches(&step, &scope, meter);
-        // An error was or will be told where the event is judged.
+        // An error was or will be told where the event is matched.
         let holds = self.renderer.ask(org, ask).await.unwrap_or(false);
         holds.then(|| came(recorded, &data))
     }

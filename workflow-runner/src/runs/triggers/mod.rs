@@ -1,31 +1,32 @@
 //! What sets runs off beside the API and people, and the events that steps wait for.
 //!
-//! A [`watcher`] follows the log. Organizations are shared out to partitions, and a partition is
-//! judged by one process at a time: [`judge`] decides which workflows an event sets off, and
+//! A [`dispatcher`] follows the log. Organizations are shared out to partitions, and a partition is
+//! matched by one process at a time: [`matcher`] decides which workflows an event sets off, and
 //! [`settle`] ends the waits that it was for. A run that an event or a time sets off derives its id
 //! from the workflow and that event or time, so that it begins once, however often and by however
-//! many the event is judged.
+//! many the event is matched.
 //!
 //! **Nothing is missed.** A [`checkpoint`] says up to where all events of a partition have been
-//! judged, and which waits were open; it never passes an event that has not been. A wait begins
+//! matched, and which waits were open; it never passes an event that has not been. A wait begins
 //! with an event of its own in the log, so the order of the log says which events came behind it.
 //!
-//! **One cause leads to so much and no more.** What runs do may set off further runs; a [`ledger`]
-//! counts them for each event or run from outside that they go back to.
+//! **One cause leads to so much and no more.** What runs do may set off further runs;
+//! [`cause_counts`] counts them for each event or run from outside that they go back to.
 //!
-//! **Nobody waits for others.** Each organization has a lane ([`lanes`]); lanes take turns.
+//! **Nobody waits for others.** Each organization has a queue ([`org_queues`]); queues take turns.
 
+mod cause_counts;
 mod checkpoint;
-mod judge;
-mod lanes;
+mod dispatcher;
 mod late;
-mod ledger;
+mod matcher;
+mod notices;
+mod org_queues;
 mod runs;
 mod settle;
 mod shown;
 mod timers;
 mod waits;
-mod watcher;
 mod workflows;
 
 use std::sync::{Arc, Mutex, RwLock};
@@ -35,14 +36,15 @@ use schemas::{AggregateType, Log};
 use service::Clock;
 use tokio_util::sync::CancellationToken;
 
-use super::RunSettings;
+use super::checkpoint::PREFIX;
 use super::renderer::Renderer;
+use super::{OpenRuns, RunSettings};
+use crate::checkpoints::Checkpoints;
 use crate::leases::Leases;
-use crate::people::Roll;
-use checkpoint::Checkpoints;
-use judge::{Index, Judge};
+use crate::people::People;
+use dispatcher::Dispatcher;
 pub(super) use late::{Late, LookBack};
-use watcher::Watcher;
+use matcher::{Index, Matcher};
 
 /// Into how many parts organizations are cut; the same in every process, for ever.
 pub const PARTITIONS: u16 = 32;
@@ -55,13 +57,15 @@ pub struct Dependencies {
     /// The log.
     pub log: EventLog,
     /// Whom what persons do may be shown to.
-    pub roll: Roll,
+    pub people: People,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// What compiles and evaluates filters and matches.
     pub renderer: Renderer,
     /// How runs are carried out.
     pub settings: RunSettings,
+    /// Where open runs are counted.
+    pub open_runs: OpenRuns,
 }
 
 /// Why nothing is set off any more.
@@ -98,24 +102,27 @@ async fn watch(
 ) -> Result<(), Error> {
     let Dependencies {
         log,
-        roll,
+        people,
         clock,
         renderer,
         settings,
+        open_runs,
     } = dependencies;
-    let checkpoints = Checkpoints::open(&log).await?;
+    let checkpoints = Checkpoints::open(&log, PREFIX).await?;
     let index = read_workflows(&log).await?;
-    let judge = Judge {
+    let matcher = Matcher {
         renderer,
         index: RwLock::new(index),
-        ledger: Mutex::default(),
+        cause_counts: Mutex::default(),
+        match_notices: Mutex::default(),
         budget: settings.caused_runs,
+        open_runs,
         log,
-        roll,
+        people,
         clock,
     };
-    let watcher = Watcher::new(Arc::new(judge), leases, checkpoints, settings);
-    Box::pin(watcher.run(shutdown)).await
+    let dispatcher = Dispatcher::new(Arc::new(matcher), leases, checkpoints, settings);
+    Box::pin(dispatcher.run(shutdown)).await
 }
 
 /// Every workflow as it stands.

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use domain::workflow::{TriggeredBy, payload};
 use event_log::{Commit, Expected, Write};
-use schemas::workflow::{Bound, NotTriggered, Triggered};
+use schemas::workflow::Triggered;
 use schemas::{
     AggregateType, Cause, Context, Event, EventId, NewEvent, OrgId, Recorded, RunId, StreamId,
     Traceparent,
@@ -11,11 +11,10 @@ use schemas::{
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::judge::Judge;
-use super::ledger::MAX_HOPS;
+use super::matcher::Matcher;
 use super::workflows::{Listener, Scheduled};
 
-impl Judge {
+impl Matcher {
     /// The run of a workflow that an event sets off.
     pub(super) fn triggered_by_event(
         &self,
@@ -45,62 +44,6 @@ impl Judge {
             trigger_payload: payload(given, TriggeredBy::Event, now),
         };
         trigger(org, triggered, context, now)
-    }
-
-    /// What tells that an event did not set a workflow off. Each of a cause has a name of its own
-    /// for ever, so that it is told once.
-    pub(super) fn not_triggered(
-        &self,
-        by: &Recorded,
-        listener: &Listener,
-        reason: Bound,
-        nth: u8,
-    ) -> Commit {
-        let org = &by.stream.org;
-        let cause = Cause::of(by).unwrap_or(Cause::new(by.id.0)).id;
-        let (workflow, sequence) = (listener.workflow.as_str(), by.sequence);
-        let bound = reason.name();
-        tracing::warn!(
-            workflow,
-            sequence,
-            %cause,
-            bound,
-            "Stopped a loop of workflows that trigger each other"
-        );
-        let parts = [
-            org.as_str().as_bytes(),
-            cause.as_bytes(),
-            bound.as_bytes(),
-            &[nth],
-        ];
-        let id = self.log.keyring().derived_uuid("not triggered", &parts);
-        let context = Context {
-            cause: Some(Cause::of(by).unwrap_or(Cause::new(cause))),
-            ..Context::caused_by(by)
-        };
-        let told = NotTriggered {
-            workflow_id: listener.workflow.clone(),
-            reason,
-            limit: match reason {
-                Bound::Hops => MAX_HOPS.into(),
-                Bound::Runs => self.budget,
-            },
-            event_id: by.id,
-            event_type: by.event.name().into_owned(),
-            cause_id: EventId(cause),
-            correlation_id: context.correlation_id.clone(),
-        };
-        Commit::from(Write {
-            stream: StreamId::new(org, AggregateType::Cause, format!("{cause}-{bound}-{nth}")),
-            expected: Expected::Empty,
-            events: vec![NewEvent {
-                id: EventId(id),
-                time: self.clock.now(),
-                event: Event::WorkflowNotTriggered(told),
-                context,
-                receipt: None,
-            }],
-        })
     }
 
     /// The run of a workflow at a time of its schedule.

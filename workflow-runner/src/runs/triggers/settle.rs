@@ -16,10 +16,10 @@ use super::super::measure;
 use super::super::program::{Program, Templates};
 use super::super::programs::ProgramError;
 use super::super::steps::{MAX_RECORDED, encoded_len, scope_of};
-use super::judge::{AGAIN, Judge};
+use super::matcher::{AGAIN, Matcher};
 use super::waits::Wait;
 
-impl Judge {
+impl Matcher {
     /// Ends a wait if the event is the one it is for.
     pub(super) async fn settle(
         &self,
@@ -48,12 +48,12 @@ impl Judge {
             match self.log.commit(draft.commit()).await {
                 Ok(_) => return,
                 Err(AppendError::Conflict) => {}
-                Err(AppendError::Unavailable(reason)) => {
-                    tracing::debug!(reason, "A WAIT_FOR_EVENT step is waiting for the log");
+                Err(error) if error.passes() => {
+                    tracing::debug!(%error, "A WAIT_FOR_EVENT step is waiting for the log");
                     sleep(AGAIN).await;
                 }
                 Err(error) => {
-                    measure::unjudged("wait");
+                    measure::unmatched("wait");
                     tracing::error!(%error, "A wait could not be ended");
                     return;
                 }
@@ -87,7 +87,9 @@ impl Judge {
         }
         match program.templates(&wait.step) {
             Ok(Templates::Wait(None)) => true,
-            Ok(Templates::Wait(Some(_))) => self.holds(&program, draft, wait, data).await,
+            Ok(Templates::Wait(Some(_))) => {
+                self.holds(&program, draft, wait, (recorded, data)).await
+            }
             _ => false,
         }
     }
@@ -98,18 +100,20 @@ impl Judge {
         program: &Arc<Program>,
         draft: &Draft,
         wait: &Wait,
-        data: &Arc<Value>,
+        (recorded, data): (&Recorded, &Arc<Value>),
     ) -> bool {
         let scope = scope_of(&draft.run).with_event(data);
         let (program, step) = (Arc::clone(program), wait.step.clone());
         let ask = move |meter: &_| program.matches(&step, &scope, meter);
         let holds = self.renderer.ask(&draft.stream.org, ask).await;
-        holds.unwrap_or_else(|error| {
-            measure::unjudged("match");
-            let (run, step) = (draft.run.id.as_str(), wait.step.as_str());
-            tracing::warn!(run, step, error, "A step's match failed for an event");
-            false
-        })
+        match holds {
+            Ok(holds) => holds,
+            Err(error) => {
+                let told = self.match_failed(recorded, &draft.run, &wait.step, error);
+                self.append(told.into_iter().collect(), || {}).await;
+                false
+            }
+        }
     }
 }
 

@@ -5,22 +5,23 @@ use domain::circles::Viewer;
 use schemas::{OrgId, Recorded};
 use serde_json::Value;
 
-use crate::people::{Book, Roll};
+use crate::people::{Directory, People};
 
 /// The event's data as the feed shows it to its organization; `None` where it does not.
 pub(super) async fn shown(
-    roll: &Roll,
+    people: &People,
     recorded: &Recorded,
     org: &OrgId,
     now: DateTime<Utc>,
 ) -> Option<Value> {
     if recorded.event.personal().is_some() {
-        roll.settle().await;
+        people.settle().await;
         let viewer = Viewer::Organization(org.clone());
-        let shows = |book: &Book| book.circles().shows(&viewer, &recorded.event, now);
-        if !roll.read(shows) {
+        let shows =
+            |directory: &Directory| directory.circles().shows(&viewer, &recorded.event, now);
+        if !people.read(shows) {
             return None;
         }
     }
-    Some(roll.reveal(recorded).await)
+    Some(people.reveal(recorded).await)
 }

@@ -19,7 +19,7 @@ pub(super) type Due = (DateTime<Utc>, OrgId, WorkflowId);
 pub(super) struct Timers(BTreeSet<Due>);
 
 impl Timers {
-    /// Begins with a schedule, or with its owner's tenure: the last time that has come since the
+    /// Begins with a schedule, or with its partition's new owner: the last time that has come since the
     /// version was saved is made up for if nobody has seen it; earlier ones are not. Whether
     /// somebody has is for the log, where the run of a time has one id.
     pub(super) fn arm(&mut self, org: &OrgId, scheduled: &Scheduled, now: DateTime<Utc>) {
@@ -66,7 +66,11 @@ impl Timers {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicI64;
+
     use domain::workflow::Schedule;
+    use schemas::EventId;
+    use uuid::Uuid;
 
     use super::*;
 
@@ -80,6 +84,8 @@ mod tests {
             version: 1,
             schedule: Schedule::parse("0 * * * *", "UTC").unwrap(),
             saved_at: utc(saved_at),
+            saved_by: EventId(Uuid::nil()),
+            notified: AtomicI64::default(),
         }
     }
 

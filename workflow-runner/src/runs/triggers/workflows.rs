@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 
 use chrono::{DateTime, Utc};
 use domain::webhook;
 use domain::workflow::Schedule;
 use schemas::workflow::{Action, On, OnEvent, OnSchedule, Saved, Status};
-use schemas::{Event, OrgId, Recorded, WorkflowId};
+use schemas::{Event, EventId, OrgId, Recorded, WorkflowId};
 
 /// A workflow that events set off.
 #[derive(Debug)]
@@ -18,8 +19,16 @@ pub(super) struct Listener {
     pub(super) filter: Option<String>,
     event: String,
     /// It has listened to this type without a break since this sequence; only what was recorded
-    /// behind it counts, so that an event that is judged again meets the same answer.
+    /// behind it counts, so that an event that is matched again meets the same answer.
     since: u64,
+    pub(super) notified: Notified,
+}
+
+/// The last hours in which a workflow was told why events did not set it off.
+#[derive(Debug, Default)]
+pub(super) struct Notified {
+    pub(super) filter: AtomicI64,
+    pub(super) open_runs: AtomicI64,
 }
 
 /// A workflow that the clock sets off.
@@ -29,11 +38,15 @@ pub(super) struct Scheduled {
     pub(super) version: u32,
     pub(super) schedule: Schedule,
     pub(super) saved_at: DateTime<Utc>,
+    /// The event that saved it.
+    pub(super) saved_by: EventId,
+    /// The last hour in which it was told why a time did not set it off.
+    pub(super) notified: AtomicI64,
 }
 
 /// The newest version of a workflow, as far as it is set off by itself.
 #[derive(Debug)]
-struct Known {
+struct Newest {
     sequence: u64,
     listener: Option<Arc<Listener>>,
     scheduled: Option<Arc<Scheduled>>,
@@ -41,7 +54,7 @@ struct Known {
 
 /// All of them.
 #[derive(Debug, Default)]
-pub(super) struct Workflows(HashMap<OrgId, HashMap<WorkflowId, Known>>);
+pub(super) struct Workflows(HashMap<OrgId, HashMap<WorkflowId, Newest>>);
 
 impl Workflows {
     /// Takes in a saved version; gives it back if the clock sets it off. Older news than what is
@@ -65,12 +78,12 @@ impl Workflows {
             _ => None,
         };
         let scheduled = match &on {
-            Some(On::Schedule(on)) => scheduled(saved, on, recorded.time),
+            Some(On::Schedule(on)) => scheduled(saved, on, recorded),
             _ => None,
         };
         // What neither hears nor waits is only remembered where older news of it may come again.
         if on.is_some() || known.is_some() {
-            let known = Known {
+            let known = Newest {
                 sequence: recorded.sequence,
                 listener,
                 scheduled: scheduled.clone(),
@@ -130,10 +143,11 @@ fn listener(saved: &Saved, on: &OnEvent, before: Option<&Listener>, sequence: u6
         filter: on.filter.clone(),
         event: on.event.clone(),
         since: since.map_or(sequence, |before| before.since),
+        notified: Notified::default(),
     }
 }
 
-fn scheduled(saved: &Saved, on: &OnSchedule, saved_at: DateTime<Utc>) -> Option<Arc<Scheduled>> {
+fn scheduled(saved: &Saved, on: &OnSchedule, by: &Recorded) -> Option<Arc<Scheduled>> {
     let schedule = Schedule::parse(&on.schedule, &on.timezone);
     let schedule = schedule
         .inspect_err(|error| unreadable(saved, error))
@@ -142,7 +156,9 @@ fn scheduled(saved: &Saved, on: &OnSchedule, saved_at: DateTime<Utc>) -> Option<
         workflow: saved.workflow_id.clone(),
         version: saved.version,
         schedule,
-        saved_at,
+        saved_at: by.time,
+        saved_by: by.id,
+        notified: AtomicI64::default(),
     }))
 }
 
@@ -153,7 +169,7 @@ fn unreadable(saved: &Saved, error: &dyn std::fmt::Display) {
 
 #[cfg(test)]
 mod tests {
-    use schemas::{AggregateType, Context, EventId, StreamId};
+    use schemas::{AggregateType, Context, StreamId};
     use serde_json::{Value, json};
     use uuid::Uuid;
 

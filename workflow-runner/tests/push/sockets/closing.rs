@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use chrono::{TimeDelta, Utc};
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
-use workflow_runner::ws::WsSettings;
+use workflow_runner::live::SocketSettings;
 
 use super::{Server, Socket};
 use crate::support::eventually;
@@ -40,9 +40,9 @@ async fn a_key_without_the_scope_ends_it_for_good() {
 
 #[tokio::test]
 async fn a_client_that_does_not_say_who_it_is_is_let_go() {
-    let server = Server::with(WsSettings {
+    let server = Server::with(SocketSettings {
         auth_timeout: Duration::from_millis(100),
-        ..WsSettings::default()
+        ..SocketSettings::default()
     })
     .await;
     let mut socket = Socket::connect(server.addr).await;
@@ -131,9 +131,9 @@ async fn shutting_down_asks_clients_to_come_back() {
 
 #[tokio::test]
 async fn clients_are_pinged_and_the_dead_are_let_go() {
-    let server = Server::with(WsSettings {
+    let server = Server::with(SocketSettings {
         ping_interval: Duration::from_millis(100),
-        ..WsSettings::default()
+        ..SocketSettings::default()
     })
     .await;
     let key = server.key().await;
@@ -153,9 +153,9 @@ async fn clients_are_pinged_and_the_dead_are_let_go() {
 
 #[tokio::test]
 async fn a_process_holds_so_many_sockets_and_no_more() {
-    let server = Server::with(WsSettings {
+    let server = Server::with(SocketSettings {
         max_connections: 1,
-        ..WsSettings::default()
+        ..SocketSettings::default()
     })
     .await;
     let first = Socket::connect(server.addr).await;

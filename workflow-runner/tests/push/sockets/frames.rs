@@ -1,7 +1,7 @@
 //! Handshakes, and frames that ask for something wrong.
 
 use serde_json::json;
-use workflow_runner::ws::WsSettings;
+use workflow_runner::live::SocketSettings;
 
 use super::{Server, Socket};
 
@@ -31,9 +31,9 @@ async fn a_token_may_come_in_the_header_of_all_requests() {
 
 #[tokio::test]
 async fn a_token_in_the_address_is_not_read() {
-    let server = Server::with(WsSettings {
+    let server = Server::with(SocketSettings {
         auth_timeout: std::time::Duration::from_millis(200),
-        ..WsSettings::default()
+        ..SocketSettings::default()
     })
     .await;
     let key = server.world.key(&["events:read"], None).await;

@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::handshake::client::Response;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
-use workflow_runner::ws::{self, Live, WsSettings};
+use workflow_runner::live::{self, Live, SocketSettings};
 
 use crate::support::{Key, PATIENCE, World, eventually};
 
@@ -30,14 +30,14 @@ struct Server {
 
 impl Server {
     async fn start() -> Self {
-        Self::with(WsSettings::default()).await
+        Self::with(SocketSettings::default()).await
     }
 
-    async fn with(settings: WsSettings) -> Self {
+    async fn with(settings: SocketSettings) -> Self {
         Self::of(World::new().await, settings).await
     }
 
-    async fn of(world: World, settings: WsSettings) -> Self {
+    async fn of(world: World, settings: SocketSettings) -> Self {
         let access = world.access().await;
         let (log, clock) = (world.log.clone(), world.clock.clone());
         let (live, tails) = Live::start(log, access.clone(), clock, settings)
@@ -45,7 +45,7 @@ impl Server {
             .unwrap();
         let listener = service::listen(([127, 0, 0, 1], 0).into()).await.unwrap();
         let addr = listener.local_addr().unwrap();
-        let router = service::edge(ws::router(live.clone()));
+        let router = service::edge(live::router(live.clone()));
         let shutdown = world.shutdown.clone();
         tokio::spawn(service::serve(
             listener,
@@ -62,10 +62,18 @@ impl Server {
         }
     }
 
-    /// A key for events that this server knows of.
+    /// A key for events that this server knows of, and has told of: who subscribes from now on
+    /// does not see how it was made.
     async fn key(&self) -> Key {
-        self.known(self.world.key(&["events:read"], None).await)
-            .await
+        let key = self.world.key(&["events:read"], None).await;
+        let key = self.known(key).await;
+        eventually("the key to be told of", async || {
+            let position = self.open_with(&key).await.subscribe("s", "events").await;
+            let position = self.world.log.parse_position(&position).unwrap();
+            position.sequence() >= key.sequence
+        })
+        .await;
+        key
     }
 
     /// Waits until the server has heard of a key.

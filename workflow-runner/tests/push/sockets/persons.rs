@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{TimeDelta, Utc};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
-use workflow_runner::ws::WsSettings;
+use workflow_runner::live::SocketSettings;
 
 use super::{Server, Socket};
 use crate::people::{Circle, Person};
@@ -228,7 +228,7 @@ async fn what_was_there_before_the_start_is_in_the_snapshot() {
     );
     world.circle(&[&anna, &ben]).await;
     let position = world.fix(&anna, 1.0, "home").await;
-    let server = Server::of(world, super::WsSettings::default()).await;
+    let server = Server::of(world, super::SocketSettings::default()).await;
     let mut bens = server.socket_of(&ben).await;
     let (at, snapshot) = bens.locations().await;
     assert_eq!(at, position.to_string());
@@ -343,7 +343,7 @@ async fn an_organization_sees_the_members_of_its_circles() {
 #[tokio::test]
 async fn positions_come_however_far_away_the_log_is() {
     let world = World::far_away(Duration::from_millis(20)).await;
-    let server = Server::of(world, WsSettings::default()).await;
+    let server = Server::of(world, SocketSettings::default()).await;
     let anna = server.person("Anna").await;
     let mut annas = server.watching(&anna).await;
     for place in ["home", "away"] {

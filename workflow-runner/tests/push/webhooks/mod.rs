@@ -22,7 +22,7 @@ use schemas::{AggregateType, Event, Log, StreamId};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use workflow_runner::people::Roll;
+use workflow_runner::people::People;
 use workflow_runner::targets::{TargetSettings, Targets};
 use workflow_runner::webhooks::{self, Dependencies, WebhookSettings};
 
@@ -53,12 +53,12 @@ impl Runner {
     }
 
     async fn reaching(world: &World, settings: WebhookSettings, allow_private: bool) -> Self {
-        let (roll, tail) = Roll::start(&world.log).await.unwrap();
+        let (people, tail) = People::start(&world.log).await.unwrap();
         let open = if allow_private { "1" } else { "0" };
         let open = open.parse().unwrap();
         let dependencies = Dependencies {
             log: world.log.clone(),
-            roll: roll.clone(),
+            people: people.clone(),
             targets: Targets::new(TargetSettings { open }, Vec::new()).unwrap(),
             clock: world.clock.clone(),
             lease: Duration::from_secs(2),
@@ -69,7 +69,7 @@ impl Runner {
         let task = tokio::spawn(async move {
             tokio::select! {
                 ended = delivering => ended,
-                error = roll.follow(tail) => panic!("{error}"),
+                error = people.follow(tail) => panic!("{error}"),
             }
         });
         Self { shutdown, task }
@@ -235,7 +235,7 @@ impl Attempts {
                 let event_log::Item::Event(recorded) = item else {
                     panic!("an attempt cannot be read");
                 };
-                let attempted = attempted(recorded.event);
+                let attempted = attempted(Arc::unwrap_or_clone(recorded).event);
                 if matches!(attempted.outcome, Outcome::Succeeded | Outcome::Failed) {
                     ended.insert(attempted.message.delivery_id.clone());
                 }

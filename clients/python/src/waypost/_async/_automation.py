@@ -165,10 +165,21 @@ class AsyncKeys(_AsyncResource):
         return cast("NewKey", await self._post("/api/v1/keys", body, idempotency_key))
 
     def list(
-        self, *, limit: int | None = None, min_position: str | Unset | None = UNSET
+        self,
+        *,
+        q: str | None = None,
+        limit: int | None = None,
+        min_position: str | Unset | None = UNSET,
     ) -> AsyncListing[Key]:
-        """List all keys."""
-        return self._list("/api/v1/keys", {"limit": limit}, min_position)
+        """List keys, the newest first.
+
+        Args:
+            q: A part of a name or of an id.
+            limit: How many on a page, 1 to 100; 20 unless given.
+            min_position: Waits until this position is seen, in place of this client's own.
+
+        """
+        return self._list("/api/v1/keys", {"q": q, "limit": limit}, min_position)
 
     async def revoke(self, key_id: str, *, given: bool | None = None) -> None:
         """Revoke a key; with ``given`` also what it gave, and what that gave in turn."""
@@ -204,10 +215,21 @@ class AsyncWebhooks(_AsyncResource):
         return cast("NewWebhook", await self._post("/api/v1/webhooks", body, idempotency_key))
 
     def list(
-        self, *, limit: int | None = None, min_position: str | Unset | None = UNSET
+        self,
+        *,
+        q: str | None = None,
+        limit: int | None = None,
+        min_position: str | Unset | None = UNSET,
     ) -> AsyncListing[Webhook]:
-        """List all endpoints."""
-        return self._list("/api/v1/webhooks", {"limit": limit}, min_position)
+        """List endpoints, the newest first.
+
+        Args:
+            q: A part of an address, a description or an id.
+            limit: How many on a page, 1 to 100; 20 unless given.
+            min_position: Waits until this position is seen, in place of this client's own.
+
+        """
+        return self._list("/api/v1/webhooks", {"q": q, "limit": limit}, min_position)
 
     async def get(self, id: str, *, min_position: str | Unset | None = UNSET) -> Webhook:
         """Read an endpoint."""
@@ -238,12 +260,21 @@ class AsyncWebhooks(_AsyncResource):
         self,
         id: str,
         *,
+        q: str | None = None,
         limit: int | None = None,
         min_position: str | Unset | None = UNSET,
     ) -> AsyncListing[Delivery]:
-        """List deliveries with their attempts, the newest first."""
+        """List deliveries with their attempts, the newest first.
+
+        Args:
+            id: Which endpoint.
+            q: A part of an event type, or the whole id of an event or a delivery.
+            limit: How many on a page, 1 to 100; 20 unless given.
+            min_position: Waits until this position is seen, in place of this client's own.
+
+        """
         path = f"/api/v1/webhooks/{segment(id)}/deliveries"
-        return self._list(path, {"limit": limit}, min_position)
+        return self._list(path, {"q": q, "limit": limit}, min_position)
 
     async def replay(
         self,

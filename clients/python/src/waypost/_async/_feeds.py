@@ -96,9 +96,9 @@ class AsyncFeed:
                     events = Events()
                     async for piece in answer.aiter_bytes():
                         for position, data in events.feed(piece):
-                            last, breaks = position, 0
+                            last = position
                             if data is not None and seen.is_new(position):
-                                given += 1
+                                given, breaks = given + 1, 0
                                 yield json.loads(data)
             except ApiError as error:
                 if not may_retry(call, error.status):

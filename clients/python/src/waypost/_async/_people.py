@@ -18,10 +18,12 @@ from ..models import (
     JoinedCircle,
     NewCircle,
     NewPlace,
+    OpenCall,
     Place,
     Position,
     SentCode,
     Session,
+    Trail,
 )
 from ._automation import _AsyncResource
 from ._lists import AsyncListing
@@ -86,9 +88,9 @@ class AsyncAuth(_AsyncResource):
         body = {"old": old, "new": new}
         return cast("Session", await self._post("/auth/password", body, idempotency_key))
 
-    async def export(self) -> dict[str, Any]:
+    async def export(self, *, min_position: str | Unset | None = UNSET) -> dict[str, Any]:
         """Read everything that is kept of this person."""
-        return cast("dict[str, Any]", await self._get("/auth/export", None))
+        return cast("dict[str, Any]", await self._get("/auth/export", min_position))
 
     async def delete(self, password: str, *, idempotency_key: str | None = None) -> None:
         """Forget this person: account, positions, and all else."""
@@ -161,6 +163,12 @@ class AsyncLocation(_AsyncResource):
         call = Call("GET", "/location/latest", waits="fixes", min_position=min_position)
         answer = await self._transport.request(call)
         return cast("list[Position]", answer["data"])
+
+    async def trails(self, *, min_position: str | Unset | None = UNSET) -> list[Trail]:
+        """Read where everybody whom this person may see went within the last hour."""
+        call = Call("GET", "/location/trails", waits="fixes", min_position=min_position)
+        answer = await self._transport.request(call)
+        return cast("list[Trail]", answer["data"])
 
     async def history(
         self,
@@ -279,6 +287,10 @@ class AsyncSos(_AsyncResource):
         }
         body = {name: value for name, value in given.items() if value is not None}
         return cast("Alert", await self._post("/sos/trigger", body or UNSET, idempotency_key))
+
+    async def open(self, *, min_position: str | Unset | None = UNSET) -> list[OpenCall]:
+        """List the open calls of this person and of those who alerted them, newest first."""
+        return cast("list[OpenCall]", (await self._get("/sos", min_position))["data"])
 
     async def acknowledge(self, id: str, *, idempotency_key: str | None = None) -> AlertStatus:
         """Say that somebody takes care."""

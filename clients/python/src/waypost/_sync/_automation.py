@@ -168,10 +168,21 @@ class Keys(_AsyncResource):
         return cast("NewKey", self._post("/api/v1/keys", body, idempotency_key))
 
     def list(
-        self, *, limit: int | None = None, min_position: str | Unset | None = UNSET
+        self,
+        *,
+        q: str | None = None,
+        limit: int | None = None,
+        min_position: str | Unset | None = UNSET,
     ) -> Listing[Key]:
-        """List all keys."""
-        return self._list("/api/v1/keys", {"limit": limit}, min_position)
+        """List keys, the newest first.
+
+        Args:
+            q: A part of a name or of an id.
+            limit: How many on a page, 1 to 100; 20 unless given.
+            min_position: Waits until this position is seen, in place of this client's own.
+
+        """
+        return self._list("/api/v1/keys", {"q": q, "limit": limit}, min_position)
 
     def revoke(self, key_id: str, *, given: bool | None = None) -> None:
         """Revoke a key; with ``given`` also what it gave, and what that gave in turn."""
@@ -207,10 +218,21 @@ class Webhooks(_AsyncResource):
         return cast("NewWebhook", self._post("/api/v1/webhooks", body, idempotency_key))
 
     def list(
-        self, *, limit: int | None = None, min_position: str | Unset | None = UNSET
+        self,
+        *,
+        q: str | None = None,
+        limit: int | None = None,
+        min_position: str | Unset | None = UNSET,
     ) -> Listing[Webhook]:
-        """List all endpoints."""
-        return self._list("/api/v1/webhooks", {"limit": limit}, min_position)
+        """List endpoints, the newest first.
+
+        Args:
+            q: A part of an address, a description or an id.
+            limit: How many on a page, 1 to 100; 20 unless given.
+            min_position: Waits until this position is seen, in place of this client's own.
+
+        """
+        return self._list("/api/v1/webhooks", {"q": q, "limit": limit}, min_position)
 
     def get(self, id: str, *, min_position: str | Unset | None = UNSET) -> Webhook:
         """Read an endpoint."""
@@ -241,12 +263,21 @@ class Webhooks(_AsyncResource):
         self,
         id: str,
         *,
+        q: str | None = None,
         limit: int | None = None,
         min_position: str | Unset | None = UNSET,
     ) -> Listing[Delivery]:
-        """List deliveries with their attempts, the newest first."""
+        """List deliveries with their attempts, the newest first.
+
+        Args:
+            id: Which endpoint.
+            q: A part of an event type, or the whole id of an event or a delivery.
+            limit: How many on a page, 1 to 100; 20 unless given.
+            min_position: Waits until this position is seen, in place of this client's own.
+
+        """
         path = f"/api/v1/webhooks/{segment(id)}/deliveries"
-        return self._list(path, {"limit": limit}, min_position)
+        return self._list(path, {"q": q, "limit": limit}, min_position)
 
     def replay(
         self,

@@ -99,9 +99,9 @@ class Feed:
                     events = Events()
                     for piece in answer.iter_bytes():
                         for position, data in events.feed(piece):
-                            last, breaks = position, 0
+                            last = position
                             if data is not None and seen.is_new(position):
-                                given += 1
+                                given, breaks = given + 1, 0
                                 yield json.loads(data)
             except ApiError as error:
                 if not may_retry(call, error.status):

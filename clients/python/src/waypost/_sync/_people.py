@@ -21,10 +21,12 @@ from ..models import (
     JoinedCircle,
     NewCircle,
     NewPlace,
+    OpenCall,
     Place,
     Position,
     SentCode,
     Session,
+    Trail,
 )
 from ._automation import _AsyncResource
 from ._lists import Listing
@@ -85,9 +87,9 @@ class Auth(_AsyncResource):
         body = {"old": old, "new": new}
         return cast("Session", self._post("/auth/password", body, idempotency_key))
 
-    def export(self) -> dict[str, Any]:
+    def export(self, *, min_position: str | Unset | None = UNSET) -> dict[str, Any]:
         """Read everything that is kept of this person."""
-        return cast("dict[str, Any]", self._get("/auth/export", None))
+        return cast("dict[str, Any]", self._get("/auth/export", min_position))
 
     def delete(self, password: str, *, idempotency_key: str | None = None) -> None:
         """Forget this person: account, positions, and all else."""
@@ -160,6 +162,12 @@ class Location(_AsyncResource):
         call = Call("GET", "/location/latest", waits="fixes", min_position=min_position)
         answer = self._transport.request(call)
         return cast("list[Position]", answer["data"])
+
+    def trails(self, *, min_position: str | Unset | None = UNSET) -> list[Trail]:
+        """Read where everybody whom this person may see went within the last hour."""
+        call = Call("GET", "/location/trails", waits="fixes", min_position=min_position)
+        answer = self._transport.request(call)
+        return cast("list[Trail]", answer["data"])
 
     def history(
         self,
@@ -278,6 +286,10 @@ class Sos(_AsyncResource):
         }
         body = {name: value for name, value in given.items() if value is not None}
         return cast("Alert", self._post("/sos/trigger", body or UNSET, idempotency_key))
+
+    def open(self, *, min_position: str | Unset | None = UNSET) -> list[OpenCall]:
+        """List the open calls of this person and of those who alerted them, newest first."""
+        return cast("list[OpenCall]", (self._get("/sos", min_position))["data"])
 
     def acknowledge(self, id: str, *, idempotency_key: str | None = None) -> AlertStatus:
         """Say that somebody takes care."""

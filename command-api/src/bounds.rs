@@ -1,0 +1,149 @@
+//! How many of each thing there may be, so that nobody makes them grow without end.
+//!
+//! What stands in one aggregate is counted there, and exactly. What an organization or a person has
+//! is counted by what this process has read of the log: commands that are under way at the same
+//! time may pass the bound by as many as they are.
+
+use clap::Args;
+use domain::circles::{Bounds, Full, NotMember};
+use service::HttpError;
+
+use crate::Refusal;
+
+/// How many there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
+pub struct BoundSettings {
+    /// Most workflows of an organization, archived ones included; does not bind operators.
+    #[arg(
+        long,
+        env = "WAYPOST_WORKFLOWS_PER_ORGANIZATION",
+        default_value_t = WORKFLOWS
+    )]
+    pub workflows_per_organization: usize,
+    /// Most webhooks of an organization.
+    #[arg(long, env = "WAYPOST_WEBHOOKS_PER_ORGANIZATION", default_value_t = WEBHOOKS)]
+    pub webhooks_per_organization: usize,
+    /// Most circles of an organization.
+    #[arg(long, env = "WAYPOST_CIRCLES_PER_ORGANIZATION", default_value_t = CIRCLES)]
+    pub circles_per_organization: usize,
+    /// Most circles that one person may create.
+    #[arg(long, env = "WAYPOST_CIRCLES_PER_PERSON", default_value_t = CIRCLES_OF_PERSON)]
+    pub circles_per_person: usize,
+    /// Most members of a circle.
+    #[arg(long, env = "WAYPOST_MEMBERS_PER_CIRCLE", default_value_t = MEMBERS)]
+    pub members_per_circle: usize,
+    /// Most places that a circle watches.
+    #[arg(long, env = "WAYPOST_PLACES_PER_CIRCLE", default_value_t = PLACES)]
+    pub places_per_circle: usize,
+    /// Most invitations to a circle that have not expired.
+    #[arg(long, env = "WAYPOST_INVITES_PER_CIRCLE", default_value_t = INVITES)]
+    pub invites_per_circle: usize,
+}
+
+const WORKFLOWS: usize = 1_000;
+const WEBHOOKS: usize = 500;
+const CIRCLES: usize = 10_000;
+const CIRCLES_OF_PERSON: usize = 200;
+const MEMBERS: usize = 10_000;
+const PLACES: usize = 500;
+const INVITES: usize = 1_000;
+
+impl Default for BoundSettings {
+    fn default() -> Self {
+        Self {
+            workflows_per_organization: WORKFLOWS,
+            webhooks_per_organization: WEBHOOKS,
+            circles_per_organization: CIRCLES,
+            circles_per_person: CIRCLES_OF_PERSON,
+            members_per_circle: MEMBERS,
+            places_per_circle: PLACES,
+            invites_per_circle: INVITES,
+        }
+    }
+}
+
+impl BoundSettings {
+    /// Those of one circle.
+    pub(crate) fn of_circle(&self) -> Bounds {
+        Bounds {
+            members: self.members_per_circle,
+            places: self.places_per_circle,
+            invites: self.invites_per_circle,
+        }
+    }
+}
+
+/// There are as many as there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TooMany {
+    /// Workflows.
+    #[error(
+        "your organization has {0} workflows, the most it may have; save the new one under the id \
+         of one that is no longer needed"
+    )]
+    Workflows(usize),
+    /// Webhooks.
+    #[error("your organization has {0} webhooks, the most it may have; delete one of them first")]
+    Webhooks(usize),
+    /// An organization's circles.
+    #[error(
+        "your organization has {0} circles, the most it may have; invite people to one that is \
+         there"
+    )]
+    Circles(usize),
+    /// A person's circles.
+    #[error("you have created {0} circles, the most one may; invite people to one that is there")]
+    CirclesOfPerson(usize),
+    /// What one circle has.
+    #[error(transparent)]
+    InCircle(#[from] Full),
+}
+
+impl TooMany {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Workflows(_) => "workflows",
+            Self::Webhooks(_) => "webhooks",
+            Self::Circles(_) | Self::CirclesOfPerson(_) => "circles",
+            Self::InCircle(full) => full.name(),
+        }
+    }
+}
+
+impl Refusal for TooMany {
+    fn into_http(self) -> HttpError {
+        metrics::counter!("waypost_bounds_refused_total", "bound" => self.name()).increment(1);
+        HttpError::conflict(self.to_string())
+    }
+}
+
+/// Why nothing is added to a circle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NotAdded {
+    #[error(transparent)]
+    NotMember(#[from] NotMember),
+    #[error(transparent)]
+    Full(#[from] Full),
+}
+
+impl Refusal for NotAdded {
+    fn into_http(self) -> HttpError {
+        match self {
+            Self::NotMember(refusal) => refusal.into_http(),
+            Self::Full(full) => TooMany::from(full).into_http(),
+        }
+    }
+}
+
+/// One more, where there are so many and `most` at most.
+pub(crate) fn one_more(
+    there: usize,
+    most: usize,
+    too_many: impl FnOnce(usize) -> TooMany,
+) -> Result<(), TooMany> {
+    if there < most {
+        Ok(())
+    } else {
+        Err(too_many(most))
+    }
+}

@@ -1,0 +1,30 @@
+//! `POST /dashboard/sos/{id}/acknowledge`, `POST /dashboard/sos/{id}/resolve`: answers a call for help
+//! on the organization's map.
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use domain::sos::Answer;
+use schemas::SosId;
+use service::HttpError;
+
+use super::origin::OnPage;
+use crate::sos::answer_as_staff;
+use crate::{App, Origin};
+
+pub(super) async fn acknowledge_sos(
+    OnPage(staff): OnPage,
+    State(app): State<App>,
+    Path(id): Path<SosId>,
+    origin: Origin,
+) -> Result<Response, HttpError> {
+    answer_as_staff(&app, &origin, id, &staff, Answer::Acknowledge).await
+}
+
+pub(super) async fn resolve_sos(
+    OnPage(staff): OnPage,
+    State(app): State<App>,
+    Path(id): Path<SosId>,
+    origin: Origin,
+) -> Result<Response, HttpError> {
+    answer_as_staff(&app, &origin, id, &staff, Answer::Resolve).await
+}

@@ -1,0 +1,54 @@
+//! Lines of a CSV: a header row of field names, then a record for each row.
+
+use bytes::Bytes;
+use domain::FieldError;
+use domain::record::{Columns, Draft, Kind};
+
+/// A header row, understood.
+pub(super) struct Table {
+    columns: Columns,
+    width: usize,
+    /// As it came: the rows mean nothing without it.
+    header: Bytes,
+}
+
+impl Table {
+    /// Takes the header row.
+    pub(super) fn new(kind: Kind, header: Bytes) -> Result<Self, FieldError> {
+        let names = cells(&header).map_err(|error| FieldError::new("header row", error))?;
+        Ok(Self {
+            columns: Columns::new(kind, names.iter())?,
+            width: names.len(),
+            header,
+        })
+    }
+
+    /// Reads a record from a row.
+    pub(super) fn draft(&self, row: &[u8]) -> Result<Draft, String> {
+        let cells = cells(row)?;
+        if cells.len() != self.width {
+            let (found, width) = (cells.len(), self.width);
+            return Err(format!("has {found} cells, the header row has {width}"));
+        }
+        let draft = self.columns.draft(&cells);
+        draft.map_err(|error| error.to_string())
+    }
+
+    /// What a row says: the same row under another header says something else.
+    pub(super) fn meaning(&self, row: &[u8]) -> Vec<u8> {
+        [&self.header[..], b"\n", row].concat()
+    }
+}
+
+fn cells(row: &[u8]) -> Result<csv::StringRecord, String> {
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .buffer_capacity(row.len() + 1)
+        .from_reader(row);
+    let mut cells = csv::StringRecord::new();
+    match reader.read_record(&mut cells) {
+        Ok(_) => Ok(cells),
+        Err(_) => Err("is not valid UTF-8".to_owned()),
+    }
+}

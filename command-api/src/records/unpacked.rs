@@ -1,0 +1,270 @@
+//! Bodies that came packed (`Content-Encoding`), unpacked piece by piece: however much a little
+//! unpacks to, no more of it is held than a piece and the library's window.
+
+use std::collections::VecDeque;
+use std::io::{self, Write as _};
+
+use axum::body::BodyDataStream;
+use axum::http::{HeaderMap, header};
+use bytes::{Buf as _, Bytes};
+use flate2::write::MultiGzDecoder;
+use futures::StreamExt as _;
+use service::HttpError;
+use zstd::stream::raw::{Decoder, InBuffer, Operation as _, OutBuffer};
+
+use super::lines::BrokenOff;
+
+/// What is unpacked at a time.
+const PIECE_BYTES: usize = 64 * 1024;
+/// A window of 8 MiB is what HTTP asks of those who unpack zstd.
+const LARGEST_WINDOW: u32 = 23;
+
+/// How a body is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Coding {
+    Identity,
+    Gzip,
+    Zstd,
+}
+
+impl Coding {
+    /// The coding that a request names.
+    pub(super) fn of(headers: &HeaderMap) -> Result<Self, HttpError> {
+        let mut values = headers.get_all(header::CONTENT_ENCODING).iter();
+        let value = match (values.next(), values.next()) {
+            (None, _) => return Ok(Self::Identity),
+            (Some(value), None) => value.to_str().unwrap_or_default().trim(),
+            (Some(_), Some(_)) => "",
+        };
+        match value.to_ascii_lowercase().as_str() {
+            "identity" => Ok(Self::Identity),
+            "gzip" | "x-gzip" => Ok(Self::Gzip),
+            "zstd" => Ok(Self::Zstd),
+            _ => Err(HttpError::bad_request(
+                "Content-Encoding: must be gzip or zstd, or absent",
+            )),
+        }
+    }
+}
+
+/// A body as it was before it was packed.
+pub(super) struct Unpacked {
+    body: BodyDataStream,
+    unpacker: Unpacker,
+    /// What has come and is not unpacked yet.
+    packed: Bytes,
+    /// What is unpacked and not taken yet.
+    ready: VecDeque<Bytes>,
+}
+
+enum Unpacker {
+    Identity,
+    Gzip(Box<MultiGzDecoder<Vec<u8>>>),
+    Zstd {
+        decoder: Decoder<'static>,
+        /// Whether it stands between two frames, where a body may end.
+        is_whole: bool,
+        /// Whether there may be more of what it has taken in already.
+        has_more: bool,
+    },
+}
+
+impl Unpacked {
+    pub(super) fn new(body: BodyDataStream, coding: Coding) -> io::Result<Self> {
+        Ok(Self {
+            body,
+            unpacker: Unpacker::new(coding)?,
+            packed: Bytes::new(),
+            ready: VecDeque::new(),
+        })
+    }
+
+    /// The next piece, which is not empty; nothing after the end. Not waiting for it any longer
+    /// loses nothing.
+    pub(super) async fn next(&mut self) -> Option<Result<Bytes, BrokenOff>> {
+        loop {
+            if let Some(piece) = self.ready.pop_front() {
+                return Some(Ok(piece));
+            }
+            if self.packed.is_empty() && !self.unpacker.has_more() {
+                match self.body.next().await {
+                    Some(Ok(packed)) => self.packed = packed,
+                    Some(Err(error)) => return Some(Err(error.into())),
+                    None => {
+                        let end = self.unpacker.finish().map_err(BrokenOff::from);
+                        return end.map(|end| (!end.is_empty()).then_some(end)).transpose();
+                    }
+                }
+            }
+            match self.unpacker.unpack(&mut self.packed) {
+                Ok(piece) if piece.is_empty() => {}
+                Ok(piece) => self.ready.push_back(piece),
+                Err(error) => return Some(Err(error.into())),
+            }
+        }
+    }
+}
+
+impl Unpacker {
+    fn new(coding: Coding) -> io::Result<Self> {
+        Ok(match coding {
+            Coding::Identity => Self::Identity,
+            Coding::Gzip => Self::Gzip(Box::new(MultiGzDecoder::new(Vec::new()))),
+            Coding::Zstd => {
+                let mut decoder = Decoder::new()?;
+                let window = zstd::zstd_safe::DParameter::WindowLogMax(LARGEST_WINDOW);
+                decoder.set_parameter(window)?;
+                Self::Zstd {
+                    decoder,
+                    is_whole: true,
+                    has_more: false,
+                }
+            }
+        })
+    }
+
+    fn has_more(&self) -> bool {
+        matches!(self, Self::Zstd { has_more: true, .. })
+    }
+
+    /// Takes something off `packed` and gives what that comes to, about a piece at most.
+    fn unpack(&mut self, packed: &mut Bytes) -> io::Result<Bytes> {
+        match self {
+            Self::Identity => Ok(std::mem::take(packed)),
+            Self::Gzip(decoder) => {
+                let taken = decoder.write(packed)?;
+                packed.advance(taken);
+                if packed.is_empty() {
+                    decoder.flush()?;
+                } else if taken == 0 {
+                    return Err(io::ErrorKind::InvalidData.into());
+                }
+                Ok(std::mem::take(decoder.get_mut()).into())
+            }
+            Self::Zstd {
+                decoder,
+                is_whole,
+                has_more,
+            } => {
+                let mut piece = vec![0; PIECE_BYTES];
+                let mut input = InBuffer::around(packed);
+                let mut output = OutBuffer::around(&mut piece[..]);
+                let hint = decoder.run(&mut input, &mut output)?;
+                let (taken, made) = (input.pos(), output.pos());
+                packed.advance(taken);
+                if taken > 0 || made > 0 {
+                    *is_whole = hint == 0;
+                }
+                *has_more = made == PIECE_BYTES && hint != 0;
+                piece.truncate(made);
+                Ok(piece.into())
+            }
+        }
+    }
+
+    /// The last of it; an error where what came is not whole.
+    fn finish(&mut self) -> io::Result<Bytes> {
+        match self {
+            Self::Identity | Self::Zstd { is_whole: true, .. } => Ok(Bytes::new()),
+            Self::Gzip(decoder) => {
+                decoder.try_finish()?;
+                Ok(std::mem::take(decoder.get_mut()).into())
+            }
+            Self::Zstd { .. } => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use futures::stream;
+
+    use super::*;
+
+    fn gzip(text: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn zstd_of(text: &[u8]) -> Vec<u8> {
+        zstd::encode_all(text, 3).unwrap()
+    }
+
+    fn unpacked(packed: &[u8], cut: usize, coding: Coding) -> Unpacked {
+        let pieces: Vec<_> = packed
+            .chunks(cut)
+            .map(|piece| Ok::<_, io::Error>(piece.to_vec()))
+            .collect();
+        let body = Body::from_stream(stream::iter(pieces));
+        Unpacked::new(body.into_data_stream(), coding).unwrap()
+    }
+
+    async fn all(mut body: Unpacked) -> Result<Vec<u8>, BrokenOff> {
+        let mut found = Vec::new();
+        while let Some(piece) = body.next().await {
+            let piece = piece?;
+            assert!(!piece.is_empty() && piece.len() <= 2 * PIECE_BYTES);
+            found.extend_from_slice(&piece);
+        }
+        Ok(found)
+    }
+
+    #[tokio::test]
+    async fn what_was_packed_comes_out_however_it_was_cut() {
+        let text: Vec<u8> = (0..20_000).flat_map(|nth: u32| nth.to_le_bytes()).collect();
+        let (one, two) = text.split_at(30_000);
+        let several = |pack: fn(&[u8]) -> Vec<u8>| [pack(one), pack(two)].concat();
+        for (coding, packed) in [
+            (Coding::Identity, text.clone()),
+            (Coding::Gzip, gzip(&text)),
+            (Coding::Gzip, several(gzip)),
+            (Coding::Zstd, zstd_of(&text)),
+            (Coding::Zstd, several(zstd_of)),
+        ] {
+            for cut in [1, 7, 1_000, packed.len()] {
+                let found = all(unpacked(&packed, cut, coding)).await.unwrap();
+                assert!(found == text, "{coding:?} in pieces of {cut}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_little_that_unpacks_to_much_comes_out_piece_by_piece() {
+        let zeros = vec![0; 50_000_000];
+        for (coding, packed) in [
+            (Coding::Gzip, gzip(&zeros)),
+            (Coding::Zstd, zstd_of(&zeros)),
+        ] {
+            assert!(packed.len() < 60_000);
+            let mut body = unpacked(&packed, packed.len(), coding);
+            let mut length = 0;
+            while let Some(piece) = body.next().await {
+                let piece = piece.unwrap();
+                assert!(piece.len() <= 2 * PIECE_BYTES, "{}", piece.len());
+                length += piece.len();
+            }
+            assert_eq!(length, zeros.len(), "{coding:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_not_whole_or_not_packed_is_told() {
+        let text = b"{\"id\": \"a\"}\n".repeat(1_000);
+        for (coding, packed) in [(Coding::Gzip, gzip(&text)), (Coding::Zstd, zstd_of(&text))] {
+            let part = &packed[..packed.len() - 3];
+            assert!(all(unpacked(part, 50, coding)).await.is_err(), "{coding:?}");
+            assert!(
+                all(unpacked(&text, 50, coding)).await.is_err(),
+                "{coding:?}"
+            );
+            assert_eq!(
+                all(unpacked(b"", 50, coding)).await.ok(),
+                (coding == Coding::Zstd).then(Vec::new)
+            );
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Whether an organization may have one more run open.
+//!
+//! Runs that are open are counted by the read models. Nobody waits for that: a count is asked for
+//! beside a trigger, and tells the next ones. Where none can be had, triggers are taken.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use schemas::OrgId;
+use sqlx::PgPool;
+
+/// How long a count serves before another one is asked for.
+const FRESH: Duration = Duration::from_secs(1);
+/// How long it serves at all.
+const USABLE: Duration = Duration::from_secs(15);
+/// Counts that are held; past so many, old ones are let go of.
+const HELD: usize = 1_024;
+
+/// An organization has as many runs open as it may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "your organization has {0} open runs, the most it may have; let some end, or cancel some, and \
+     try again"
+)]
+pub(crate) struct TooManyOpen(u32);
+
+/// Open runs by organization. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct OpenRuns(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    most: u32,
+    models: PgPool,
+    counts: Mutex<HashMap<OrgId, Count>>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    /// As the read models said, with when.
+    told: Option<(u64, Instant)>,
+    /// Triggers taken since.
+    taken: u64,
+    asking: bool,
+}
+
+impl OpenRuns {
+    /// Of one organization at most so many.
+    pub fn at_most(most: u32, models: PgPool) -> Self {
+        Self(Arc::new(Inner {
+            most,
+            models,
+            counts: Mutex::default(),
+        }))
+    }
+
+    /// Takes one more run of an organization, unless it has too many.
+    pub(crate) fn admit(&self, org: &OrgId) -> Result<(), TooManyOpen> {
+        let mut counts = self.0.counts();
+        if counts.len() >= HELD {
+            counts.retain(|_, count| count.asking || count.within(USABLE).is_some());
+        }
+        let count = counts.entry(org.clone()).or_default();
+        if count.within(FRESH).is_none() && !count.asking {
+            count.asking = true;
+            let (open_runs, org) = (self.clone(), org.clone());
+            tokio::spawn(async move { open_runs.ask(org).await });
+        }
+        let most = self.0.most;
+        let open = count.within(USABLE);
+        if open.is_some_and(|open| open.saturating_add(count.taken) >= most.into()) {
+            metrics::counter!("waypost_triggers_refused_total", "reason" => "open_runs")
+                .increment(1);
+            return Err(TooManyOpen(most));
+        }
+        count.taken += 1;
+        Ok(())
+    }
+
+    async fn ask(self, org: OrgId) {
+        let asked = sqlx::query_scalar!(
+            r#"SELECT coalesce(sum(count), 0)::bigint AS "open!" FROM totals
+               WHERE org_id = $1 AND kind = 'runs' AND state IN ('QUEUED', 'RUNNING', 'WAITING')"#,
+            org.as_str(),
+        );
+        let open = asked.fetch_one(&self.0.models).await;
+        let open = open.map(|open| u64::try_from(open).unwrap_or(0));
+        if let Err(error) = &open {
+            tracing::debug!(%error, "Open runs cannot be counted");
+        }
+        let mut counts = self.0.counts();
+        let count = counts.entry(org).or_default();
+        count.asking = false;
+        if let Ok(open) = open {
+            count.told = Some((open, Instant::now()));
+            count.taken = 0;
+        }
+    }
+}
+
+impl Inner {
+    fn counts(&self) -> MutexGuard<'_, HashMap<OrgId, Count>> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Count {
+    /// What was told, unless that is longer ago.
+    fn within(&self, time: Duration) -> Option<u64> {
+        let (open, at) = self.told?;
+        (at.elapsed() < time).then_some(open)
+    }
+}

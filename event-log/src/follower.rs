@@ -1,0 +1,120 @@
+//! Following a whole stream of the log, together with whoever else does in this process.
+
+use std::sync::Arc;
+
+use schemas::{AggregateType, Log};
+
+use crate::batch::Batch;
+use crate::shared::{Share, SharedStream, Taken};
+use crate::tail::Tail;
+use crate::{EventLog, ReadError, TailError};
+
+/// Follows a stream of the log: by a tail of its own up to the end, and from there by what the
+/// process reads once for all of its followers.
+pub struct Follower {
+    log: EventLog,
+    stream: Arc<SharedStream>,
+    feed: Log,
+    /// Where it names any: events of other kinds are left out.
+    only: Vec<AggregateType>,
+    /// The sequence of the last event taken.
+    last: u64,
+    /// Events that wait behind it in the log.
+    pending: u64,
+    source: Source,
+}
+
+enum Source {
+    Own(Box<Tail>),
+    Shared(Share),
+}
+
+impl EventLog {
+    /// Follows a whole stream of the log from behind the sequence `after` (0: from the first
+    /// event), and gives the events of some kinds of aggregate where `only` names any. It sees
+    /// every hole, those between other kinds too.
+    pub async fn follow(
+        &self,
+        feed: Log,
+        after: u64,
+        only: &[AggregateType],
+    ) -> Result<Follower, ReadError> {
+        let tail = self.tail(feed, after, &[]).await?;
+        Ok(Follower {
+            log: self.clone(),
+            stream: Arc::clone(self.followed(feed)),
+            feed,
+            only: only.to_vec(),
+            last: after,
+            pending: tail.pending(),
+            source: Source::Own(Box::new(tail)),
+        })
+    }
+}
+
+impl Follower {
+    /// Waits for an event, then takes what is ready, up to `max` events. Where these are of other
+    /// kinds only, the batch has none.
+    ///
+    /// Faults of the server and the connection are healed within. Cancelling the wait loses
+    /// nothing.
+    ///
+    /// # Errors
+    /// Where events are missing that nobody deleted: going on would hide a loss.
+    pub async fn next(&mut self, max: usize) -> Result<Batch, TailError> {
+        let max = max.max(1);
+        let mut batch = loop {
+            self.share_at_the_end();
+            match &mut self.source {
+                Source::Own(tail) => {
+                    let batch = tail.next(max).await?;
+                    self.pending = tail.pending();
+                    break batch;
+                }
+                Source::Shared(share) => match share.take(self.last, max) {
+                    Taken::Events(batch, pending) => {
+                        self.pending = pending;
+                        break batch;
+                    }
+                    Taken::Nothing => share.changed().await,
+                    Taken::Gone => {
+                        let tail = self.log.tail_later(self.feed, self.last);
+                        self.source = Source::Own(Box::new(tail));
+                    }
+                },
+            }
+        };
+        self.last = batch.last_sequence;
+        if !self.only.is_empty() {
+            let only = &self.only;
+            batch.items.retain(|item| item.is_of(only));
+        }
+        Ok(batch)
+    }
+
+    /// The sequence of the last event taken.
+    pub fn last_sequence(&self) -> u64 {
+        self.last
+    }
+
+    /// How many events waited behind the last one taken, when the server was last heard of.
+    pub fn pending(&self) -> u64 {
+        self.pending
+    }
+
+    /// Whether none did; true at once for one that begins at the end.
+    pub fn caught_up(&self) -> bool {
+        self.pending == 0
+    }
+
+    fn share_at_the_end(&mut self) {
+        if let Source::Own(tail) = &self.source
+            && tail.caught_up()
+            && let Some(share) = self
+                .stream
+                .join(self.last, || self.log.tail_later(self.feed, self.last))
+        {
+            self.source = Source::Shared(share);
+        }
+    }
+}

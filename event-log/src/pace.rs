@@ -1,0 +1,270 @@
+//! How much each party may ask of the log while the log is slow.
+//!
+//! Turns are fair, and yet somebody who asks for little waits for everything that two others have
+//! under way: in the server, for the disk and for a processor. So while the server answers slowly,
+//! whoever asks for much is held back. Each party has a bucket of messages to write and one of
+//! bytes to read; what fills them is one pace for all, which falls while answers are slow and rises
+//! while they are not, as congestion control does. Nobody is held back where nobody else asks for
+//! little.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::LogSettings;
+use crate::party::Party;
+
+/// How often the pace changes.
+const STEP: Duration = Duration::from_millis(50);
+const SLOWER: f64 = 0.7;
+const FASTER: f64 = 1.03;
+/// What one answer weighs in their mean.
+const WEIGHT: f64 = 0.1;
+/// How much of the way to the mean what a quick answer takes goes with each step: a disk that has
+/// become slower is known as such after some ten minutes.
+const FORGOTTEN: f64 = 0.000_1;
+/// An answer is not slow before it takes so many times as long as a quick one: on a disk or over a
+/// network that is slow by nature, holding back would gain nothing.
+const TIMES_QUICK: f64 = 4.0;
+/// What a party may ask for at once, in seconds of its pace.
+const BURST: f64 = 0.25;
+/// Whoever owes less than this part of that asks for little.
+const LITTLE: f64 = 0.25;
+/// How long somebody who asked for little counts as being there.
+const AT_THIS_TIME: Duration = Duration::from_secs(1);
+/// A message larger than this counts as several.
+pub(crate) const MESSAGE_BYTES: u64 = 8 * 1024;
+/// What may be read for each message that may be written, in bytes.
+const READ_FOR_MESSAGE: f64 = 2_048.0;
+/// How often one looks whether a party may read.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// What a party asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// Messages to be written.
+    Messages,
+    /// Bytes that are read for somebody outside.
+    Bytes,
+}
+
+/// The paces of everything that one program asks of the log. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Pace(Arc<Mutex<State>>);
+
+struct State {
+    /// A mean answer that takes longer than this is slow, in seconds; never where it is 0.
+    slow: f64,
+    /// How long answers take, in seconds.
+    mean: f64,
+    quick: f64,
+    changed: Option<Instant>,
+    little: Little,
+    messages: Buckets,
+    bytes: Buckets,
+}
+
+impl Pace {
+    pub(crate) fn new(settings: &LogSettings) -> Self {
+        Self(Arc::new(Mutex::new(State::new(settings))))
+    }
+
+    /// Whether a party may ask for more at this time.
+    pub(crate) fn admits(&self, asked: Asked, party: Party) -> bool {
+        self.state().admits(asked, party, Instant::now())
+    }
+
+    /// Counts what a party was given.
+    pub(crate) fn count(&self, asked: Asked, party: Party, amount: u64) {
+        let mut state = self.state();
+        state
+            .buckets(asked)
+            .count(party, as_f64(amount), Instant::now());
+    }
+
+    /// How many messages a party that is held back may write within a time.
+    pub(crate) fn messages_within(&self, time: Duration) -> u64 {
+        as_u64(self.state().messages.rate * time.as_secs_f64())
+    }
+
+    /// Learns how long the server took for an answer.
+    pub(crate) fn answered(&self, after: Duration) {
+        self.state().answered(after, Instant::now());
+    }
+
+    /// Waits until a party may read.
+    pub(crate) async fn until_read(&self, party: Party) {
+        if self.admits(Asked::Bytes, party) {
+            return;
+        }
+        Asked::Bytes.tell_held();
+        while !self.admits(Asked::Bytes, party) {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Asked {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Messages => "messages",
+            Self::Bytes => "bytes",
+        }
+    }
+
+    /// Counts that somebody is held back.
+    pub(crate) fn tell_held(self) {
+        metrics::counter!("waypost_log_held_back_total", "asked" => self.name()).increment(1);
+    }
+}
+
+impl State {
+    fn new(settings: &LogSettings) -> Self {
+        let least = as_f64(settings.log_least_messages);
+        Self {
+            slow: Duration::from_millis(settings.log_slow_ms).as_secs_f64(),
+            mean: 0.0,
+            quick: 0.0,
+            changed: None,
+            little: Little::default(),
+            messages: Buckets::new(least, 0.5),
+            bytes: Buckets::new(least * READ_FOR_MESSAGE, 10.0),
+        }
+    }
+
+    fn buckets(&mut self, asked: Asked) -> &mut Buckets {
+        match asked {
+            Asked::Messages => &mut self.messages,
+            Asked::Bytes => &mut self.bytes,
+        }
+    }
+
+    fn admits(&mut self, asked: Asked, party: Party, now: Instant) -> bool {
+        if self.slow == 0.0 {
+            return true;
+        }
+        let used = self.buckets(asked).used(party, now);
+        if used < LITTLE {
+            self.little.note(party, now);
+        }
+        used < 1.0 || !self.little.is_of_others(party, now)
+    }
+
+    fn answered(&mut self, after: Duration, now: Instant) {
+        let after = after.as_secs_f64();
+        self.mean += (after - self.mean) * WEIGHT;
+        // Under load too, the quickest answers tell what the server and its disk need.
+        if self.quick == 0.0 || after < self.quick {
+            self.quick = after;
+        }
+        if self.changed.is_some_and(|at| now.duration_since(at) < STEP) {
+            return;
+        }
+        self.changed = Some(now);
+        self.quick += (self.mean - self.quick).max(0.0) * FORGOTTEN;
+        let is_slow = self.mean > self.slow.max(self.quick * TIMES_QUICK);
+        let factor = if is_slow { SLOWER } else { FASTER };
+        for asked in [Asked::Messages, Asked::Bytes] {
+            let buckets = self.buckets(asked);
+            buckets.change(factor, now);
+            metrics::gauge!("waypost_log_pace", "asked" => asked.name()).set(buckets.rate);
+        }
+    }
+}
+
+/// The buckets of all parties, by what each owes.
+struct Buckets {
+    /// A second.
+    rate: f64,
+    least: f64,
+    /// Nobody owes more than what comes in so many seconds.
+    longest: f64,
+    owed: HashMap<Party, (f64, Instant)>,
+}
+
+impl Buckets {
+    /// With this many times the least, nobody is held back.
+    const MOST: f64 = 100.0;
+
+    fn new(least: f64, longest: f64) -> Self {
+        Self {
+            rate: least * Self::MOST,
+            least,
+            longest,
+            owed: HashMap::new(),
+        }
+    }
+
+    fn owed(&self, party: Party, now: Instant) -> f64 {
+        self.owed.get(&party).map_or(0.0, |(owed, since)| {
+            (owed - now.duration_since(*since).as_secs_f64() * self.rate).max(0.0)
+        })
+    }
+
+    /// Which part of what it may ask for at once a party has used.
+    fn used(&self, party: Party, now: Instant) -> f64 {
+        self.owed(party, now) / (self.rate * BURST)
+    }
+
+    fn count(&mut self, party: Party, amount: f64, now: Instant) {
+        let owed = (self.owed(party, now) + amount).min(self.rate * self.longest);
+        self.owed.insert(party, (owed, now));
+    }
+
+    fn change(&mut self, factor: f64, now: Instant) {
+        // What is paid is paid at the pace that there was.
+        let owed = std::mem::take(&mut self.owed);
+        let still = owed.into_iter().filter_map(|(party, (owed, since))| {
+            let left = owed - now.duration_since(since).as_secs_f64() * self.rate;
+            (left > 0.0).then_some((party, (left, now)))
+        });
+        self.owed = still.collect();
+        self.rate = (self.rate * factor).clamp(self.least, self.least * Self::MOST);
+    }
+}
+
+/// The two parties that asked for little last.
+#[derive(Default)]
+struct Little {
+    last: Option<(Party, Instant)>,
+    before: Option<(Party, Instant)>,
+}
+
+impl Little {
+    fn note(&mut self, party: Party, now: Instant) {
+        if self.last.is_none_or(|(last, _)| last != party) {
+            self.before = self.last;
+        }
+        self.last = Some((party, now));
+    }
+
+    fn is_of_others(&self, party: Party, now: Instant) -> bool {
+        [self.last, self.before]
+            .into_iter()
+            .flatten()
+            .any(|(other, at)| other != party && now.duration_since(at) < AT_THIS_TIME)
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a pace is not exact")]
+fn as_f64(amount: u64) -> f64 {
+    amount as f64
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a pace is not exact, and never negative"
+)]
+fn as_u64(amount: f64) -> u64 {
+    amount as u64
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+//! Waiting until nothing more happens: by what stands in the log and in the read models.
+
+use std::time::{Duration, Instant};
+
+use event_log::EventLog;
+use schemas::Log;
+use sqlx::{Connection as _, PgConnection};
+
+use crate::check::{Facts, Fold, undelivered};
+use crate::readers::Receiver;
+
+/// What never drains is for the checker to find: nothing new for so long while something is
+/// still open, or all of this time.
+const STUCK: Duration = Duration::from_mins(2);
+const LIMIT: Duration = Duration::from_mins(20);
+/// How long nothing new may come.
+const STILL: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_millis(300);
+
+/// Reads on until every run has ended, what was due is delivered, the read models have come to
+/// the log's end and nothing new has come for a while. Gives the fold, and what is still open.
+pub(crate) async fn wait(
+    facts: &mut Facts,
+    log: &EventLog,
+    receiver: &Receiver,
+    database: &str,
+) -> (Fold, Vec<String>) {
+    let begun = Instant::now();
+    let mut still_since = Instant::now();
+    loop {
+        if facts.advance().await {
+            still_since = Instant::now();
+        }
+        let tried_enough = begun.elapsed() > LIMIT || still_since.elapsed() > STUCK;
+        if still_since.elapsed() > STILL || tried_enough {
+            let fold = Fold::of(facts);
+            let open = open(facts, &fold, log, receiver, database).await;
+            if open.is_empty() || tried_enough {
+                return (fold, open);
+            }
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+async fn open(
+    facts: &Facts,
+    fold: &Fold,
+    log: &EventLog,
+    receiver: &Receiver,
+    database: &str,
+) -> Vec<String> {
+    let mut open = Vec::new();
+    if fold.open_runs() > 0 {
+        open.push(format!("{} runs have not ended", fold.open_runs()));
+    }
+    let undelivered = undelivered(facts, &receiver.arrived(), receiver.base());
+    if undelivered > 0 {
+        open.push(format!(
+            "{undelivered} deliveries that are due have not arrived"
+        ));
+    }
+    match behind(log, database).await {
+        Ok(behind) => open.extend(behind),
+        Err(error) => open.push(format!("the read models do not answer: {error}")),
+    }
+    open
+}
+
+/// Projections that have not come to their log's end.
+async fn behind(log: &EventLog, database: &str) -> Result<Vec<String>, String> {
+    let mut ends = Vec::new();
+    for (one, name) in [
+        (Log::Events, "events"),
+        (Log::Locations, "locations"),
+        (Log::Deliveries, "deliveries"),
+    ] {
+        let end = log.end(one).await.map_err(|error| error.to_string())?;
+        ends.push((name, i64::try_from(end.sequence()).unwrap_or(i64::MAX)));
+    }
+    let failed = |error: sqlx::Error| error.to_string();
+    let mut database = PgConnection::connect(database).await.map_err(failed)?;
+    let query = "SELECT name, log, sequence FROM projection_checkpoints";
+    let rows: Vec<(String, String, i64)> = sqlx::query_as(query)
+        .fetch_all(&mut database)
+        .await
+        .map_err(failed)?;
+    let is_behind = |(_, log, sequence): &&(String, String, i64)| {
+        ends.iter().any(|(name, end)| name == log && sequence < end)
+    };
+    let behind = rows.iter().filter(is_behind);
+    let told = |(name, _, sequence): &(String, String, i64)| {
+        format!("the projection {name} is at {sequence}")
+    };
+    Ok(behind.map(told).collect())
+}

@@ -1,0 +1,186 @@
+//! The work itself: what `waypost projection` does by the same functions.
+
+use std::time::Duration;
+
+use domain::operation::OperationKind;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::store::Operation;
+use crate::Dependencies;
+use crate::copy::{Progress, Tell};
+use crate::error::RepairError;
+use crate::letters::repair_each;
+use crate::rebuild::rebuild;
+use crate::verify::verify;
+
+/// While somebody else fills the same copy, such as a process that was just killed.
+const WAIT: Duration = Duration::from_secs(1);
+/// Dead letters of one transaction, for which the active projector waits.
+const LETTERS: usize = 100;
+
+/// How an operation has ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Outcome {
+    Succeeded,
+    Differs,
+    Failed,
+    Cancelled,
+}
+
+/// What came of an operation, in words without personal data.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) outcome: Outcome,
+    pub(super) told: Vec<String>,
+}
+
+impl Outcome {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Succeeded => "SUCCEEDED",
+            Self::Differs => "DIFFERS",
+            Self::Failed => "FAILED",
+            Self::Cancelled => "CANCELLED",
+        }
+    }
+
+    fn told(self, told: Vec<String>) -> Done {
+        Done {
+            outcome: self,
+            told,
+        }
+    }
+}
+
+impl Done {
+    pub(super) fn cancelled() -> Self {
+        Outcome::Cancelled.told(Vec::new())
+    }
+}
+
+/// Performs an operation; `None` where it was stopped.
+pub(super) async fn perform(
+    deps: &Dependencies,
+    operation: &Operation,
+    tell: Tell<'_>,
+    stop: &CancellationToken,
+) -> Option<Done> {
+    loop {
+        let work = Box::pin(once(deps, operation, tell, stop));
+        let worked = match operation.kind {
+            // Stopped, it throws its copy away before it ends.
+            OperationKind::Verify => work.await,
+            _ => stop.run_until_cancelled(work).await?,
+        };
+        match worked {
+            Ok(done) => return Some(done),
+            Err(RepairError::Stopped) => return None,
+            Err(RepairError::UnderWay(_)) => {
+                tell(Progress {
+                    doing: "waiting for another process that rebuilds or verifies it",
+                    done: 0,
+                    of: 0,
+                });
+                stop.run_until_cancelled(sleep(WAIT)).await?;
+            }
+            Err(error) => return Some(failed(operation, &error)),
+        }
+    }
+}
+
+/// A database's error may quote what is in a row, so that it stands in this process' log alone.
+fn failed(operation: &Operation, error: &RepairError) -> Done {
+    let (kind, projection) = (operation.kind.as_str(), &operation.projection);
+    tracing::error!(%error, kind, projection, "What an operator asked for has failed");
+    let told = match error {
+        RepairError::Database(_) => {
+            "the database refused or does not answer; the projector's log says more".to_owned()
+        }
+        error => error.to_string(),
+    };
+    Outcome::Failed.told(vec![told])
+}
+
+async fn once(
+    deps: &Dependencies,
+    operation: &Operation,
+    tell: Tell<'_>,
+    stop: &CancellationToken,
+) -> Result<Done, RepairError> {
+    let (log, pool) = (&deps.log, &deps.pool);
+    let (name, batch) = (operation.projection.as_str(), deps.settings.batch);
+    match operation.kind {
+        OperationKind::Rebuild => {
+            rebuild(log, pool, &[name], batch, tell, stop).await?;
+            let told = vec!["the rebuilt rows are what is read now".to_owned()];
+            Ok(Outcome::Succeeded.told(told))
+        }
+        OperationKind::Verify => {
+            let verified = verify(log, pool, name, batch, tell, stop).await?;
+            let outcome = match verified.differences {
+                0 => Outcome::Succeeded,
+                _ => Outcome::Differs,
+            };
+            let mut told = vec![count(verified.differences, "difference")];
+            told.extend(verified.told);
+            Ok(outcome.told(told))
+        }
+        OperationKind::Retry => letters(deps, operation, tell, false).await,
+        OperationKind::Skip => letters(deps, operation, tell, true).await,
+    }
+}
+
+async fn letters(
+    deps: &Dependencies,
+    operation: &Operation,
+    tell: Tell<'_>,
+    skip: bool,
+) -> Result<Done, RepairError> {
+    let doing = if skip { "skipping" } else { "retrying" };
+    let (mut applied, mut stuck, mut gone) = (0, 0, 0);
+    let of = operation.letters.len() as u64;
+    // After a kill it begins anew: what was done by then is no dead letter any more.
+    let mut done = 0;
+    for some in operation.letters.chunks(LETTERS) {
+        tell(Progress { doing, done, of });
+        let name = &operation.projection;
+        for one in repair_each(&deps.log, &deps.pool, name, some, skip).await? {
+            match one {
+                Ok(repaired) => {
+                    applied += repaired.applied as u64;
+                    stuck += u64::from(repaired.reason.is_some());
+                }
+                Err(_) => gone += 1,
+            }
+        }
+        done += some.len() as u64;
+    }
+    tell(Progress { doing, done, of });
+    let mut told = vec![format!("{} applied", count(applied, "event"))];
+    if skip {
+        told.push(format!("{} skipped", count(of - gone, "dead letter")));
+    }
+    if stuck > 0 {
+        told.push(format!(
+            "{} still cannot be applied",
+            count(stuck, "subject")
+        ));
+    }
+    if gone > 0 {
+        told.push(format!("{} no dead letter any more", count(gone, "event")));
+    }
+    let outcome = if stuck > 0 {
+        Outcome::Failed
+    } else {
+        Outcome::Succeeded
+    };
+    Ok(outcome.told(told))
+}
+
+fn count(number: u64, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        _ => format!("{number} {what}s"),
+    }
+}

@@ -1,0 +1,137 @@
+//! Which state of the records a file shows, so that a client that has it already is told so
+//! instead of being sent it again.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use axum::http::header::{
+    CACHE_CONTROL, ETAG, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, VARY,
+};
+use axum::http::{HeaderMap, HeaderValue};
+use chrono::{DateTime, NaiveDateTime, Utc};
+use schemas::OrgId;
+use sqlx::PgExecutor;
+
+use super::{Asked, Format};
+
+/// Changes whenever the same records are written otherwise than before.
+const WRITING: u32 = 1;
+/// How HTTP writes a moment.
+const HTTP_DATE: &str = "%a, %d %b %Y %H:%M:%S GMT";
+/// Whoever keeps a file asks whether it is the newest before showing it, and shows it to nobody
+/// else.
+const KEPT: HeaderValue = HeaderValue::from_static("private, no-cache");
+/// A file depends on whose credentials came, and on whether it may be packed.
+const VARIES: HeaderValue = HeaderValue::from_static("Accept-Encoding, Authorization, Cookie");
+
+/// What an organization's files are made of.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    /// The organization's name.
+    pub(super) organization: String,
+    /// When the records last changed, and by which event; `None` where none was ever written. No
+    /// two states share that moment.
+    changed: Option<(DateTime<Utc>, i64)>,
+}
+
+/// The headers by which a file can be asked for again.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Version {
+    tag: Option<String>,
+    /// A whole second.
+    changed_at: Option<DateTime<Utc>>,
+}
+
+impl Source {
+    /// Reads it, at the cost of two rows.
+    pub(super) async fn read(
+        rows: impl PgExecutor<'_>,
+        org: &OrgId,
+        projection: &str,
+    ) -> Result<Self, sqlx::Error> {
+        let row = sqlx::query!(
+            r#"SELECT coalesce(organizations.name, $1) AS "organization!",
+                      sequence AS "sequence?", changed_at AS "changed_at?"
+               FROM (SELECT $1 AS org_id) AS asked
+               LEFT JOIN organizations ON organizations.org_id = asked.org_id
+               LEFT JOIN record_changes
+                   ON record_changes.org_id = asked.org_id AND record_changes.kind = $2"#,
+            org.as_str(),
+            projection,
+        )
+        .fetch_one(rows)
+        .await?;
+        Ok(Self {
+            organization: row.organization,
+            changed: row.changed_at.zip(row.sequence),
+        })
+    }
+
+    /// The version of the file that is asked for.
+    pub(super) fn version(&self, org: &OrgId, asked: Asked) -> Version {
+        let Some((changed_at, sequence)) = self.changed else {
+            return Version::default();
+        };
+        let mut hash = DefaultHasher::new();
+        (WRITING, env!("CARGO_PKG_VERSION"), org.as_str(), sequence).hash(&mut hash);
+        (asked.kind.name, asked.kind.statement, asked.coding).hash(&mut hash);
+        for column in asked.kind.columns {
+            column.name.hash(&mut hash);
+        }
+        let weak = match asked.format {
+            Format::Csv => "",
+            Format::Document(_) => {
+                (asked.format.extension(), &self.organization).hash(&mut hash);
+                // A document also says when it was made.
+                "W/"
+            }
+        };
+        let (second, hash) = (changed_at.timestamp(), hash.finish());
+        Version {
+            tag: Some(format!("{weak}\"{second:x}-{hash:016x}\"")),
+            // Where changes come faster than seconds, theirs run ahead: nothing changes later
+            // than now.
+            changed_at: Some(changed_at).filter(|changed| *changed <= asked.at),
+        }
+    }
+}
+
+impl Version {
+    /// Whether a client has this very file, by the conditions that it sent.
+    pub(super) fn is_known(&self, asked: &HeaderMap) -> bool {
+        let mut tags = asked.get_all(IF_NONE_MATCH).iter().peekable();
+        if tags.peek().is_some() {
+            return self.tag.as_deref().is_some_and(|tag| {
+                tags.filter_map(|value| value.to_str().ok())
+                    .flat_map(|value| value.split(','))
+                    .any(|known| known.trim() == "*" || opaque(known.trim()) == opaque(tag))
+            });
+        }
+        // Only the very moment that was told: one between two changes may have been made up from
+        // a clock that differs from ours.
+        let since = asked.get(IF_MODIFIED_SINCE).and_then(moment);
+        since.is_some() && since == self.changed_at
+    }
+
+    /// Adds the headers.
+    pub(super) fn tell(&self, headers: &mut HeaderMap) {
+        headers.insert(CACHE_CONTROL, KEPT);
+        headers.insert(VARY, VARIES);
+        let changed_at = self.changed_at.map(|at| at.format(HTTP_DATE).to_string());
+        for (name, value) in [(ETAG, &self.tag), (LAST_MODIFIED, &changed_at)] {
+            let value = value.as_deref().map(HeaderValue::try_from);
+            if let Some(Ok(value)) = value {
+                headers.insert(name, value);
+            }
+        }
+    }
+}
+
+/// A tag without its mark of weakness: whether a file is known does not depend on it.
+fn opaque(tag: &str) -> &str {
+    tag.strip_prefix("W/").unwrap_or(tag)
+}
+
+fn moment(value: &HeaderValue) -> Option<DateTime<Utc>> {
+    let parsed = NaiveDateTime::parse_from_str(value.to_str().ok()?, HTTP_DATE);
+    Some(parsed.ok()?.and_utc())
+}

@@ -1,0 +1,75 @@
+//! Calls for help that are open, for persons and on the map of an organization.
+
+mod open;
+
+use axum::Router;
+use axum::routing::get;
+use chrono::TimeDelta;
+use futures::future::try_join_all;
+use schemas::sos::Triggered;
+use schemas::{Event, Log};
+use serde::Serialize;
+use serde_json::Value;
+use service::HttpError;
+
+use crate::state::State;
+
+/// Calls shown at most, the newest.
+pub(crate) const MOST: i64 = 100;
+/// What is older is not shown any more, answered or not.
+pub(crate) const LAST: TimeDelta = TimeDelta::days(1);
+
+pub(crate) fn router() -> Router<State> {
+    Router::new().route("/sos", get(open::list_open))
+}
+
+/// A call as the feed tells it, with who calls and whether somebody has seen it.
+#[derive(Debug, Serialize)]
+pub(crate) struct OpenCall {
+    #[serde(flatten)]
+    told: Value,
+    name: String,
+    acknowledged: bool,
+}
+
+/// Where the log tells of a call, and what has become of it.
+pub(crate) struct Row {
+    pub(crate) sequence: i64,
+    pub(crate) name: String,
+    pub(crate) acknowledged: bool,
+}
+
+/// What was said in these calls, of those that `is_for` lets through. It stands in the log, sealed.
+pub(crate) async fn tell(
+    state: &State,
+    rows: Vec<Row>,
+    is_for: impl Fn(&Triggered) -> bool,
+) -> Result<Vec<OpenCall>, HttpError> {
+    let calls = rows.into_iter().map(|row| told(state, row, &is_for));
+    Ok(try_join_all(calls).await?.into_iter().flatten().collect())
+}
+
+async fn told(
+    state: &State,
+    row: Row,
+    is_for: impl Fn(&Triggered) -> bool,
+) -> Result<Option<OpenCall>, HttpError> {
+    let away = |error: &dyn std::fmt::Display| {
+        tracing::warn!(%error, "An open call for help cannot be read");
+        HttpError::unavailable("the event log is not available; try again in a moment")
+    };
+    let found = state.log.get(Log::Events, row.sequence.unsigned_abs());
+    let Some(recorded) = found.await.map_err(|error| away(&error))? else {
+        return Ok(None);
+    };
+    match &recorded.event {
+        Event::SosTriggered(call) if is_for(call) => {}
+        _ => return Ok(None),
+    }
+    let told = state.log.reveal(&recorded.event).await;
+    Ok(Some(OpenCall {
+        told: told.map_err(|error| away(&error))?,
+        name: row.name,
+        acknowledged: row.acknowledged,
+    }))
+}

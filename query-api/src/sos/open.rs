@@ -1,0 +1,81 @@
+//! `GET /sos`: the open calls for help of the caller and of those who alerted the caller.
+
+use axum::Json;
+use axum::extract::State as AppState;
+use chrono::{DateTime, Utc};
+use schemas::{AccountId, SYSTEM_ORG};
+use serde::Serialize;
+use service::HttpError;
+use sqlx::PgPool;
+
+use super::{LAST, MOST, OpenCall, Row, tell};
+use crate::locations::bigint;
+use crate::progress::Projection;
+use crate::reading::PersonalReading;
+use crate::state::State;
+
+const PROJECTIONS: &[Projection] = &[
+    Projection::Accounts,
+    Projection::Circles,
+    Projection::SosCalls,
+];
+
+/// Persons around somebody who are looked at.
+const PERSONS: i64 = 1_000;
+/// Calls of one person, so that nobody's many hide another's.
+const OF_ONE: i64 = 10;
+
+#[derive(Debug, Serialize)]
+pub(super) struct OpenCalls {
+    data: Vec<OpenCall>,
+}
+
+pub(super) async fn list_open(
+    reading: PersonalReading,
+    AppState(state): AppState<State>,
+) -> Result<Json<OpenCalls>, HttpError> {
+    let models = reading.models(PROJECTIONS).await?;
+    let viewer = reading.account();
+    let rows = find(viewer, state.clock.now() - LAST, models).await?;
+    // Whoever joined after the call was not alerted by it.
+    let is_for =
+        |call: &schemas::sos::Triggered| call.user_id == viewer || call.audience.contains(&viewer);
+    let data = tell(&state, rows, is_for).await?;
+    Ok(Json(OpenCalls { data }))
+}
+
+/// The open calls of the viewer and of those who share a circle with the viewer now, newest first.
+async fn find(
+    viewer: AccountId,
+    since: DateTime<Utc>,
+    models: &PgPool,
+) -> Result<Vec<Row>, sqlx::Error> {
+    sqlx::query_as!(
+        Row,
+        r#"SELECT call.sequence AS "sequence!", person.name AS "name!",
+                  call.acknowledged_at IS NOT NULL AS "acknowledged!"
+           FROM (
+               SELECT theirs.account_id
+               FROM circle_members AS mine JOIN circle_members AS theirs USING (circle_id)
+               WHERE mine.account_id = $1 AND mine.left_at IS NULL AND theirs.left_at IS NULL
+               UNION SELECT $1
+               LIMIT $4
+           ) AS near
+           JOIN accounts AS person USING (account_id)
+           CROSS JOIN LATERAL (
+               SELECT sequence, acknowledged_at, triggered_at FROM sos_calls
+               WHERE account_id = near.account_id AND org_id = $2
+                 AND resolved_at IS NULL AND triggered_at > $3
+               ORDER BY triggered_at DESC LIMIT $5
+           ) AS call
+           ORDER BY call.triggered_at DESC LIMIT $6"#,
+        bigint(viewer),
+        SYSTEM_ORG,
+        since,
+        PERSONS,
+        OF_ONE,
+        MOST,
+    )
+    .fetch_all(models)
+    .await
+}

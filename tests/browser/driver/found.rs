@@ -1,0 +1,199 @@
+//! What a person finds on a page: by role and name as those who hear it do, or by a selector.
+
+use serde_json::{Value, json};
+
+use super::Page;
+
+/// Something on a page. It is looked up anew for whatever is done with it.
+pub(crate) struct Found<'p> {
+    page: &'p Page,
+    by: By,
+}
+
+enum By {
+    Role(&'static [&'static str], String),
+    Selector(String),
+}
+
+/// Brings it into sight, and says where its middle is once nothing lies upon it.
+const MIDDLE: &str = r"function () {
+  this.scrollIntoView({ block: 'center', inline: 'center', behavior: 'instant' });
+  const { x, y, width, height } = this.getBoundingClientRect();
+  const [left, top] = [x + width / 2, y + height / 2];
+  const hit = document.elementFromPoint(left, top);
+  const meant = hit && (this.contains(hit) || hit.closest('label')?.control === this);
+  return meant && !this.disabled && this.ariaDisabled !== 'true' ? [left, top] : null;
+}";
+
+/// Chooses an option by its text, as a person does.
+const CHOOSE: &str = r"function (text) {
+  const option = [...this.options].find((one) => one.label.trim() === text);
+  if (!option) return false;
+  this.value = option.value;
+  for (const kind of ['input', 'change']) this.dispatchEvent(new Event(kind, { bubbles: true }));
+  return true;
+}";
+
+impl<'p> Found<'p> {
+    pub(super) fn named(page: &'p Page, roles: &'static [&'static str], name: &str) -> Self {
+        let by = By::Role(roles, name.to_owned());
+        Self { page, by }
+    }
+
+    pub(super) fn selected(page: &'p Page, selector: &str) -> Self {
+        let by = By::Selector(selector.to_owned());
+        Self { page, by }
+    }
+
+    fn said(&self) -> String {
+        match &self.by {
+            By::Role(roles, name) => format!("{} {name}", roles[0]),
+            By::Selector(selector) => selector.clone(),
+        }
+    }
+
+    /// Its handle in the browser, once it is there.
+    async fn look(&self) -> Option<String> {
+        if !self.page.is_ready().await {
+            return None;
+        }
+        match &self.by {
+            By::Selector(selector) => {
+                let query = format!("document.querySelector({})", json!(selector));
+                self.handle_of(&query).await
+            }
+            By::Role(roles, name) => self.look_by_role(roles, name).await,
+        }
+    }
+
+    async fn handle_of(&self, script: &str) -> Option<String> {
+        let evaluated = json!({"expression": script});
+        let answer = self
+            .page
+            .try_call("Runtime.evaluate", evaluated)
+            .await
+            .ok()?;
+        Some(answer["result"]["objectId"].as_str()?.to_owned())
+    }
+
+    /// The first of this name; else one whose name begins with it.
+    async fn look_by_role(&self, roles: &[&str], wanted: &str) -> Option<String> {
+        let document = self.handle_of("document").await?;
+        let mut begins = None;
+        for role in roles {
+            let query = json!({"objectId": document, "role": role});
+            let found = self
+                .page
+                .try_call("Accessibility.queryAXTree", query)
+                .await
+                .ok()?;
+            for node in found["nodes"]
+                .as_array()?
+                .iter()
+                .filter(|node| node["ignored"] != true)
+            {
+                let name = node["name"]["value"].as_str().unwrap_or_default();
+                if name == wanted {
+                    return self.handle_at(&node["backendDOMNodeId"]).await;
+                }
+                if begins.is_none() && name.starts_with(wanted) {
+                    begins = Some(node["backendDOMNodeId"].clone());
+                }
+            }
+        }
+        self.handle_at(&begins?).await
+    }
+
+    async fn handle_at(&self, node: &Value) -> Option<String> {
+        let node = json!({"backendNodeId": node});
+        let resolved = self.page.try_call("DOM.resolveNode", node).await.ok()?;
+        Some(resolved["object"]["objectId"].as_str()?.to_owned())
+    }
+
+    /// What a function of it comes to, once it is there and the function comes to something.
+    async fn ask(&self, function: &str, arguments: Value) -> Value {
+        self.page
+            .wait(&self.said(), async || {
+                let handle = self.look().await?;
+                let call = json!({
+                    "objectId": handle, "functionDeclaration": function,
+                    "arguments": arguments, "returnByValue": true,
+                });
+                let answer = self
+                    .page
+                    .try_call("Runtime.callFunctionOn", call)
+                    .await
+                    .ok()?;
+                let value = answer["result"]["value"].clone();
+                (!value.is_null() && value != false).then_some(value)
+            })
+            .await
+    }
+
+    /// Clicks it with the mouse.
+    pub(crate) async fn click(&self) {
+        let middle = self.ask(MIDDLE, json!([])).await;
+        for (kind, buttons) in [("mouseMoved", 0), ("mousePressed", 1), ("mouseReleased", 0)] {
+            let button = if kind == "mouseMoved" { "none" } else { "left" };
+            let event = json!({
+                "type": kind, "x": middle[0], "y": middle[1],
+                "button": button, "buttons": buttons, "clickCount": 1,
+            });
+            self.page.call("Input.dispatchMouseEvent", event).await;
+        }
+    }
+
+    /// Clicks it and waits until the page that it leads to is there.
+    pub(crate) async fn follow(&self) {
+        let before = self.page.document().await;
+        self.click().await;
+        let what = format!("the page behind {}", self.said());
+        self.page
+            .wait(&what, async || {
+                let now = self.page.document().await;
+                (now.is_some() && now != before && self.page.is_ready().await).then_some(())
+            })
+            .await;
+    }
+
+    /// Writes a text in the place of what stands in it.
+    pub(crate) async fn write(&self, text: &str) {
+        self.click().await;
+        self.ask("function () { this.select(); return true; }", json!([]))
+            .await;
+        self.page
+            .call("Input.insertText", json!({"text": text}))
+            .await;
+    }
+
+    /// Chooses an option.
+    pub(crate) async fn choose(&self, text: &str) {
+        self.ask(CHOOSE, json!([{"value": text}])).await;
+    }
+
+    /// Gives it a file.
+    pub(crate) async fn take_file(&self, file: &std::path::Path) {
+        self.ask("function () { return !this.disabled; }", json!([]))
+            .await;
+        let handle = self.look().await.unwrap();
+        let files = json!({"files": [file], "objectId": handle});
+        self.page.call("DOM.setFileInputFiles", files).await;
+    }
+
+    /// The text in it, once there is any.
+    pub(crate) async fn text(&self) -> String {
+        let text = self
+            .ask(
+                "function () { return this.value ?? this.innerText; }",
+                json!([]),
+            )
+            .await;
+        text.as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Waits until it is there and can be seen.
+    pub(crate) async fn is_there(&self) {
+        self.ask("function () { return this.checkVisibility(); }", json!([]))
+            .await;
+    }
+}

@@ -1,0 +1,178 @@
+//! Uploads as CSV, and uploads that come packed.
+
+use std::io::Write as _;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use harness::{Answer, Client, System};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::ndjson;
+use crate::system;
+
+const PATH: &str = "/api/v1/records/contacts";
+const CSV: &str = "text/csv; charset=utf-8";
+const NDJSON: &str = "application/x-ndjson";
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn pack(coding: &str, text: &[u8]) -> Vec<u8> {
+    match coding {
+        "gzip" => gzip(text),
+        _ => zstd::encode_all(text, 3).unwrap(),
+    }
+}
+
+async fn send(client: &Client, kind: &str, coding: &str, body: Vec<u8>) -> Answer {
+    let request = client.request(Method::POST, PATH);
+    let request = request.header("content-type", kind);
+    let request = request.header("content-encoding", coding);
+    Answer::to(request.body(body)).await
+}
+
+fn lines(answer: &Answer) -> Vec<Value> {
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let text = answer.text();
+    let lines = text.lines().map(serde_json::from_str);
+    lines.collect::<Result<_, _>>().expect("NDJSON")
+}
+
+async fn stored(client: &Client, id: &str, position: &str) -> Value {
+    client
+        .get_at(&format!("{PATH}/{id}"), position)
+        .await
+        .ok(200)
+}
+
+#[tokio::test]
+async fn a_csv_is_taken_row_by_row() {
+    let org = system().await.organization().await;
+    let rows = "\u{feff}city,id,firstName,email\r\n\
+                \"Two\nlines, \"\"quoted\"\"\",a,Ada,ada@x.y\r\n\
+                \r\n\
+                ,nobody,,\r\n\
+                Rome,b,Bea,b@x.y,surplus\r\n\
+                Oslo,c,Zoë,";
+    let answer = org.admin.post_bytes(PATH, CSV, rows).await;
+    let found = lines(&answer);
+    assert_eq!(found[0], json!({"line": 2, "id": "a", "status": "created"}));
+    assert_eq!(found[1]["line"], 4);
+    assert!(
+        found[1]["error"].as_str().unwrap().starts_with("email: "),
+        "{found:?}"
+    );
+    assert_eq!(
+        found[2],
+        json!({"line": 5, "error": "has 5 cells, the header row has 4"})
+    );
+    assert_eq!(found[3], json!({"line": 6, "id": "c", "status": "created"}));
+    assert_eq!(found.len(), 4);
+    let ada = stored(&org.admin, "a", &answer.position()).await;
+    assert_eq!(ada["city"], "Two\nlines, \"quoted\"");
+    let again = lines(&org.admin.post_bytes(PATH, CSV, rows).await);
+    assert_eq!(again[0]["status"], "unchanged");
+}
+
+#[tokio::test]
+async fn a_header_row_that_does_not_fit_is_refused_with_its_column() {
+    let org = system().await.organization().await;
+    for (rows, reason) in [
+        ("id,shoeSize\n1,42\n", "shoeSize: "),
+        ("id,id\n1,2\n", "id: appears twice"),
+        ("", "header row: is missing"),
+        ("\n\n", "header row: is missing"),
+    ] {
+        let answer = org.admin.post_bytes(PATH, CSV, rows).await;
+        let refusal = answer.ok(400);
+        let error = refusal["error"].as_str().unwrap();
+        assert!(error.starts_with(reason), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_repeat_of_a_csv_gets_its_first_answers() {
+    let org = system().await.organization().await;
+    let send = async |rows: &'static str| {
+        let request = org.admin.request(Method::POST, PATH);
+        let request = request.header("content-type", CSV);
+        let request = request.header("idempotency-key", "csv-1");
+        lines(&Answer::to(request.body(rows)).await)
+    };
+    let first = send("firstName\nAda\nBea\n").await;
+    assert_eq!(send("firstName\nAda\nBea\n").await, first);
+    // The same rows under another header say something else.
+    let other = send("lastName\nAda\nBea\n").await;
+    assert!(
+        other[0]["error"]
+            .as_str()
+            .unwrap()
+            .contains("Idempotency-Key"),
+        "{other:?}"
+    );
+}
+
+#[tokio::test]
+async fn what_comes_packed_is_taken_as_if_it_had_not() {
+    let org = system().await.organization().await;
+    for coding in ["gzip", "zstd"] {
+        let records = (0..3_000)
+            .map(|nth| json!({"id": format!("{coding}{nth}"), "email": format!("{nth}@x.y")}));
+        let body = pack(coding, ndjson(records).as_ref());
+        let answer = send(&org.admin, NDJSON, coding, body).await;
+        let found = lines(&answer);
+        assert_eq!(found.len(), 3_000);
+        assert!(found.iter().all(|line| line["status"] == "created"));
+        let rows = format!("id,email\n{coding}-csv,a@b.c\n");
+        let answer = send(&org.admin, CSV, coding, pack(coding, rows.as_bytes())).await;
+        assert_eq!(lines(&answer)[0]["status"], "created");
+        let id = format!("{coding}-csv");
+        assert_eq!(
+            stored(&org.admin, &id, &answer.position()).await["email"],
+            "a@b.c"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_packed_as_it_says_is_refused() {
+    let org = system().await.organization().await;
+    let line = b"{\"email\": \"a@b.c\"}\n";
+    for coding in ["gzip", "zstd"] {
+        let answer = send(&org.admin, NDJSON, coding, line.to_vec()).await;
+        let refusal = answer.ok(400);
+        assert!(
+            refusal["error"]
+                .as_str()
+                .unwrap()
+                .contains("Content-Encoding"),
+            "{refusal}"
+        );
+    }
+    for coding in ["br", "gzip, zstd", "deflate"] {
+        send(&org.admin, NDJSON, coding, line.to_vec())
+            .await
+            .ok(400);
+    }
+}
+
+#[tokio::test]
+async fn what_unpacks_to_more_than_a_request_may_bring_is_ended() {
+    let settings = [("WAYPOST_UPLOAD_BYTES", "20000000")];
+    let system = System::start(system().await.shape(), &settings).await;
+    let org = system.organization().await;
+    // Not one line among them, so that nothing else would end it.
+    let blank = vec![b'\n'; 200_000_000];
+    for coding in ["gzip", "zstd"] {
+        let body = pack(coding, &blank);
+        assert!(body.len() < 300_000);
+        let found = lines(&send(&org.admin, NDJSON, coding, body).await);
+        let error = found[0]["error"].as_str().unwrap();
+        assert!(error.contains("at most 20000000 bytes"), "{error}");
+        assert_eq!(found.len(), 1);
+    }
+}

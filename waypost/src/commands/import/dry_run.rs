@@ -1,0 +1,28 @@
+//! What an import would reject, without importing anything.
+
+use command_api::records::{Imported, Rejected, Row};
+use futures::{Stream, StreamExt as _};
+
+/// Rows looked at together.
+const CHUNK: usize = 1_000;
+
+/// Looks at all rows; `on_chunk` is told as by an import.
+pub(super) async fn check(
+    rows: impl Stream<Item = Row>,
+    mut on_chunk: impl FnMut(&Imported, &[Rejected]),
+) -> Imported {
+    let mut so_far = Imported::default();
+    let mut chunks = std::pin::pin!(rows.ready_chunks(CHUNK));
+    while let Some(rows) = chunks.next().await {
+        let mut rejected = Vec::new();
+        for Row { number, draft } in rows {
+            match draft {
+                Ok(_) => so_far.created += 1,
+                Err(reason) => rejected.push(Rejected { number, reason }),
+            }
+        }
+        so_far.rejected += rejected.len() as u64;
+        on_chunk(&so_far, &rejected);
+    }
+    so_far
+}

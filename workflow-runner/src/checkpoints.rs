@@ -1,0 +1,190 @@
+//! How far each partition has come, so that a restart or another process goes on from there.
+//!
+//! A checkpoint is no fact: it may be older than the truth and never newer, and without one the
+//! log is read from its beginning.
+
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use async_nats::jetstream::kv::Store;
+use event_log::{CheckpointBucket, Error, EventLog};
+use futures::future::join_all;
+use tokio::time::timeout;
+
+use crate::retry::retry_while;
+
+/// What one value of a bucket may hold, with room for what surrounds it.
+const MAX_BYTES: usize = 900 * 1024;
+/// A server that is there answers in far less.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What a part of the runner notes of a partition. What is stored may be read by an older or a
+/// newer program, so each keeps the form that it has always had.
+pub(crate) trait Checkpoint: Sized {
+    /// Where it is kept.
+    const BUCKET: CheckpointBucket;
+
+    /// As it is stored.
+    fn encode(&self, log: &EventLog) -> Vec<u8>;
+
+    /// What was stored; `None` where it cannot be read or is of the log before a restore.
+    fn decode(stored: &[u8], log: &EventLog) -> Option<Self>;
+}
+
+/// Keeps the checkpoints of one kind.
+pub(crate) struct Checkpoints<T> {
+    log: EventLog,
+    bucket: Store,
+    prefix: &'static str,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Checkpoints<T> {
+    fn clone(&self) -> Self {
+        Self {
+            log: self.log.clone(),
+            bucket: self.bucket.clone(),
+            ..*self
+        }
+    }
+}
+
+impl<T: Checkpoint> Checkpoints<T> {
+    /// Opens the bucket; a partition's key begins with `prefix`.
+    pub(crate) async fn open(log: &EventLog, prefix: &'static str) -> Result<Self, Error> {
+        Ok(Self {
+            log: log.clone(),
+            bucket: log.bucket(T::BUCKET.name(), None).await?,
+            prefix,
+            of: PhantomData,
+        })
+    }
+
+    /// The partition as it was noted last; `None` where nothing usable stands there. Asks until
+    /// there is an answer, for without one work would be done again, or not at all.
+    pub(crate) async fn read(&self, partition: u16) -> Option<T> {
+        let ask = || async {
+            let asked = timeout(PATIENCE, self.bucket.get(self.key(partition))).await;
+            match asked {
+                Ok(found) => found.map_err(|error| error.to_string()),
+                Err(_) => Err("no answer in time".to_owned()),
+            }
+        };
+        let stored = retry_while(ask, |_| true).await.ok()??;
+        let read = T::decode(&stored, &self.log);
+        if read.is_none() {
+            let bucket = T::BUCKET.name();
+            tracing::warn!(bucket, partition, "Nothing can be taken from a checkpoint");
+        }
+        read
+    }
+
+    /// A checkpoint as it is stored.
+    pub(crate) fn encode(&self, checkpoint: &T) -> Vec<u8> {
+        checkpoint.encode(&self.log)
+    }
+
+    /// Writes checkpoints, and gives back those that were written; of the others the one before
+    /// stays.
+    pub(crate) async fn write(&self, news: Vec<(u16, T)>) -> Vec<(u16, T)> {
+        let encoded = news.iter();
+        let encoded = encoded.map(|(partition, checkpoint)| (*partition, self.encode(checkpoint)));
+        let written = self.store(encoded.collect()).await;
+        let news = news.into_iter().zip(written);
+        news.filter_map(|(one, written)| written.then_some(one))
+            .collect()
+    }
+
+    /// As [`Self::write`], of checkpoints that are encoded already; says which were written.
+    pub(crate) async fn store(&self, encoded: Vec<(u16, Vec<u8>)>) -> Vec<bool> {
+        let writes = encoded.into_iter().map(async |(partition, encoded)| {
+            let put = self.put(partition, encoded).await;
+            if let Err(error) = &put {
+                let bucket = T::BUCKET.name();
+                tracing::warn!(bucket, partition, error, "A checkpoint was not written");
+            }
+            put.is_ok()
+        });
+        join_all(writes).await
+    }
+
+    async fn put(&self, partition: u16, stored: Vec<u8>) -> Result<(), String> {
+        if stored.len() > MAX_BYTES {
+            return Err("it is too large".to_owned());
+        }
+        let put = self.bucket.put(self.key(partition), stored.into());
+        match timeout(PATIENCE, put).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err("no answer in time".to_owned()),
+        }
+    }
+
+    fn key(&self, partition: u16) -> String {
+        format!("{}{partition}", self.prefix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use event_log::{Keyring, LogSettings};
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    struct Text(String);
+
+    impl Checkpoint for Text {
+        const BUCKET: CheckpointBucket = CheckpointBucket::Runs;
+
+        fn encode(&self, _log: &EventLog) -> Vec<u8> {
+            self.0.clone().into_bytes()
+        }
+
+        fn decode(stored: &[u8], _log: &EventLog) -> Option<Self> {
+            String::from_utf8(stored.to_vec()).ok().map(Self)
+        }
+    }
+
+    async fn checkpoints() -> Checkpoints<Text> {
+        let url = std::env::var("NATS_URL").unwrap_or_else(|_| "nats://127.0.0.1:4222".to_owned());
+        let settings = LogSettings {
+            log_prefix: format!("checkpoints-{}-", Uuid::new_v4().simple()),
+            ..LogSettings::at(url)
+        };
+        let keyring = Keyring::from_master(&[7; 32]);
+        let log = EventLog::connect(&settings, keyring).await.unwrap();
+        Checkpoints::open(&log, "p-").await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_last_that_was_written_of_a_partition_is_read() {
+        let checkpoints = checkpoints().await;
+        assert_eq!(checkpoints.read(1).await, None);
+        let (first, second) = ((1, Text("a".to_owned())), (2, Text("b".to_owned())));
+        let news = vec![first.clone(), second.clone()];
+        assert_eq!(checkpoints.write(news.clone()).await, news);
+        assert_eq!(checkpoints.read(1).await, Some(first.1));
+        assert_eq!(checkpoints.read(2).await, Some(second.1));
+    }
+
+    #[tokio::test]
+    async fn of_one_that_is_too_large_the_one_before_stays() {
+        let checkpoints = checkpoints().await;
+        let before = vec![(1, Text("a".to_owned()))];
+        checkpoints.write(before.clone()).await;
+        let large = Text("x".repeat(MAX_BYTES + 1));
+        let small = (2, Text("b".to_owned()));
+        let written = checkpoints.write(vec![(1, large), small.clone()]).await;
+        assert_eq!(written, [small]);
+        assert_eq!(checkpoints.read(1).await, Some(before[0].1.clone()));
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_read_is_no_checkpoint() {
+        let checkpoints = checkpoints().await;
+        assert_eq!(checkpoints.store(vec![(1, vec![0xff])]).await, [true]);
+        assert_eq!(checkpoints.read(1).await, None);
+    }
+}

@@ -1,0 +1,331 @@
+//! Geofences: tells when a person comes to a place that one of their circles watches, and when they
+//! go.
+//!
+//! Persons are cut into partitions, each served by one process at a time. Which positions count
+//! follows from the log alone ([`recent`]); a crossing stands in the stream of its person and
+//! place behind the one before it, so whoever tries to tell it a second time finds it told.
+
+mod checkpoint;
+mod crossings;
+mod recent;
+mod settings;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use event_log::{Batch, EventLog, Follower, ReadError, TailError};
+use futures::future::join_all;
+use schemas::location::Updated;
+use schemas::{AccountId, Event, Log, Recorded};
+use service::Clock;
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::checkpoints::Checkpoints;
+use crate::leases::{LeaseGuard, Leases, Owned};
+use crate::people::{People, overtaken_by};
+use crate::retry::retry_while;
+use checkpoint::Through;
+use crossings::Crossings;
+use recent::{Fresh, Recent};
+
+pub use settings::GeofenceSettings;
+
+/// Into how many parts persons are cut; the same in every process, for ever.
+const PARTITIONS: u16 = 32;
+
+/// Positions taken at a time.
+const BATCH: usize = 1_000;
+/// Positions considered before others have the word.
+const AT_ONCE: usize = 256;
+/// Persons whose past is looked up side by side.
+const SIDE_BY_SIDE: usize = 32;
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
+const LAST_CHECKPOINT: Duration = Duration::from_secs(2);
+
+/// What watching places needs.
+#[derive(Clone)]
+pub struct Dependencies {
+    /// The event log.
+    pub log: EventLog,
+    /// Who is in which circle.
+    pub people: People,
+    /// How long without a heartbeat its owner keeps a partition.
+    pub lease: Duration,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// How to watch.
+    pub settings: GeofenceSettings,
+}
+
+/// Why watching could not begin or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The checkpoints' bucket could not be made, or the leases could not be begun.
+    #[error(transparent)]
+    Log(#[from] event_log::Error),
+    /// The log does not answer.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The log cannot be followed.
+    #[error(transparent)]
+    Tail(#[from] TailError),
+}
+
+/// Tells crossings until `shutdown`, and gives the leases up at the end.
+pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Result<(), Error> {
+    let Dependencies {
+        log,
+        people,
+        clock,
+        lease,
+        settings,
+    } = dependencies;
+    let leases = Leases::start(&log, "places", PARTITIONS, lease).await?;
+    let checkpoints = Checkpoints::open(&log, checkpoint::PREFIX).await?;
+    // From here on, unless a partition becomes ours that others have come less far with.
+    let end = log.end(Log::Locations).await?.sequence();
+    let watching = Geofence {
+        tail: log.follow(Log::Locations, end, &[]).await?,
+        log: log.clone(),
+        owned: leases.owned(),
+        crossings: Crossings::new(log, people.clone(), clock, settings.margin_m),
+        people,
+        leases,
+        checkpoints,
+        recent: Recent::after(end),
+        through: BTreeMap::new(),
+        written: BTreeMap::new(),
+    };
+    Ok(Box::pin(watching.run(shutdown)).await?)
+}
+
+struct Geofence {
+    tail: Follower,
+    log: EventLog,
+    people: People,
+    leases: Leases,
+    owned: watch::Receiver<Owned>,
+    checkpoints: Checkpoints<Through>,
+    crossings: Crossings,
+    recent: Recent,
+    /// How far each of our partitions has been considered.
+    through: BTreeMap<u16, u64>,
+    written: BTreeMap<u16, Through>,
+}
+
+impl Geofence {
+    async fn run(mut self, shutdown: CancellationToken) -> Result<(), TailError> {
+        // What waits for an answer at the end is cut off: it is considered again at the next start.
+        let ended = shutdown.run_until_cancelled(Box::pin(self.watch())).await;
+        let writing = self.checkpoints.write(self.news());
+        if timeout(LAST_CHECKPOINT, writing).await.is_err() {
+            tracing::warn!("The last checkpoints of places could not be written");
+        }
+        self.leases.stop().await;
+        ended.map_or(Ok(()), Err)
+    }
+
+    async fn watch(&mut self) -> TailError {
+        let mut checkpoint = interval(CHECKPOINT_EVERY);
+        checkpoint.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        self.change_ownership().await;
+        loop {
+            let may_consider = self.tail.caught_up() || self.recent.is_full();
+            let more = may_consider && self.consider().await;
+            tokio::select! {
+                Ok(()) = self.owned.changed() => self.change_ownership().await,
+                _ = checkpoint.tick() => self.write_checkpoints().await,
+                batch = self.tail.next(BATCH), if !self.recent.is_full() => match batch {
+                    Ok(batch) => self.take(batch).await,
+                    Err(error) => return error,
+                },
+                () = sleep(Duration::ZERO), if more => {}
+            }
+        }
+    }
+
+    async fn take(&mut self, batch: Batch) {
+        self.learn_past(&batch).await;
+        let last = batch.last_sequence;
+        for recorded in batch.into_readable("places") {
+            let Event::LocationUpdated(updated) = &recorded.event else {
+                continue;
+            };
+            let partition = self.partition_of(updated.user_id);
+            if let Some(through) = self.through.get(&partition) {
+                let is_due = *through < recorded.sequence;
+                self.recent.take(recorded, is_due.then_some(partition));
+            }
+        }
+        self.recent.reached(last);
+    }
+
+    fn partition_of(&self, account: AccountId) -> u16 {
+        self.leases.partition_of(&account.to_string())
+    }
+
+    /// Finds out what those sent before who are met for the first time.
+    async fn learn_past(&mut self, batch: &Batch) {
+        let mut met = HashSet::new();
+        let events = batch.events().filter_map(|recorded| match &recorded.event {
+            Event::LocationUpdated(updated) => Some((recorded, updated)),
+            _ => None,
+        });
+        let first: Vec<(&Recorded, &Updated)> = events
+            .filter(|(_, updated)| {
+                let account = updated.user_id;
+                let ours = self.through.contains_key(&self.partition_of(account));
+                ours && self.recent.lacks(account) && met.insert(account)
+            })
+            .collect();
+        for some in first.chunks(SIDE_BY_SIDE) {
+            let past = some
+                .iter()
+                .map(|(recorded, updated)| self.before(recorded, updated));
+            let past = join_all(past).await;
+            for ((recorded, updated), before) in some.iter().zip(past) {
+                self.recent
+                    .learn(updated.user_id, before, recorded.sequence);
+            }
+        }
+    }
+
+    /// The time of the newest fix that came before this one, where it is not older.
+    async fn before(&self, recorded: &Recorded, updated: &Updated) -> Option<DateTime<Utc>> {
+        let passes = |error: &ReadError| matches!(error, ReadError::Unavailable(_));
+        let newer = retry_while(|| overtaken_by(&self.log, recorded, updated), passes).await;
+        newer
+            .inspect_err(|error| tracing::error!(%error, "A person's positions cannot be read"))
+            .ok()?
+    }
+
+    /// Goes on where others have come to in partitions that become ours. Where they have come less
+    /// far than we, positions are taken from the log again from there.
+    async fn change_ownership(&mut self) {
+        let owned = self.owned.borrow_and_update().clone();
+        self.through
+            .retain(|partition, _| owned.contains(partition));
+        self.written
+            .retain(|partition, _| owned.contains(partition));
+        // What was told since in a partition that is ours again is not at hand.
+        self.crossings.begin_again();
+        let mut after = self.recent.head();
+        let before = self.through.len();
+        for partition in owned.iter() {
+            if !self.through.contains_key(partition) {
+                let noted = self.checkpoints.read(*partition).await;
+                let Through(through) = noted.unwrap_or_default();
+                after = after.min(through);
+                self.through.insert(*partition, through);
+            }
+        }
+        let (through, leases) = (&self.through, &self.leases);
+        let is_ours =
+            |account: AccountId| through.contains_key(&leases.partition_of(&account.to_string()));
+        self.recent.retain(is_ours, through.len() > before);
+        if after < self.recent.head() {
+            let follow = || self.log.follow(Log::Locations, after, &[]);
+            // Whatever fails passes with time.
+            if let Ok(tail) = retry_while(follow, |_| true).await {
+                self.tail = tail;
+                self.recent.rewind(after);
+            }
+        }
+        self.drop_considered();
+    }
+
+    /// Considers positions of our partitions in the order of the log; says whether there are more.
+    async fn consider(&mut self) -> bool {
+        let held = self.through.iter();
+        let held: BTreeMap<u16, u64> = held
+            .filter(|(partition, _)| self.leases.owns(**partition))
+            .map(|(partition, through)| (*partition, *through))
+            .collect();
+        let after = held.values().min().copied();
+        let Some(after) = after.filter(|after| *after < self.recent.head()) else {
+            return false;
+        };
+        let ours = |fresh: &&Fresh| {
+            let through = held.get(&fresh.partition);
+            through.is_some_and(|through| fresh.recorded.sequence > *through)
+        };
+        let due: Vec<Fresh> = self
+            .recent
+            .behind(after)
+            .filter(ours)
+            .take(AT_ONCE)
+            .cloned()
+            .collect();
+        let last = due.last().map(|fresh| fresh.recorded.sequence);
+        let (more, through) = match last.filter(|_| due.len() == AT_ONCE) {
+            Some(last) => (true, last),
+            None => (false, self.recent.head()),
+        };
+        let passed = self.pass(held.into_keys(), due).await;
+        for (partition, reached) in &mut self.through {
+            if passed.contains(partition) {
+                *reached = through.max(*reached);
+            }
+        }
+        self.drop_considered();
+        more
+    }
+
+    fn drop_considered(&mut self) {
+        let through = &self.through;
+        self.recent.drop_unless(|fresh| {
+            let through = through.get(&fresh.partition);
+            through.is_some_and(|through| *through < fresh.recorded.sequence)
+        });
+    }
+
+    /// Considers positions, those of different persons side by side. Answers with the partitions
+    /// that surely were ours meanwhile.
+    async fn pass(&self, partitions: impl Iterator<Item = u16>, due: Vec<Fresh>) -> BTreeSet<u16> {
+        let guards: BTreeMap<u16, LeaseGuard> = partitions
+            .filter_map(|partition| Some((partition, self.leases.guard(partition)?)))
+            .collect();
+        if !due.is_empty() {
+            self.people.settle().await;
+        }
+        let mut persons: BTreeMap<AccountId, Vec<Fresh>> = BTreeMap::new();
+        for fresh in due {
+            if let (Event::LocationUpdated(updated), true) =
+                (&fresh.recorded.event, guards.contains_key(&fresh.partition))
+            {
+                persons.entry(updated.user_id).or_default().push(fresh);
+            }
+        }
+        let considering = persons.values().map(async |positions| {
+            for fresh in positions {
+                self.crossings.consider(&fresh.recorded).await;
+            }
+        });
+        join_all(considering).await;
+        let valid = guards.into_iter().filter(|(_, guard)| guard.is_valid());
+        valid.map(|(partition, _)| partition).collect()
+    }
+
+    fn news(&self) -> Vec<(u16, Through)> {
+        let through = self.through.iter();
+        let through = through.map(|(partition, through)| (*partition, Through(*through)));
+        let is_news =
+            |(partition, through): &(u16, Through)| self.written.get(partition) != Some(through);
+        through.filter(is_news).collect()
+    }
+
+    /// Writes how far our partitions have come.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a gauge is a float; this stays small"
+    )]
+    async fn write_checkpoints(&mut self) {
+        metrics::gauge!("waypost_places_held_bytes").set(self.recent.bytes() as f64);
+        let written = self.checkpoints.write(self.news()).await;
+        self.written.extend(written);
+    }
+}

@@ -1,0 +1,237 @@
+//! What this process owns, and until when surely.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::Owned;
+
+/// The part of `ttl` by which an owner stops before others may begin.
+const MARGIN: u32 = 6;
+
+/// What the member, its heartbeats and those who use the leases all see.
+pub(super) struct LeaseState {
+    name: String,
+    /// Work under way in each partition.
+    guards: Vec<AtomicUsize>,
+    /// How often each partition has been lost or given up.
+    losses: Vec<AtomicU64>,
+    ownership: Mutex<Ownership>,
+    publish: watch::Sender<Owned>,
+}
+
+struct Ownership {
+    /// Until when what is owned is surely ours.
+    valid_until: Instant,
+    owned: BTreeSet<u16>,
+    /// Partitions on their way to somebody else, and when they go at the latest.
+    leaving: BTreeMap<u16, Instant>,
+    /// How often everything has run out.
+    lapses: u64,
+}
+
+impl LeaseState {
+    pub(super) fn new(name: &str, partitions: u16) -> Self {
+        Self {
+            name: name.to_owned(),
+            guards: (0..partitions).map(|_| AtomicUsize::new(0)).collect(),
+            losses: (0..partitions).map(|_| AtomicU64::new(0)).collect(),
+            ownership: Mutex::new(Ownership {
+                valid_until: Instant::now(),
+                owned: BTreeSet::new(),
+                leaving: BTreeMap::new(),
+                lapses: 0,
+            }),
+            publish: watch::Sender::default(),
+        }
+    }
+
+    pub(super) fn subscribe(&self) -> watch::Receiver<Owned> {
+        self.publish.subscribe()
+    }
+
+    pub(super) fn partitions(&self) -> u16 {
+        u16::try_from(self.guards.len()).unwrap_or(u16::MAX)
+    }
+
+    // --- What users ask.
+
+    pub(super) fn owns(&self, partition: u16) -> bool {
+        let ownership = self.ownership();
+        ownership.is_current() && ownership.owned.contains(&partition)
+    }
+
+    /// Counts work as under way; gives back the partition's losses so far.
+    pub(super) fn begin_guard(&self, partition: u16) -> Option<u64> {
+        let place = usize::from(partition);
+        let losses = self.losses.get(place)?.load(Ordering::SeqCst);
+        self.guards[place].fetch_add(1, Ordering::SeqCst);
+        Some(losses)
+    }
+
+    pub(super) fn end_guard(&self, partition: u16) {
+        self.guards[usize::from(partition)].fetch_sub(1, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_unbroken(&self, partition: u16, since: u64) -> bool {
+        let losses = self.losses[usize::from(partition)].load(Ordering::SeqCst);
+        self.ownership().is_current() && losses == since
+    }
+
+    // --- What the member and its heartbeats change.
+
+    /// A heartbeat that was sent at `sent` has been acknowledged.
+    pub(super) fn renew(&self, sent: Instant, ttl: Duration) {
+        let mut ownership = self.ownership();
+        // What has run out meanwhile must be won again, not prolonged.
+        self.lapse(&mut ownership);
+        let valid_until = sent + ttl - ttl / MARGIN;
+        ownership.valid_until = ownership.valid_until.max(valid_until);
+    }
+
+    /// Lets go of everything once the leases have run out.
+    pub(super) fn lapse_if_due(&self) {
+        self.lapse(&mut self.ownership());
+    }
+
+    fn lapse(&self, ownership: &mut Ownership) {
+        if ownership.is_current() {
+            return;
+        }
+        ownership.lapses += 1;
+        let lost = std::mem::take(&mut ownership.owned);
+        let leaving = std::mem::take(&mut ownership.leaving);
+        if lost.is_empty() && leaving.is_empty() {
+            return;
+        }
+        tracing::warn!(name = self.name, "Leases ran out");
+        for partition in lost.into_iter().chain(leaving.into_keys()) {
+            self.lose(partition);
+        }
+        self.publish(ownership);
+    }
+
+    /// Counts the times that everything has run out: a claim made before the last of them is void.
+    pub(super) fn lapses(&self) -> u64 {
+        self.ownership().lapses
+    }
+
+    /// A partition has been won by a claim made after `lapses` lapses.
+    pub(super) fn gain(&self, partition: u16, lapses: u64) {
+        let mut ownership = self.ownership();
+        self.lapse(&mut ownership);
+        if ownership.lapses == lapses && !ownership.leaving.contains_key(&partition) {
+            ownership.owned.insert(partition);
+            self.publish(&ownership);
+        }
+    }
+
+    /// Partitions that somebody else has taken are theirs.
+    pub(super) fn keep(&self, ours: impl Fn(u16) -> bool) {
+        let mut ownership = self.ownership();
+        let lost = |partition: &u16| {
+            let lost = !ours(*partition);
+            if lost {
+                self.lose(*partition);
+            }
+            lost
+        };
+        ownership.owned.retain(|partition| !lost(partition));
+        ownership.leaving.retain(|partition, _| !lost(partition));
+        self.publish(&ownership);
+    }
+
+    /// Begins to hand over what exceeds `due`, each partition by `latest` at the latest.
+    pub(super) fn withdraw_beyond(&self, due: usize, latest: Instant) {
+        let mut ownership = self.ownership();
+        while ownership.owned.len() > due {
+            if let Some(partition) = ownership.owned.pop_last() {
+                ownership.leaving.insert(partition, latest);
+            }
+        }
+        self.publish(&ownership);
+    }
+
+    /// Withdraws everything at once; gives back what has to be given up.
+    pub(super) fn withdraw_all(&self) -> Vec<u16> {
+        let mut ownership = self.ownership();
+        let owned = std::mem::take(&mut ownership.owned);
+        let leaving = std::mem::take(&mut ownership.leaving);
+        self.publish(&ownership);
+        let current = ownership.is_current();
+        ownership.valid_until = Instant::now();
+        let held = owned.into_iter().chain(leaving.into_keys());
+        let held = held.inspect(|partition| self.lose(*partition));
+        if current { held.collect() } else { Vec::new() }
+    }
+
+    /// What is leaving and may go now: nobody works on it, or its time is over.
+    pub(super) fn may_leave(&self) -> Vec<u16> {
+        let now = Instant::now();
+        let ownership = self.ownership();
+        let leaving = ownership.leaving.iter();
+        let done = leaving.filter(|(partition, latest)| {
+            let held = self.guards[usize::from(**partition)].load(Ordering::SeqCst) > 0;
+            !held || **latest <= now
+        });
+        let done = done.map(|(partition, _)| *partition);
+        done.inspect(|partition| self.lose(*partition)).collect()
+    }
+
+    pub(super) fn left(&self, partition: u16) {
+        self.ownership().leaving.remove(&partition);
+    }
+
+    pub(super) fn is_leaving(&self) -> bool {
+        !self.ownership().leaving.is_empty()
+    }
+
+    pub(super) fn owned_count(&self) -> usize {
+        self.ownership().owned.len()
+    }
+
+    /// Whether a partition is neither owned nor still leaving.
+    pub(super) fn is_strange(&self, partition: u16) -> bool {
+        let ownership = self.ownership();
+        !ownership.owned.contains(&partition) && !ownership.leaving.contains_key(&partition)
+    }
+
+    /// Makes every guard of a partition worthless.
+    fn lose(&self, partition: u16) {
+        self.losses[usize::from(partition)].fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn publish(&self, ownership: &Ownership) {
+        self.publish.send_if_modified(|published| {
+            let changed = **published != ownership.owned;
+            if changed {
+                *published = Arc::new(ownership.owned.clone());
+            }
+            changed
+        });
+        let owned = u32::try_from(ownership.owned.len()).unwrap_or(u32::MAX);
+        metrics::gauge!("waypost_leases_owned", "work" => self.name.clone()).set(owned);
+    }
+
+    fn ownership(&self) -> MutexGuard<'_, Ownership> {
+        self.ownership
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As if the process had been suspended: its time is over before it knows.
+    #[cfg(test)]
+    pub(super) fn expire(&self) {
+        self.ownership().valid_until = Instant::now();
+    }
+}
+
+impl Ownership {
+    fn is_current(&self) -> bool {
+        Instant::now() < self.valid_until
+    }
+}

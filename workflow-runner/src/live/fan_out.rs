@@ -1,0 +1,383 @@
+//! Hands events of persons to the sockets of those who may see them.
+//!
+//! Each event is unsealed and encoded once, and only where somebody is there to see it. Who that
+//! is follows from the person's circles, so no socket is asked that has nothing to do with it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use access::Access;
+use domain::circles::Viewer;
+use event_log::{Batch, EventLog, Item};
+use futures::future::join_all;
+use schemas::{AccountId, Event, Log, Recorded};
+use service::Clock;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use super::channel::Channel;
+use super::latest::{Asking, Latest};
+use super::outbox::{Entry, Fact};
+use super::ring::LiveEvent;
+use super::snapshot::{Candidate, connected};
+use super::subscriber::{Registration, Subscriber};
+use super::visibility::Visibility;
+use crate::people::People;
+
+/// Events that are unsealed side by side.
+const SIDE_BY_SIDE: usize = 32;
+/// How soon it is looked again whether this process knows of an account's last event.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+
+/// Hands events of persons to all subscribers of this process. Clones are the same.
+#[derive(Clone)]
+pub(super) struct FanOut(Arc<Inner>);
+
+struct Inner {
+    log: EventLog,
+    people: People,
+    access: Access,
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+    /// The sequence up to which positions have been handed out.
+    locations: watch::Sender<u64>,
+}
+
+/// What changes with every event.
+pub(super) struct State {
+    heads: Heads,
+    latest: Latest,
+    subscribers: HashMap<Viewer, Vec<Arc<Subscriber>>>,
+}
+
+/// The sequences up to which events have been handed out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heads {
+    pub(super) events: u64,
+    pub(super) locations: u64,
+}
+
+impl Heads {
+    fn of(&mut self, log: Log) -> &mut u64 {
+        match log {
+            Log::Locations => &mut self.locations,
+            Log::Events | Log::Deliveries => &mut self.events,
+        }
+    }
+}
+
+/// Encoded events by their sequence; nothing for those that cannot be shown.
+type Encoded = HashMap<u64, Option<Arc<Fact>>>;
+
+impl FanOut {
+    /// A fan-out for what follows `heads`.
+    pub(super) fn new(
+        log: EventLog,
+        people: People,
+        access: Access,
+        clock: Arc<dyn Clock>,
+        heads: Heads,
+        latest: Latest,
+    ) -> Self {
+        let state = State {
+            heads,
+            latest,
+            subscribers: HashMap::new(),
+        };
+        Self(Arc::new(Inner {
+            log,
+            people,
+            access,
+            clock,
+            locations: watch::Sender::new(heads.locations),
+            state: Mutex::new(state),
+        }))
+    }
+
+    /// What is known of persons.
+    pub(super) fn people(&self) -> &People {
+        &self.0.people
+    }
+
+    /// The log behind it.
+    pub(super) fn log(&self) -> &EventLog {
+        &self.0.log
+    }
+
+    /// Waits until all is known that stands in the log now, and is in force for tokens too.
+    pub(super) async fn settle(&self) {
+        self.0.people.settle().await;
+        self.accounts_known(self.0.people.accounts_through()).await;
+    }
+
+    /// Waits until every position is known that stands in the log now, so that whoever was
+    /// answered that theirs is taken finds it.
+    pub(super) async fn settle_positions(&self) {
+        let Ok(end) = self.0.log.end(Log::Locations).await else {
+            // The positions that follow will come either way.
+            return;
+        };
+        let mut head = self.0.locations.subscribe();
+        // The sender lives as long as this fan-out.
+        let _ = head.wait_for(|head| *head >= end.sequence()).await;
+    }
+
+    /// Waits until it is in force what the log says of accounts up to this sequence.
+    pub(super) async fn accounts_known(&self, through: u64) {
+        while self.0.access.accounts_seen() < through {
+            sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// Hands out what a tail of `log` brought. `settled` is the moment up to which all that stood
+    /// in the log is known, where that was seen to.
+    pub(super) async fn publish(&self, log: Log, batch: &Batch, settled: Option<Instant>) {
+        let facts: Vec<(&Recorded, Visibility)> = batch
+            .events()
+            .filter_map(|recorded| Some((recorded, Visibility::of(recorded)?)))
+            .collect();
+        let mut encoded = Encoded::new();
+        loop {
+            let lacking = {
+                let mut state = lock(&self.0.state);
+                let wanted = self.wanted(&state, &facts);
+                let is_there = |(nth, _): &&(usize, Arc<Subscriber>)| {
+                    encoded.contains_key(&facts[*nth].0.sequence)
+                };
+                let mut lacking: Vec<usize> = wanted
+                    .iter()
+                    .filter(|entry| !is_there(entry))
+                    .map(|(nth, _)| *nth)
+                    .collect();
+                lacking.dedup();
+                if lacking.is_empty() {
+                    self.hand_out(&mut state, &facts, &wanted, &encoded, settled);
+                    *state.heads.of(log) = batch.last_sequence;
+                    self.0.locations.send_replace(state.heads.locations);
+                    return;
+                }
+                lacking
+            };
+            // Somebody may come while events are encoded: who is there is asked again.
+            for some in lacking.chunks(SIDE_BY_SIDE) {
+                let encode = |nth: &usize| self.encode(facts[*nth].0, &facts[*nth].1);
+                let news = join_all(some.iter().map(encode)).await;
+                let sequences = some.iter().map(|nth| facts[*nth].0.sequence);
+                encoded.extend(sequences.zip(news));
+            }
+        }
+    }
+
+    /// Who is there for which of the events.
+    fn wanted(
+        &self,
+        state: &State,
+        facts: &[(&Recorded, Visibility)],
+    ) -> Vec<(usize, Arc<Subscriber>)> {
+        if state.subscribers.is_empty() {
+            return Vec::new();
+        }
+        let now = self.0.clock.now();
+        self.0.people.read(|directory| {
+            let circles = directory.circles();
+            let mut wanted = Vec::new();
+            for (nth, (_, visibility)) in facts.iter().enumerate() {
+                for viewer in visibility.candidates(circles) {
+                    let Some(subscribers) = state.subscribers.get(&viewer) else {
+                        continue;
+                    };
+                    if visibility.is_for(&viewer, circles, now) {
+                        let subscribers = subscribers
+                            .iter()
+                            .filter(|subscriber| subscriber.takes(visibility.channel()));
+                        wanted.extend(subscribers.map(|subscriber| (nth, subscriber.clone())));
+                    }
+                }
+            }
+            wanted
+        })
+    }
+
+    fn hand_out(
+        &self,
+        state: &mut State,
+        facts: &[(&Recorded, Visibility)],
+        wanted: &[(usize, Arc<Subscriber>)],
+        encoded: &Encoded,
+        settled: Option<Instant>,
+    ) {
+        for (nth, subscriber) in wanted {
+            let fact = encoded.get(&facts[*nth].0.sequence).cloned().flatten();
+            if let Some(fact) = fact {
+                subscriber.push(&Entry { fact, settled });
+            }
+        }
+        self.0.people.read(|directory| {
+            for (recorded, _) in facts {
+                state.latest.take_judged(recorded, directory.circles());
+            }
+        });
+    }
+
+    /// Encodes an event with what is personal in it.
+    pub(super) async fn encode(
+        &self,
+        recorded: &Recorded,
+        visibility: &Visibility,
+    ) -> Option<Arc<Fact>> {
+        let data = self.0.people.reveal(recorded).await;
+        let log = visibility.channel().log();
+        let position = self.0.log.position(log, recorded.sequence);
+        let event = LiveEvent::encode(recorded, position, data)
+            .inspect_err(|error| {
+                let sequence = recorded.sequence;
+                tracing::error!(sequence, %error, "An event cannot be shown");
+            })
+            .ok()?;
+        let visibility = visibility.clone();
+        Some(Arc::new(Fact { visibility, event }))
+    }
+
+    /// Whether a viewer may see now what an event tells, by what is known at this moment.
+    pub(super) fn check<'s>(
+        &self,
+        viewer: &Viewer,
+        visibilities: impl Iterator<Item = &'s Visibility>,
+    ) -> Vec<bool> {
+        let now = self.0.clock.now();
+        self.0.people.read(|directory| {
+            let circles = directory.circles();
+            visibilities
+                .map(|visibility| visibility.is_for(viewer, circles, now))
+                .collect()
+        })
+    }
+
+    /// Takes a subscriber in.
+    pub(super) fn join(&self, viewer: Viewer) -> Registration {
+        let subscriber = Arc::new(Subscriber::new(viewer.clone()));
+        let mut state = lock(&self.0.state);
+        state
+            .subscribers
+            .entry(viewer)
+            .or_default()
+            .push(subscriber.clone());
+        drop(state);
+        Registration::new(self.clone(), subscriber)
+    }
+
+    pub(super) fn leave(&self, subscriber: &Arc<Subscriber>) {
+        let mut state = lock(&self.0.state);
+        if let Some(subscribers) = state.subscribers.get_mut(subscriber.viewer()) {
+            subscribers.retain(|other| !Arc::ptr_eq(other, subscriber));
+            if subscribers.is_empty() {
+                state.subscribers.remove(subscriber.viewer());
+            }
+        }
+    }
+
+    /// Has a subscriber take the channel's events from now on; answers from behind which sequence.
+    pub(super) fn open(&self, subscriber: &Subscriber, number: u64, channel: Channel) -> u64 {
+        let mut state = lock(&self.0.state);
+        subscriber.open(number, channel);
+        *state.heads.of(channel.log())
+    }
+
+    /// The same for positions, with the newest of those whom the viewer could see.
+    pub(super) async fn open_with_latest(
+        &self,
+        subscriber: &Subscriber,
+        number: u64,
+    ) -> (u64, Vec<Candidate>) {
+        let asks = Asks::begin(self);
+        loop {
+            let lacking = match self.open_if_known(subscriber, number, asks.asking) {
+                Ok(opened) => return opened,
+                Err(lacking) => lacking,
+            };
+            for some in lacking.chunks(SIDE_BY_SIDE) {
+                let past = some.iter().map(|account| self.0.people.newest(*account));
+                let past = join_all(past).await;
+                let mut state = lock(&self.0.state);
+                for (account, past) in some.iter().zip(past) {
+                    state.latest.learn(*account, past);
+                }
+            }
+        }
+    }
+
+    /// Opens where the newest positions of all are known; else tells whose are to be read first.
+    fn open_if_known(
+        &self,
+        subscriber: &Subscriber,
+        number: u64,
+        asking: Asking,
+    ) -> Result<(u64, Vec<Candidate>), Vec<AccountId>> {
+        let mut state = lock(&self.0.state);
+        let viewer = subscriber.viewer();
+        let persons = self
+            .0
+            .people
+            .read(|directory| connected(viewer, directory.circles()));
+        let lacking = state.latest.lacking(asking, persons.iter().copied());
+        if !lacking.is_empty() {
+            return Err(lacking);
+        }
+        subscriber.open(number, Channel::Locations);
+        let latest = |account, own| state.latest.of(account, own);
+        let candidates = Candidate::of(viewer, persons, latest);
+        Ok((state.heads.locations, candidates))
+    }
+
+    /// The sequence up to which a channel's events have been handed out.
+    pub(super) fn head(&self, channel: Channel) -> u64 {
+        *lock(&self.0.state).heads.of(channel.log())
+    }
+
+    /// Forgets what is held of persons who were forgotten.
+    pub(super) fn forget(&self, batch: &Batch) {
+        for item in &batch.items {
+            if let Item::Event(recorded) = item
+                && let Event::AccountForgotten(forgotten) = &recorded.event
+            {
+                lock(&self.0.state).latest.forget(forgotten.account_id);
+            }
+        }
+    }
+
+    /// Has the sockets of persons look whether they still may be here.
+    pub(super) fn wake(&self, accounts: &[AccountId]) {
+        let state = lock(&self.0.state);
+        for account in accounts {
+            let subscribers = state.subscribers.get(&Viewer::Account(*account));
+            for subscriber in subscribers.into_iter().flatten() {
+                subscriber.wake();
+            }
+        }
+    }
+}
+
+/// Asks for newest positions until it is dropped, answered or not.
+struct Asks<'l> {
+    fan_out: &'l FanOut,
+    asking: Asking,
+}
+
+impl<'l> Asks<'l> {
+    fn begin(fan_out: &'l FanOut) -> Self {
+        let asking = lock(&fan_out.0.state).latest.ask();
+        Self { fan_out, asking }
+    }
+}
+
+impl Drop for Asks<'_> {
+    fn drop(&mut self) {
+        lock(&self.fan_out.0.state).latest.answered(self.asking);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that holds this lock can panic halfway through a change.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

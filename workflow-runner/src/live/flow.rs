@@ -1,0 +1,112 @@
+//! Subscriptions of both kinds: to an organization's own events, and to those of persons.
+
+use std::sync::Arc;
+
+use event_log::ReadError;
+use futures::future::BoxFuture;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+use super::channel::Channel;
+use super::hub::Membership;
+use super::person_subscription::{PersonSubscription, VisiblePage};
+use super::subscriber::Registration;
+use super::subscription::{OwnPage, Subscription};
+
+/// A subscription of a connection.
+pub(super) struct Flow {
+    /// The client's name for it.
+    pub(super) id: String,
+    /// Its number in this connection: ids can be used again, numbers are not.
+    pub(super) number: u64,
+    kind: Kind,
+}
+
+enum Kind {
+    Own(Subscription),
+    Persons(PersonSubscription),
+}
+
+/// How a subscription goes on.
+pub(super) enum Next {
+    /// With these frames.
+    Frames(Vec<String>),
+    /// Not before something happens.
+    Wait,
+    /// Once this is done.
+    Work(Work),
+}
+
+/// Something to be waited for.
+pub(super) type Work = BoxFuture<'static, Result<Page, ReadError>>;
+
+/// What was waited for.
+pub(super) enum Page {
+    /// An organization's own events.
+    Own(OwnPage),
+    /// Events of persons.
+    VisiblePage(VisiblePage),
+    /// All is known that stood in the log at this moment.
+    Settled(Instant),
+}
+
+/// Leave to read the log: it bounds how many sockets of the process do at once.
+#[derive(Clone)]
+pub(super) struct CatchUps(Arc<Semaphore>);
+
+impl CatchUps {
+    pub(super) fn new(at_once: usize) -> Self {
+        Self(Arc::new(Semaphore::new(at_once)))
+    }
+
+    pub(super) async fn take(&self) -> Option<OwnedSemaphorePermit> {
+        // The semaphore is never closed; without a turn the page would only come sooner.
+        self.0.clone().acquire_owned().await.ok()
+    }
+}
+
+impl Flow {
+    /// A subscription to an organization's own events.
+    pub(super) fn own(id: String, number: u64, subscription: Subscription) -> Self {
+        let kind = Kind::Own(subscription);
+        Self { id, number, kind }
+    }
+
+    /// A subscription to events of persons.
+    pub(super) fn persons(id: String, number: u64, subscription: PersonSubscription) -> Self {
+        let kind = Kind::Persons(subscription);
+        Self { id, number, kind }
+    }
+
+    /// What comes next.
+    pub(super) fn advance(
+        &mut self,
+        member: Option<&Membership>,
+        subscriber: &Registration,
+        turns: &CatchUps,
+    ) -> Next {
+        match (&mut self.kind, member) {
+            (Kind::Own(subscription), Some(member)) => subscription.advance(member, turns),
+            (Kind::Own(_), None) => Next::Wait,
+            (Kind::Persons(subscription), _) => subscription.advance(subscriber, turns),
+        }
+    }
+
+    /// The frames of what was waited for.
+    pub(super) fn take(&mut self, page: &Page, subscriber: &Registration) -> Vec<String> {
+        match (&mut self.kind, page) {
+            (Kind::Own(subscription), Page::Own(told)) => subscription.take(told),
+            (Kind::Persons(subscription), Page::VisiblePage(seen)) => subscription.take(seen),
+            (Kind::Persons(subscription), Page::Settled(at)) => {
+                subscription.settled(*at, subscriber)
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The first part of a subscription's event frames.
+pub(super) fn head(id: &str, channel: Channel) -> String {
+    let (id, name) = (serde_json::Value::from(id), channel.name());
+    format!(r#"{{"type":"event","id":{id},"channel":"{name}""#)
+}

@@ -1,0 +1,248 @@
+//! The one tail of the log in this process, handed out to all sockets.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use chrono::Utc;
+use domain::circles::Viewer;
+use event_log::{Batch, EventLog};
+use schemas::{Event, Log, OrgId, Recorded, Visibility};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::channel::Channel;
+use super::ring::{Found, LiveEvent, Ring};
+use crate::people::People;
+
+/// Bytes of the rings of all organizations together, about.
+const ALL_RINGS_BYTES: usize = 64 * 1024 * 1024;
+/// What one organization's ring may hold at most and in any case.
+const RING_BYTES: std::ops::RangeInclusive<usize> = 64 * 1024..=4 * 1024 * 1024;
+
+/// Hands each organization's events to its sockets, encoding each event once.
+///
+/// Only organizations with a socket have a ring, so that the work is as much as there is
+/// somebody to see it.
+#[derive(Clone)]
+pub(super) struct Hub {
+    log: EventLog,
+    people: People,
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    /// The sequence up to which events have been handed out.
+    head: u64,
+    feeds: HashMap<OrgId, Joined>,
+}
+
+struct Joined {
+    feed: Arc<Feed>,
+    members: usize,
+}
+
+/// One organization's events for its sockets.
+struct Feed {
+    ring: Mutex<Ring>,
+    changed: watch::Sender<()>,
+}
+
+impl Hub {
+    /// A hub for what follows the sequence `head`.
+    pub(super) fn new(log: EventLog, people: People, head: u64) -> Self {
+        let feeds = HashMap::new();
+        Self {
+            log,
+            people,
+            state: Arc::new(Mutex::new(State { head, feeds })),
+        }
+    }
+
+    /// Hands out what the tail brought.
+    pub(super) async fn publish(&self, batch: &Batch) {
+        let revealed = self.reveal(batch).await;
+        let mut state = lock(&self.state);
+        let max_bytes = (ALL_RINGS_BYTES / state.feeds.len().max(1))
+            .clamp(*RING_BYTES.start(), *RING_BYTES.end());
+        let mut touched: Vec<&Arc<Feed>> = Vec::new();
+        for recorded in batch.readable("sockets") {
+            if matches!(recorded.event, Event::AccountForgotten(_)) {
+                state.forget(recorded.sequence);
+            }
+            let Some(Joined { feed, .. }) = state.feeds.get(&recorded.stream.org) else {
+                continue;
+            };
+            feed.take(
+                &self.log,
+                recorded,
+                revealed.get(&recorded.sequence),
+                max_bytes,
+            );
+            if !touched.last().is_some_and(|last| Arc::ptr_eq(last, feed)) {
+                touched.push(feed);
+            }
+        }
+        for feed in touched {
+            feed.changed.send_replace(());
+        }
+        state.head = batch.last_sequence;
+    }
+
+    /// The data of the batch's events that tell of persons.
+    async fn reveal(&self, batch: &Batch) -> HashMap<u64, Value> {
+        let mut revealed = HashMap::new();
+        for recorded in batch.events() {
+            if recorded.event.personal().is_some() {
+                revealed.insert(recorded.sequence, self.people.reveal(recorded).await);
+            }
+        }
+        revealed
+    }
+
+    /// An event as sockets see it, where they may.
+    pub(super) async fn live_event(&self, recorded: &Recorded) -> Option<LiveEvent> {
+        let revealed = match recorded.event.personal() {
+            Some(_) => Some(self.people.reveal(recorded).await),
+            None => None,
+        };
+        live_event(&self.log, recorded, revealed.as_ref())
+    }
+
+    /// Whether an organization may be shown an event now, by what is known of persons.
+    pub(super) fn shows(&self, org: &OrgId, event: &LiveEvent) -> bool {
+        event.told().is_none_or(|told| {
+            let (viewer, now) = (Viewer::Organization(org.clone()), Utc::now());
+            self.people
+                .read(|directory| directory.circles().may_be_told(&viewer, told, now))
+        })
+    }
+
+    /// Waits until all is known of persons that stands in the log now.
+    pub(super) async fn settle(&self) {
+        self.people.settle().await;
+    }
+
+    /// Joins an organization's sockets.
+    pub(super) fn join(&self, org: &OrgId) -> Membership {
+        let mut state = lock(&self.state);
+        let head = state.head;
+        let joined = state.feeds.entry(org.clone()).or_insert_with(|| Joined {
+            feed: Arc::new(Feed::behind(head)),
+            members: 0,
+        });
+        joined.members += 1;
+        Membership {
+            hub: self.clone(),
+            org: org.clone(),
+            changed: joined.feed.changed.subscribe(),
+            feed: joined.feed.clone(),
+        }
+    }
+
+    /// The log behind the hub.
+    pub(super) fn log(&self) -> &EventLog {
+        &self.log
+    }
+
+    /// The sequence up to which events have been handed out.
+    pub(super) fn head(&self) -> u64 {
+        lock(&self.state).head
+    }
+}
+
+impl State {
+    /// What was kept encoded may tell of somebody who was forgotten: the log tells it again.
+    fn forget(&self, through: u64) {
+        for joined in self.feeds.values() {
+            lock(&joined.feed.ring).clear(through);
+        }
+    }
+}
+
+impl Feed {
+    fn behind(head: u64) -> Self {
+        Self {
+            ring: Mutex::new(Ring::new(head)),
+            changed: watch::Sender::new(()),
+        }
+    }
+
+    fn take(
+        &self,
+        log: &EventLog,
+        recorded: &Recorded,
+        revealed: Option<&Value>,
+        max_bytes: usize,
+    ) {
+        if let Some(event) = live_event(log, recorded, revealed) {
+            lock(&self.ring).push(event, max_bytes);
+        }
+    }
+}
+
+/// An event as sockets see it, where they may; `revealed` is its data with what is personal.
+fn live_event(log: &EventLog, recorded: &Recorded, revealed: Option<&Value>) -> Option<LiveEvent> {
+    if recorded.event.visibility() == Visibility::Internal {
+        return None;
+    }
+    let position = log.position(Log::Events, recorded.sequence);
+    let data = match revealed {
+        Some(data) => Ok(data.clone()),
+        None => recorded.event.public_data(),
+    };
+    data.and_then(|data| LiveEvent::encode(recorded, position, data))
+        .inspect_err(|error| {
+            let sequence = recorded.sequence;
+            tracing::error!(sequence, %error, "An event cannot be shown");
+        })
+        .ok()
+}
+
+/// A socket's place among those of its organization.
+pub(super) struct Membership {
+    hub: Hub,
+    org: OrgId,
+    feed: Arc<Feed>,
+    changed: watch::Receiver<()>,
+}
+
+impl Membership {
+    /// The organization.
+    pub(super) fn org(&self) -> &OrgId {
+        &self.org
+    }
+
+    /// The hub it belongs to.
+    pub(super) fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    /// Waits for something new. The hub outlives its members, so there is no other end to it.
+    pub(super) async fn changed(&mut self) {
+        if self.changed.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Up to `max` of the channel's events behind `after`.
+    pub(super) fn read(&self, after: u64, channel: Channel, max: usize) -> Found {
+        lock(&self.feed.ring).read(after, channel, max)
+    }
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        let mut state = lock(&self.hub.state);
+        if let Some(joined) = state.feeds.get_mut(&self.org) {
+            joined.members -= 1;
+            if joined.members == 0 {
+                state.feeds.remove(&self.org);
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that holds these locks can panic halfway through a change.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,306 @@
+//! Carrying a run on: decide, append, act, and again.
+//!
+//! What is decided ([`domain::run::next`]) is appended in one commit, and only then acted on. The
+//! commit expects the run's own last sequence, so of two who carry on one run, in whatever
+//! processes, only one gets any further; the other reads the run again.
+
+mod calls;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use domain::run::{Attempt, End, Next, State, Work, next};
+use domain::template::Scrub;
+use event_log::AppendError;
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use schemas::StepId;
+use schemas::run::Way;
+use schemas::workflow::Action;
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use super::capacity::{Weight, Working};
+use super::draft::Draft;
+use super::job::{self, Job, Outcome, Stop};
+use super::measure;
+use super::program::Program;
+use super::secrets::Values;
+use super::steps::{self, Begun, Call, Done, Surroundings};
+use calls::{Called, Load};
+
+/// Events after which a decision is appended before it goes on.
+const EVENTS_AT_ONCE: usize = 100;
+/// How often a run is read again because others wrote to it, before its job lets it go.
+const RELOADS: u32 = 5;
+const AGAIN: Duration = Duration::from_millis(50);
+const AGAIN_MAX: Duration = Duration::from_secs(1);
+/// How much of an error is recorded.
+const ERROR: usize = 1_000;
+
+type CallKey = (StepId, u32);
+
+/// A run under way.
+pub(super) struct Executor<'j> {
+    job: &'j Job,
+    draft: Draft,
+    program: Arc<Program>,
+    values: Arc<Values>,
+    scrub: Arc<Scrub>,
+    /// Calls whose beginning is decided and not yet appended.
+    prepared: HashMap<CallKey, Call>,
+    calls: FuturesUnordered<BoxFuture<'j, Called>>,
+    calling: HashMap<CallKey, Load>,
+    /// Held while there is something to do, and given back while only answers are waited for.
+    working: Option<Working>,
+    weight: Option<Weight>,
+    news: watch::Receiver<u64>,
+    reloads: u32,
+}
+
+impl<'j> Executor<'j> {
+    pub(super) fn new(job: &'j Job, draft: Draft, program: Arc<Program>, working: Working) -> Self {
+        Self {
+            job,
+            draft,
+            program,
+            values: Arc::default(),
+            scrub: Arc::new(Scrub::default()),
+            prepared: HashMap::new(),
+            calls: FuturesUnordered::new(),
+            calling: HashMap::new(),
+            working: Some(working),
+            weight: None,
+            news: job.news.clone(),
+            reloads: 0,
+        }
+    }
+
+    /// Decides, appends, acts, and waits for what comes of it; an outcome ends the job.
+    pub(super) async fn round(&mut self) -> Result<Option<Outcome>, Stop> {
+        self.work().await;
+        self.read_secrets().await?;
+        self.decide().await;
+        if !self.draft.is_empty() && !self.append().await? {
+            return Ok(None);
+        }
+        let program = Arc::clone(&self.program);
+        let work = match next(&self.draft.run, &program.graph, self.now()) {
+            Next::Ended => return Ok(Some(self.ended())),
+            Next::Work(work) if work.begin.is_empty() && delays(&work).next().is_none() => work,
+            Next::Work(_) | Next::Start | Next::End(_) => return Ok(None),
+        };
+        for attempt in &work.open {
+            self.call(attempt).await?;
+        }
+        for (attempt, _) in &work.over {
+            self.look_back(attempt);
+        }
+        if !self.draft.is_empty() {
+            return Ok(None);
+        }
+        let until = work.wake_at();
+        if self.calls.is_empty() {
+            let known = self.draft.sequence;
+            return Ok(Some(Outcome::Waits { until, known }));
+        }
+        let until = self.time_until(until);
+        self.rest();
+        let (known, news) = (self.draft.sequence, &mut self.news);
+        tokio::select! {
+            () = self.job.ended.cancelled() => return Ok(Some(self.ended())),
+            () = sleep(until) => {}
+            called = self.calls.next() => self.settle_all(called),
+            // Somebody else wrote to the run: the event that a step waits for has come.
+            true = async { news.wait_for(|news| *news > known).await.is_ok() } => {
+                if self.reload().await.is_err() {
+                    sleep(AGAIN).await;
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn ended(&self) -> Outcome {
+        Outcome::Ended {
+            known: self.draft.sequence,
+        }
+    }
+
+    fn now(&self) -> DateTime<Utc> {
+        self.job.shared.clock.now()
+    }
+
+    fn time_until(&self, time: DateTime<Utc>) -> Duration {
+        (time - self.now()).to_std().unwrap_or_default()
+    }
+
+    async fn read_secrets(&mut self) -> Result<(), Stop> {
+        let names = self.program.secrets();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let org = &self.draft.stream.org;
+        let read = self.job.shared.secrets.get(org, names).await;
+        let read = read.map_err(|error| {
+            tracing::debug!(%error, "A run is waiting for its secrets");
+            Stop(Outcome::Again)
+        })?;
+        self.values = Arc::new(read);
+        self.scrub = Arc::new(Scrub::new(self.values.iter()));
+        Ok(())
+    }
+
+    /// Decides as far as that is possible without an answer from outside.
+    async fn decide(&mut self) {
+        let program = Arc::clone(&self.program);
+        while self.draft.len() < EVENTS_AT_ONCE {
+            let now = self.now();
+            match next(&self.draft.run, &program.graph, now) {
+                Next::Ended => return,
+                Next::Start => self.draft.started(now),
+                Next::End(end) => self.draft.ended(end, now),
+                Next::Work(work) if delays(&work).next().is_some() => {
+                    for attempt in delays(&work) {
+                        let (id, number) = (&attempt.step.id, attempt.number);
+                        let over = (Way::Next, Value::Null);
+                        self.draft.step_succeeded(id, number, over, now);
+                    }
+                }
+                Next::Work(work) if work.begin.is_empty() => {
+                    let idle = work.open.is_empty() && work.over.is_empty();
+                    let waits = idle && self.draft.run.state != State::Waiting;
+                    if let (Some(waiting), true) = (&work.waiting, waits) {
+                        let until = waiting.until.min(work.deadline);
+                        self.draft.waits(&waiting.step, until, now);
+                    }
+                    return;
+                }
+                Next::Work(work) => {
+                    for attempt in &work.begin {
+                        self.begin(attempt, now).await;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn begin(&mut self, attempt: &Attempt<'_>, now: DateTime<Utc>) {
+        let (id, number) = (&attempt.step.id, attempt.number);
+        match self.prepare(attempt).await {
+            Ok(Begun::Done(mut done)) => {
+                self.draft.step_started(id, number, done.input.take(), now);
+                self.done(id, number, *done, now);
+            }
+            Ok(Begun::Call { input, call }) => {
+                self.draft.step_started(id, number, input, now);
+                self.prepared.insert((id.clone(), number), call);
+            }
+            Ok(Begun::Waits { input, event }) => {
+                self.draft.step_started(id, number, input, now);
+                if let Some(event) = event {
+                    self.draft.event_awaited(id, number, event, now);
+                }
+            }
+            Err(error) => {
+                self.draft.step_started(id, number, Value::Null, now);
+                self.draft.step_failed(id, number, error, None, now);
+            }
+        }
+    }
+
+    fn done(&mut self, id: &StepId, number: u32, done: Done, now: DateTime<Utc>) {
+        if let Some(event) = done.says {
+            self.draft.push(event, now);
+        }
+        let outcome = (done.way, done.output);
+        self.draft.step_succeeded(id, number, outcome, now);
+    }
+
+    /// Renders a step's templates and judges what comes of it.
+    fn prepare(&self, attempt: &Attempt<'_>) -> BoxFuture<'j, Result<Begun, String>> {
+        let (program, step) = (Arc::clone(&self.program), attempt.step.id.clone());
+        let (run, scope) = (self.draft.run.id.clone(), steps::scope_of(&self.draft.run));
+        let (values, scrub) = (Arc::clone(&self.values), Arc::clone(&self.scrub));
+        let org = self.draft.stream.org.clone();
+        let evaluator = self.job.shared.renderer.evaluator();
+        let begin = move |meter: &_| {
+            let with = Surroundings {
+                run: &run,
+                scope: &scope,
+                secrets: &values,
+                meter,
+            };
+            steps::begin(&program, &step, &with)
+        };
+        Box::pin(async move {
+            let begun = evaluator.run(&org, begin).await;
+            let begun = begun.map_err(|failed| failed.to_string()).flatten();
+            begun.map_err(|error| shortened(&scrub.text(&error)))
+        })
+    }
+
+    /// Appends what is decided; `false` where the run had to be read again instead.
+    async fn append(&mut self) -> Result<bool, Stop> {
+        let commit = self.draft.commit();
+        let mut pause = AGAIN;
+        loop {
+            match self.job.shared.log.commit(commit.clone()).await {
+                Ok(position) => {
+                    measure::appended(&commit);
+                    self.draft.appended(position.sequence());
+                    self.reloads = 0;
+                    return Ok(true);
+                }
+                Err(AppendError::Conflict) => {
+                    self.reloads += 1;
+                    if self.reloads > RELOADS {
+                        return Err(Stop(Outcome::Again));
+                    }
+                    self.reload().await?;
+                    return Ok(false);
+                }
+                Err(error) if error.passes() => {
+                    // The same commit cannot be appended twice, nor over another's: trying again
+                    // is right even when the lease has gone meanwhile.
+                    tracing::debug!(%error, "A run is waiting for the log");
+                    sleep(pause).await;
+                    pause = (pause * 2).min(AGAIN_MAX);
+                }
+                Err(error) => {
+                    self.reload().await?;
+                    let failed = End::Failed(error.to_string());
+                    self.draft.ended(failed, self.now());
+                    return Ok(false);
+                }
+            }
+        }
+    }
+
+    /// Somebody else wrote to the run: what was decided is void.
+    async fn reload(&mut self) -> Result<(), Stop> {
+        self.prepared.clear();
+        let loaded = self.job.shared.log.load(&self.draft.stream).await;
+        let events = loaded.map_err(|_| Stop(Outcome::Again))?;
+        self.draft = job::draft(&events)?;
+        Ok(())
+    }
+}
+
+/// The delays whose time has come. A wait for an event is over only when nothing is found that
+/// came in time.
+fn delays<'w>(work: &'w Work<'_>) -> impl Iterator<Item = &'w Attempt<'w>> {
+    let over = work.over.iter().map(|(attempt, _)| attempt);
+    over.filter(|attempt| matches!(attempt.step.action, Action::Delay(_)))
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(ERROR) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,321 @@
+//! Follows the log, keeps the open runs of the partitions that this process owns, and gives each
+//! run that is to be carried on to a job.
+
+mod jobs;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use event_log::{Batch, Follower, TailError};
+use schemas::{Event, Recorded};
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::backlog::{Backlog, RunRef, Turn};
+use super::catch_up::{Folded, catch_up};
+use super::index::{Change, Partition, Phase, RunKey};
+use super::job::Shared;
+use super::open::OpenRuns;
+use super::settings::RunSettings;
+use super::worker_pool::WorkerPool;
+use super::{Standing, measure};
+use crate::checkpoints::Checkpoints;
+use crate::leases::Owned;
+
+const EVENTS_AT_ONCE: usize = 512;
+const TAIL_AGAIN: Duration = Duration::from_millis(250);
+/// A timer further away than this is looked at again then.
+const LONGEST_SLEEP: Duration = Duration::from_hours(1);
+
+pub(super) struct Scheduler {
+    shared: Arc<Shared>,
+    settings: RunSettings,
+    checkpoints: Checkpoints<Partition>,
+    standing: Arc<AtomicU8>,
+    owned: watch::Receiver<Owned>,
+    /// The partitions that are owned and folded.
+    partitions: BTreeMap<u16, Partition>,
+    /// Partitions on their way to `partitions`.
+    coming: BTreeSet<u16>,
+    catching_up: JoinSet<(Folded, Follower)>,
+    tail: Option<Follower>,
+    backlog: Backlog,
+    timers: BTreeSet<(DateTime<Utc>, RunRef)>,
+    workers: WorkerPool,
+    saving: JoinSet<()>,
+    /// Up to where partitions have been noted.
+    saved: HashMap<u16, u64>,
+    open_runs: OpenRuns,
+}
+
+impl Scheduler {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        settings: RunSettings,
+        checkpoints: Checkpoints<Partition>,
+        standing: Arc<AtomicU8>,
+        open_runs: OpenRuns,
+    ) -> Self {
+        open_runs.begin_anew();
+        Self {
+            owned: shared.leases.owned(),
+            workers: WorkerPool::new(shared.capacity.runs()),
+            shared,
+            settings,
+            checkpoints,
+            standing,
+            partitions: BTreeMap::new(),
+            coming: BTreeSet::new(),
+            catching_up: JoinSet::new(),
+            tail: None,
+            backlog: Backlog::default(),
+            timers: BTreeSet::new(),
+            saving: JoinSet::new(),
+            saved: HashMap::new(),
+            open_runs,
+        }
+    }
+
+    pub(super) async fn run(mut self, shutdown: CancellationToken) {
+        let mut checkpoint = interval(self.settings.checkpoint);
+        checkpoint.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        self.reassign();
+        let capacity = self.shared.capacity.clone();
+        loop {
+            self.start_what_fits();
+            self.say_standing();
+            let timer = self.next_timer();
+            tokio::select! {
+                () = shutdown.cancelled() => break,
+                changed = self.owned.changed() => match changed {
+                    Ok(()) => self.reassign(),
+                    Err(_) => break,
+                },
+                Some(folded) = self.catching_up.join_next() => self.take_over(folded),
+                Some(ended) = self.workers.next_ended() => self.job_ended(ended),
+                () = capacity.freed() => {}
+                batch = next_batch(&mut self.tail) => self.take_in(batch).await,
+                () = sleep(timer) => self.wake(),
+                _ = checkpoint.tick() => {
+                    self.measure();
+                    self.save();
+                }
+                Some(_) = self.saving.join_next() => {}
+            }
+        }
+        self.end().await;
+    }
+
+    /// Lets go of partitions that are ours no more and begins to take over new ones.
+    fn reassign(&mut self) {
+        let owned = Arc::clone(&self.owned.borrow_and_update());
+        let lost = self
+            .partitions
+            .extract_if(.., |number, _| !owned.contains(number));
+        lost.for_each(|(_, partition)| self.open_runs.let_go(&partition));
+        self.saved.retain(|partition, _| owned.contains(partition));
+        self.coming.retain(|partition| owned.contains(partition));
+        let wanted: Vec<u16> = owned
+            .iter()
+            .copied()
+            .filter(|partition| !self.partitions.contains_key(partition))
+            .filter(|partition| self.coming.insert(*partition))
+            .collect();
+        if !wanted.is_empty() {
+            let (log, leases) = (self.shared.log.clone(), self.shared.leases.clone());
+            let checkpoints = self.checkpoints.clone();
+            self.catching_up
+                .spawn(catch_up(log, leases, checkpoints, wanted));
+        }
+    }
+
+    fn take_over(&mut self, folded: Result<(Folded, Follower), JoinError>) {
+        let (folded, tail) = match folded {
+            Ok(folded) => folded,
+            Err(error) => {
+                tracing::error!(%error, "Taking over runs failed");
+                self.coming.clear();
+                return self.reassign();
+            }
+        };
+        // The tail that goes on from the earlier place serves both old and new partitions.
+        let reached = tail.last_sequence();
+        if self
+            .tail
+            .as_ref()
+            .is_none_or(|own| own.last_sequence() > reached)
+        {
+            self.tail = Some(tail);
+        }
+        for (number, partition) in folded {
+            // It may have been lost again meanwhile.
+            if self.coming.remove(&number) {
+                self.take_over_partition(number, partition);
+            }
+        }
+    }
+
+    fn take_over_partition(&mut self, number: u16, mut partition: Partition) {
+        for (key, open) in &mut partition.open {
+            let run = (number, *key);
+            if self.workers.works_on(*key) {
+                open.phase = Phase::UnderWay;
+            }
+            match open.phase {
+                Phase::Ready => self.backlog.push(open.turn, run),
+                Phase::Waiting(until) => drop(self.timers.insert((until, run))),
+                Phase::UnderWay => {}
+            }
+        }
+        let open = partition.open.len();
+        tracing::debug!(partition = number, open, "Took over runs");
+        self.open_runs.take_over(&partition);
+        if let Some(before) = self.partitions.insert(number, partition) {
+            self.open_runs.let_go(&before);
+        }
+    }
+
+    async fn take_in(&mut self, batch: Result<Batch, TailError>) {
+        let batch = match batch {
+            Ok(batch) => batch,
+            Err(error) => {
+                tracing::error!(%error, "Cannot follow the log");
+                return sleep(TAIL_AGAIN).await;
+            }
+        };
+        let last = batch.last_sequence;
+        for recorded in batch.into_readable("runs") {
+            self.fold(recorded);
+        }
+        for partition in self.partitions.values_mut() {
+            partition.folded_to = partition.folded_to.max(last);
+        }
+    }
+
+    fn fold(&mut self, recorded: Arc<Recorded>) {
+        let number = self.shared.leases.partition_of(&recorded.stream.id);
+        let Some(partition) = self.partitions.get_mut(&number) else {
+            return;
+        };
+        if recorded.sequence <= partition.folded_to {
+            return;
+        }
+        let key = RunKey::of(&recorded.stream.id);
+        let (run, before) = ((number, key), partition.open.len());
+        let change = partition.fold(key, &recorded);
+        self.open_runs.note(Turn::of(&recorded), before, partition);
+        match change {
+            Change::Nothing => self.workers.tell(key, recorded.sequence),
+            Change::Ready => self.ready(run, recorded),
+            Change::Waits(until) => drop(self.timers.insert((until, run))),
+            Change::Ended => {
+                if matches!(recorded.event, Event::RunCancelled(_)) {
+                    measure::cancelled();
+                }
+                self.workers.call_off(key);
+            }
+        }
+    }
+
+    fn next_timer(&self) -> Duration {
+        let Some((until, _)) = self.timers.first() else {
+            return LONGEST_SLEEP;
+        };
+        let time = *until - self.shared.clock.now();
+        time.to_std().unwrap_or_default().min(LONGEST_SLEEP)
+    }
+
+    /// Carries on the runs whose time has come.
+    fn wake(&mut self) {
+        let now = self.shared.clock.now();
+        while let Some((until, run)) = self.timers.first().copied() {
+            if until > now {
+                return;
+            }
+            self.timers.pop_first();
+            // Others may have moved the run since: then this is not its timer any more.
+            match self.open(run).copied() {
+                Some(open) if open.phase == Phase::Waiting(until) => {
+                    self.set_phase(run, Phase::Ready);
+                    self.backlog.push(open.turn, run);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Notes what has moved since the last time, unless that is still being written.
+    fn save(&mut self) {
+        if !self.saving.is_empty() {
+            return;
+        }
+        let notes = self.notes();
+        if !notes.is_empty() {
+            let checkpoints = self.checkpoints.clone();
+            self.saving
+                .spawn(async move { drop(checkpoints.store(notes).await) });
+        }
+    }
+
+    fn notes(&mut self) -> Vec<(u16, Vec<u8>)> {
+        let mut notes = Vec::new();
+        for (number, partition) in &self.partitions {
+            let run = Some(partition.folded_to);
+            let moved = self.saved.get(number).copied() != run;
+            if moved && self.shared.leases.owns(*number) {
+                self.saved.insert(*number, partition.folded_to);
+                notes.push((*number, self.checkpoints.encode(partition)));
+            }
+        }
+        notes
+    }
+
+    fn say_standing(&self) {
+        let standing = if self.coming.is_empty() {
+            Standing::Following
+        } else {
+            Standing::CatchingUp
+        };
+        self.standing.store(standing as u8, Ordering::Relaxed);
+    }
+
+    fn measure(&self) {
+        let partitions = self.partitions.values();
+        let open = partitions.map(|partition| partition.open.len()).sum();
+        let followed = self.tail.as_ref().map_or(0, Follower::last_sequence);
+        measure::load(open, self.workers.len(), self.backlog.len(), followed);
+        measure::largest(self.open_runs.largest());
+        measure::capacity(self.shared.capacity.load());
+    }
+
+    /// Lets steps under way end, then notes where things stand.
+    async fn end(mut self) {
+        self.shared.stopping.cancel();
+        let patience = self.settings.shutdown;
+        let all_ended = async {
+            while let Some(ended) = self.workers.next_ended().await {
+                // The log's tail is not read any more, so it is the jobs that tell.
+                self.job_ended(ended);
+            }
+        };
+        if timeout(patience, all_ended).await.is_err() {
+            tracing::warn!("Steps in progress were cut off; they start again at the next start");
+            self.workers.cut_off().await;
+        }
+        self.saving.shutdown().await;
+        let notes = self.notes();
+        self.checkpoints.store(notes).await;
+    }
+}
+
+async fn next_batch(tail: &mut Option<Follower>) -> Result<Batch, TailError> {
+    match tail {
+        Some(tail) => tail.next(EVENTS_AT_ONCE).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,148 @@
+//! Giving runs to jobs, and what becomes of them.
+
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+use schemas::{Event, Recorded};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::super::backlog::{Origin, RunRef, Turn};
+use super::super::capacity::Working;
+use super::super::index::{Change, Open, Phase};
+use super::super::job::{From, Job, Outcome};
+use super::super::measure;
+use super::super::worker_pool::{Ended, WorkerHandle};
+use super::Scheduler;
+
+/// The pause before a run is tried again whose job could not get on.
+const AGAIN: TimeDelta = TimeDelta::milliseconds(250);
+
+impl Scheduler {
+    /// A run is to be carried on. One that is new is started with what is at hand, if there is
+    /// room; all others are read again when it is their turn, so that what waits costs nothing.
+    pub(super) fn ready(&mut self, run: RunRef, recorded: Arc<Recorded>) {
+        let turn = Turn::of(&recorded);
+        let new = matches!(recorded.event, Event::WorkflowTriggered(_));
+        if self.workers.works_on(run.1) {
+            // It was retried before the job of its first end was done; the job's end takes it up.
+            return self.set_phase(run, Phase::UnderWay);
+        }
+        if new {
+            measure::delay(self.shared.clock.now() - recorded.time);
+        }
+        let at_once = new && !self.backlog.has(turn);
+        match at_once.then(|| self.working_place(turn)).flatten() {
+            Some(working) => {
+                let from = From::Trigger(recorded);
+                self.start(turn, run, from, Some(working));
+            }
+            None => self.backlog.push(turn, run),
+        }
+    }
+
+    /// A place to begin one more run of an organization.
+    fn working_place(&self, turn: Turn) -> Option<Working> {
+        let capacity = &self.shared.capacity;
+        let may = self.workers.has_room_for(turn) && capacity.has_memory_for(turn);
+        may.then(|| capacity.try_work(turn)).flatten()
+    }
+
+    pub(super) fn start_what_fits(&mut self) {
+        self.start_what_fits_of(Origin::Outside);
+        self.start_what_fits_of(Origin::Event);
+    }
+
+    fn start_what_fits_of(&mut self, origin: Origin) {
+        while self.backlog.len() > 0 && self.shared.capacity.has_work_place(origin) {
+            let mut backlog = std::mem::take(&mut self.backlog);
+            let mut working = None;
+            let next = backlog.pop(origin, |turn| {
+                working = self.working_place(turn);
+                working.is_some()
+            });
+            self.backlog = backlog;
+            let Some((turn, run)) = next else { return };
+            match self.open(run) {
+                Some(open) if open.phase == Phase::Ready => {
+                    let from = From::Opening(open.first);
+                    self.start(turn, run, from, working);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn start(&mut self, turn: Turn, run: RunRef, from: From, working: Option<Working>) {
+        let (partition, key) = run;
+        if self.workers.works_on(key) {
+            return;
+        }
+        // Without a guard the partition is on its way to somebody else, or was for a moment.
+        let Some(guard) = self.shared.leases.guard(partition) else {
+            return self.again(run);
+        };
+        self.set_phase(run, Phase::UnderWay);
+        let ended = CancellationToken::new();
+        let (news, told) = watch::channel(0);
+        let job = Job {
+            shared: Arc::clone(&self.shared),
+            guard,
+            partition,
+            turn,
+            from,
+            ended: ended.clone(),
+            news: told,
+        };
+        self.workers
+            .start(run, job, working, WorkerHandle { ended, news });
+    }
+
+    pub(super) fn job_ended(&mut self, ended: Ended) {
+        let Ended { turn, run, outcome } = ended;
+        let Some(partition) = self.partitions.get_mut(&run.0) else {
+            return;
+        };
+        let before = partition.open.len();
+        let change = match outcome {
+            Ok(Outcome::Ended { known }) => partition.ended(run.1, known),
+            Ok(Outcome::Waits { until, known }) => partition.waits(run.1, until, known),
+            Ok(Outcome::Again | Outcome::Left) => return self.again(run),
+            Err(error) => {
+                // It would break down again: the run is ended instead.
+                tracing::error!(%error, "A run's job failed");
+                if let Some(open) = self.open(run) {
+                    let from = From::Broken(open.first);
+                    self.start(turn, run, from, None);
+                }
+                return;
+            }
+        };
+        if let Some(partition) = self.partitions.get(&run.0) {
+            self.open_runs.note(turn, before, partition);
+        }
+        match change {
+            Change::Waits(until) => drop(self.timers.insert((until, run))),
+            Change::Ready => self.backlog.push(turn, run),
+            Change::Nothing | Change::Ended => {}
+        }
+    }
+
+    /// The run is tried again in a moment.
+    fn again(&mut self, run: RunRef) {
+        let until = self.shared.clock.now() + AGAIN;
+        self.set_phase(run, Phase::Waiting(until));
+        self.timers.insert((until, run));
+    }
+
+    pub(super) fn open(&self, (partition, key): RunRef) -> Option<&Open> {
+        self.partitions.get(&partition)?.open.get(&key)
+    }
+
+    pub(super) fn set_phase(&mut self, (partition, key): RunRef, phase: Phase) {
+        let partition = self.partitions.get_mut(&partition);
+        if let Some(open) = partition.and_then(|partition| partition.open.get_mut(&key)) {
+            open.phase = phase;
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! How many runs each cause has led to: what bounds workflows that set each other off.
+//!
+//! One event or run from outside may lead to many runs, which may lead to many more: three NOTIFY
+//! steps in a workflow that listens to them triple with every hop. So runs are counted that were
+//! set off by what a run did, for each cause that they go back to.
+//!
+//! **Right after any end.** An organization's events are matched in their order, one batch after
+//! the other, and what is decided follows from the count before. A batch's counts are entered at
+//! its end together with how far it went, and noted so; whoever matches behind that again begins
+//! with the same counts and comes to the same decisions.
+//!
+//! **Bounded.** Of each organization the causes that were counted last are held. One that was let
+//! go of is taken up again at the number that its event's own run had.
+
+use std::collections::HashMap;
+
+use schemas::workflow::WhyNot;
+use schemas::{Cause, OrgId};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// Past so many runs that events set off one after the other, nothing more is set off.
+pub(super) use domain::workflow::MAX_HOPS;
+
+/// How often an organization is told of what one cause has not led to for one bound.
+const TOLD: u8 = 3;
+/// Causes of one organization in a generation; the one before is held as well.
+const GENERATION: usize = 2_048;
+/// Causes held in all, about.
+const HELD: usize = 200_000;
+/// Causes that are noted of one partition at most.
+pub(super) const NOTED: usize = 8_192;
+
+/// A bound of what one cause may lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bound {
+    /// So many runs have set each other off, one after the other.
+    Hops,
+    /// So many runs have been set off in all.
+    Runs,
+}
+
+impl From<Bound> for WhyNot {
+    fn from(bound: Bound) -> Self {
+        match bound {
+            Bound::Hops => Self::Hops,
+            Bound::Runs => Self::Runs,
+        }
+    }
+}
+
+/// What has come of a cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Spent {
+    runs: u32,
+    told_hops: u8,
+    told_runs: u8,
+}
+
+impl Spent {
+    /// The number of what is told of a bound that is met; `None` where enough was told of it.
+    fn tell(&mut self, bound: Bound) -> Option<u8> {
+        let told = match bound {
+            Bound::Hops => &mut self.told_hops,
+            Bound::Runs => &mut self.told_runs,
+        };
+        let nth = *told;
+        *told = TOLD.min(nth + 1);
+        (nth < TOLD).then_some(nth)
+    }
+}
+
+/// The counts of one organization.
+#[derive(Clone, Debug, Default)]
+struct OrgCounts {
+    /// Every event up to here has been matched and counted.
+    through: u64,
+    young: HashMap<Uuid, Spent>,
+    old: HashMap<Uuid, Spent>,
+}
+
+/// All counts.
+#[derive(Debug, Default)]
+pub(super) struct CauseCounts(HashMap<OrgId, OrgCounts>);
+
+/// What is counted while a batch of an organization's events is matched.
+#[derive(Debug, Default)]
+pub(super) struct BatchCounts {
+    /// Every event up to here has been matched and counted before.
+    pub(super) through: u64,
+    changed: HashMap<Uuid, Spent>,
+}
+
+/// Whether an event may set a workflow off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It may; with what the run goes back to.
+    SetsOff(Cause),
+    /// It may not: so much has come of its cause. `tell` is the number of what is told of that.
+    Refused { bound: Bound, tell: Option<u8> },
+}
+
+/// An organization's counts as they are noted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Noted {
+    org: OrgId,
+    through: u64,
+    /// Each with its runs, and what was told of either bound.
+    causes: Vec<(Uuid, u32, u8, u8)>,
+}
+
+impl OrgCounts {
+    fn get(&self, id: Uuid) -> Option<Spent> {
+        self.young.get(&id).or_else(|| self.old.get(&id)).copied()
+    }
+
+    fn enter(&mut self, id: Uuid, spent: Spent) {
+        self.old.remove(&id);
+        self.young.insert(id, spent);
+        if self.young.len() >= GENERATION {
+            self.old = std::mem::take(&mut self.young);
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.young.len() + self.old.len()
+    }
+}
+
+impl CauseCounts {
+    /// Begins a batch of an organization's events.
+    pub(super) fn open(&self, org: &OrgId) -> BatchCounts {
+        let counts = self.0.get(org);
+        BatchCounts {
+            through: counts.map_or(0, |counts| counts.through),
+            changed: HashMap::new(),
+        }
+    }
+
+    /// Decides on an event with so many hops behind it that goes back to this cause; `None` where
+    /// the organization's counts are not those any more that the batch began with.
+    pub(super) fn decide(
+        &self,
+        org: &OrgId,
+        batch: &mut BatchCounts,
+        (cause, hops): (Cause, u8),
+        budget: u32,
+    ) -> Option<Verdict> {
+        let counts = self.0.get(org);
+        if counts.map_or(0, |counts| counts.through) != batch.through {
+            return None;
+        }
+        let known = batch.changed.get(&cause.id).copied();
+        let known = known.or_else(|| counts?.get(cause.id));
+        let mut spent = known.unwrap_or_default();
+        spent.runs = spent.runs.max(cause.runs);
+        let bound = if hops >= MAX_HOPS {
+            Some(Bound::Hops)
+        } else {
+            (spent.runs >= budget).then_some(Bound::Runs)
+        };
+        let verdict = if let Some(bound) = bound {
+            let tell = spent.tell(bound);
+            Verdict::Refused { bound, tell }
+        } else {
+            spent.runs += 1;
+            let runs = spent.runs;
+            Verdict::SetsOff(Cause { runs, ..cause })
+        };
+        batch.changed.insert(cause.id, spent);
+        Some(verdict)
+    }
+
+    /// A batch was matched up to `through`, and what it led to stands in the log. `false` where
+    /// others have counted meanwhile: then the batch is to be matched again, by what they know.
+    pub(super) fn close(&mut self, org: &OrgId, batch: BatchCounts, through: u64) -> bool {
+        if batch.changed.is_empty() {
+            return true;
+        }
+        let before = self.0.get(org).map_or(0, |counts| counts.through);
+        if before != batch.through {
+            return false;
+        }
+        let counts = self.0.entry(org.clone()).or_default();
+        counts.through = through;
+        for (id, spent) in batch.changed {
+            counts.enter(id, spent);
+        }
+        self.let_go();
+        true
+    }
+
+    /// Lets go of the oldest causes of who holds most of them, where there are too many in all.
+    fn let_go(&mut self) {
+        let held: usize = self.0.values().map(OrgCounts::len).sum();
+        let most = self.0.values_mut().max_by_key(|counts| counts.len());
+        if let Some(counts) = most.filter(|_| held > HELD) {
+            counts.old = std::mem::take(&mut counts.young);
+        }
+    }
+
+    /// Lets go of organizations that are others' now.
+    pub(super) fn retain(&mut self, is_ours: impl Fn(&OrgId) -> bool) {
+        self.0.retain(|org, _| is_ours(org));
+    }
+
+    /// What is to be noted of the organizations of each partition.
+    pub(super) fn notes(&self, partition_of: impl Fn(&OrgId) -> u16) -> HashMap<u16, Vec<Noted>> {
+        let mut by_partition: HashMap<u16, Vec<(&OrgId, &OrgCounts)>> = HashMap::new();
+        for (org, counts) in &self.0 {
+            let of_partition = by_partition.entry(partition_of(org)).or_default();
+            of_partition.push((org, counts));
+        }
+        let noted = by_partition.into_iter().map(|(partition, mut all_counts)| {
+            all_counts.sort_unstable_by_key(|(org, _)| *org);
+            let most = NOTED / all_counts.len().max(1);
+            let noted = all_counts.into_iter().map(|(org, counts)| {
+                let causes = counts.young.iter().chain(&counts.old).take(most);
+                let mut causes: Vec<_> = causes
+                    .map(|(id, spent)| (*id, spent.runs, spent.told_hops, spent.told_runs))
+                    .collect();
+                causes.sort_unstable();
+                Noted {
+                    org: org.clone(),
+                    through: counts.through,
+                    causes,
+                }
+            });
+            (partition, noted.collect())
+        });
+        noted.collect()
+    }
+
+    /// Takes over what was noted of a partition's organizations, and nothing else of them.
+    pub(super) fn take_over(&mut self, is_of_it: impl Fn(&OrgId) -> bool, noted: Vec<Noted>) {
+        self.0.retain(|org, _| !is_of_it(org));
+        for noted in noted {
+            let mut counts = OrgCounts {
+                through: noted.through,
+                ..OrgCounts::default()
+            };
+            for (id, runs, told_hops, told_runs) in noted.causes {
+                let spent = Spent {
+                    runs,
+                    told_hops,
+                    told_runs,
+                };
+                counts.old.insert(id, spent);
+            }
+            self.0.insert(noted.org, counts);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUDGET: u32 = 5;
+
+    fn org() -> OrgId {
+        "o".into()
+    }
+
+    fn cause(id: u128) -> Cause {
+        Cause::new(Uuid::from_u128(id))
+    }
+
+    /// Matches a batch of events of one cause; what each comes to.
+    fn count(
+        cause_counts: &mut CauseCounts,
+        id: u128,
+        events: std::ops::RangeInclusive<u64>,
+    ) -> Vec<Verdict> {
+        let mut batch = cause_counts.open(&org());
+        let through = *events.end();
+        let fresh = events.filter(|event| *event > batch.through).count();
+        let verdicts = (0..fresh)
+            .map(|_| {
+                cause_counts
+                    .decide(&org(), &mut batch, (cause(id), 1), BUDGET)
+                    .unwrap()
+            })
+            .collect();
+        assert!(cause_counts.close(&org(), batch, through));
+        verdicts
+    }
+
+    fn runs(verdicts: &[Verdict]) -> Vec<u32> {
+        let set_off = verdicts.iter().filter_map(|verdict| match verdict {
+            Verdict::SetsOff(cause) => Some(cause.runs),
+            Verdict::Refused { .. } => None,
+        });
+        set_off.collect()
+    }
+
+    fn noted(cause_counts: &CauseCounts) -> CauseCounts {
+        let mut other = CauseCounts::default();
+        let text = serde_json::to_string(&cause_counts.notes(|_| 7)[&7]).unwrap();
+        other.take_over(|_| true, serde_json::from_str(&text).unwrap());
+        other
+    }
+
+    #[test]
+    fn a_cause_leads_to_no_more_than_its_budget_whoever_counts_and_how_often() {
+        let mut cause_counts = CauseCounts::default();
+        assert_eq!(runs(&count(&mut cause_counts, 1, 1..=3)), [1, 2, 3]);
+        let mut other = noted(&cause_counts);
+        // What was matched before it was noted is not counted again, what follows is.
+        let here = count(&mut cause_counts, 1, 2..=9);
+        assert_eq!(runs(&here), [4, 5]);
+        assert_eq!(count(&mut other, 1, 2..=9), here);
+        assert_eq!(runs(&count(&mut other, 2, 10..=11)), [1, 2]);
+    }
+
+    #[test]
+    fn only_the_first_of_what_is_not_set_off_is_told() {
+        let mut cause_counts = CauseCounts::default();
+        count(&mut cause_counts, 1, 1..=5);
+        let told = |verdicts: &[Verdict]| -> Vec<u8> {
+            let told = verdicts.iter().filter_map(|verdict| match verdict {
+                Verdict::Refused { tell, .. } => *tell,
+                Verdict::SetsOff(_) => None,
+            });
+            told.collect()
+        };
+        assert_eq!(told(&count(&mut cause_counts, 1, 6..=7)), [0, 1]);
+        let mut other = noted(&cause_counts);
+        assert_eq!(told(&count(&mut other, 1, 8..=20)), [2]);
+        assert_eq!(told(&count(&mut other, 1, 21..=30)), [] as [u8; 0]);
+        let mut batch = other.open(&org());
+        let last_hop = other.decide(&org(), &mut batch, (cause(1), MAX_HOPS), BUDGET);
+        assert_eq!(told(&[last_hop.unwrap()]), [0], "each bound is told of");
+    }
+
+    #[test]
+    fn the_last_hop_sets_nothing_off() {
+        let (cause_counts, mut batch) = (CauseCounts::default(), BatchCounts::default());
+        let mut decide = |hops| cause_counts.decide(&org(), &mut batch, (cause(1), hops), BUDGET);
+        assert!(matches!(decide(MAX_HOPS - 1), Some(Verdict::SetsOff(_))));
+        let refused = Verdict::Refused {
+            bound: Bound::Hops,
+            tell: Some(0),
+        };
+        assert_eq!(decide(MAX_HOPS), Some(refused));
+    }
+
+    #[test]
+    fn what_is_held_and_noted_is_bounded_and_what_was_let_go_of_is_not_forgotten() {
+        let mut cause_counts = CauseCounts::default();
+        for id in 1..=3 * GENERATION as u64 {
+            count(&mut cause_counts, id.into(), id..=id);
+        }
+        assert!(cause_counts.0[&org()].len() <= 2 * GENERATION);
+        let text = serde_json::to_string(&cause_counts.notes(|_| 7)).unwrap();
+        assert!(text.len() < NOTED * 50, "{}", text.len());
+        let mut batch = cause_counts.open(&org());
+        let late = Cause {
+            runs: BUDGET,
+            ..cause(1)
+        };
+        let verdict = cause_counts
+            .decide(&org(), &mut batch, (late, 1), BUDGET)
+            .unwrap();
+        assert!(matches!(verdict, Verdict::Refused { .. }), "{verdict:?}");
+    }
+
+    #[test]
+    fn a_batch_that_ends_after_its_organization_went_counts_nothing() {
+        let mut cause_counts = CauseCounts::default();
+        count(&mut cause_counts, 1, 1..=3);
+        let mut batch = cause_counts.open(&org());
+        cause_counts.decide(&org(), &mut batch, (cause(1), 1), BUDGET);
+        cause_counts.retain(|_| false);
+        let without = cause_counts.decide(&org(), &mut batch, (cause(1), 1), BUDGET);
+        assert_eq!(without, None, "it would count from the beginning");
+        assert!(!cause_counts.close(&org(), batch, 4));
+        assert!(cause_counts.0.is_empty());
+    }
+}

@@ -1,0 +1,333 @@
+//! Follows the log, and has what concerns anybody matched.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, PoisonError};
+
+use event_log::{Batch, Follower};
+use indexmap::IndexMap;
+use schemas::{Log, OrgId, Recorded};
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::super::measure;
+use super::Error;
+use super::checkpoint::Note;
+use super::matcher::Matcher;
+use super::org_queues::{OrgQueues, Turn};
+use super::timers::Timers;
+use crate::checkpoints::Checkpoints;
+use crate::leases::{Leases, Owned};
+use crate::runs::RunSettings;
+
+const EVENTS_AT_ONCE: usize = 512;
+/// Organizations whose events are matched at the same time.
+const QUEUES_AT_ONCE: usize = 32;
+
+/// A partition on its way here: its note, and the waits that were open.
+type Taken = (u16, Note, Vec<Recorded>);
+
+pub(super) struct Dispatcher {
+    matcher: Arc<Matcher>,
+    leases: Leases,
+    owned: watch::Receiver<Owned>,
+    checkpoints: Checkpoints<Note>,
+    settings: RunSettings,
+    /// The partitions that are owned, and up to where events have been given to queues.
+    partitions: BTreeMap<u16, u64>,
+    /// Partitions on their way to `partitions`.
+    coming: BTreeSet<u16>,
+    taking_over: JoinSet<Vec<Taken>>,
+    tail: Option<Follower>,
+    queues: OrgQueues,
+    matching: JoinSet<(Turn, u64)>,
+    timers: Timers,
+    firing: JoinSet<()>,
+    saving: JoinSet<()>,
+    saved: HashMap<u16, Note>,
+}
+
+impl Dispatcher {
+    pub(super) fn new(
+        matcher: Arc<Matcher>,
+        leases: Leases,
+        checkpoints: Checkpoints<Note>,
+        settings: RunSettings,
+    ) -> Self {
+        Self {
+            owned: leases.owned(),
+            matcher,
+            leases,
+            checkpoints,
+            settings,
+            partitions: BTreeMap::new(),
+            coming: BTreeSet::new(),
+            taking_over: JoinSet::new(),
+            tail: None,
+            queues: OrgQueues::default(),
+            matching: JoinSet::new(),
+            timers: Timers::default(),
+            firing: JoinSet::new(),
+            saving: JoinSet::new(),
+            saved: HashMap::new(),
+        }
+    }
+
+    pub(super) async fn run(mut self, shutdown: CancellationToken) -> Result<(), Error> {
+        let mut checkpoint = interval(self.settings.checkpoint);
+        checkpoint.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        self.reassign();
+        loop {
+            self.start_what_fits();
+            let timer = self.timers.until_next(self.matcher.clock.now());
+            tokio::select! {
+                () = shutdown.cancelled() => break,
+                changed = self.owned.changed() => match changed {
+                    Ok(()) => self.reassign(),
+                    Err(_) => break,
+                },
+                Some(taken) = self.taking_over.join_next() => self.take_over(taken).await?,
+                Some(matched) = self.matching.join_next() => self.matched(matched)?,
+                batch = next_batch(&mut self.tail) => self.take_in(batch?),
+                () = sleep(timer) => self.fire(),
+                _ = checkpoint.tick() => self.save(),
+                Some(_) = self.firing.join_next() => {}
+                Some(_) = self.saving.join_next() => {}
+            }
+        }
+        self.saving.shutdown().await;
+        let notes = self.notes();
+        self.checkpoints.write(notes).await;
+        Ok(())
+    }
+
+    fn is_ours(&self, org: &OrgId) -> bool {
+        let partition = self.leases.partition_of(org.as_str());
+        self.partitions.contains_key(&partition)
+    }
+
+    /// Lets go of partitions that are ours no more and begins to take over new ones.
+    fn reassign(&mut self) {
+        let owned = Arc::clone(&self.owned.borrow_and_update());
+        self.partitions
+            .retain(|partition, _| owned.contains(partition));
+        self.saved.retain(|partition, _| owned.contains(partition));
+        self.coming.retain(|partition| owned.contains(partition));
+        self.queues.retain(|partition| owned.contains(&partition));
+        let leases = &self.leases;
+        let is_ours = |org: &OrgId| owned.contains(&leases.partition_of(org.as_str()));
+        self.timers.retain(is_ours);
+        self.write(|index| index.waits.retain(is_ours));
+        self.matcher.cause_counts().retain(is_ours);
+        let wanted: Vec<u16> = owned
+            .iter()
+            .copied()
+            .filter(|partition| !self.partitions.contains_key(partition))
+            .filter(|partition| self.coming.insert(*partition))
+            .collect();
+        if !wanted.is_empty() {
+            let (log, checkpoints) = (self.matcher.log.clone(), self.checkpoints.clone());
+            self.taking_over.spawn(async move {
+                let mut taken = Vec::with_capacity(wanted.len());
+                for partition in wanted {
+                    let note = checkpoints.read(partition).await.unwrap_or_default();
+                    let waits = note.waits(&log).await;
+                    taken.push((partition, note, waits));
+                }
+                taken
+            });
+        }
+    }
+
+    /// The tail goes back to where the earliest of the new partitions was noted; what the others
+    /// know already is passed over.
+    async fn take_over(&mut self, taken: Result<Vec<Taken>, JoinError>) -> Result<(), Error> {
+        let mut after = self.tail.as_ref().map(Follower::last_sequence);
+        for (partition, note, waits) in taken? {
+            // It may have been lost again meanwhile.
+            if !self.coming.remove(&partition) {
+                continue;
+            }
+            let through = note.through;
+            after = Some(after.map_or(through, |after| after.min(through)));
+            self.partitions.insert(partition, through);
+            let is_of_it = |org: &OrgId| self.leases.partition_of(org.as_str()) == partition;
+            self.matcher.cause_counts().take_over(is_of_it, note.causes);
+            self.write(|index| waits.iter().for_each(|wait| index.waits.apply(wait)));
+            self.arm(partition);
+        }
+        let after = after.unwrap_or_default();
+        if self
+            .tail
+            .as_ref()
+            .is_none_or(|tail| tail.last_sequence() > after)
+        {
+            self.tail = Some(self.matcher.log.follow(Log::Events, after, &[]).await?);
+        }
+        Ok(())
+    }
+
+    fn arm(&mut self, partition: u16) {
+        let now = self.matcher.clock.now();
+        let all = self.matcher.read(|index| {
+            let all = index.workflows.all_scheduled();
+            let ours = all.filter(|(org, _)| self.leases.partition_of(org.as_str()) == partition);
+            ours.map(|(org, scheduled)| (org.clone(), Arc::clone(scheduled)))
+                .collect::<Vec<_>>()
+        });
+        for (org, scheduled) in all {
+            self.timers.arm(&org, &scheduled, now);
+        }
+    }
+
+    fn write<T>(&self, write: impl FnOnce(&mut super::matcher::Index) -> T) -> T {
+        let index = &self.matcher.index;
+        write(&mut index.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn take_in(&mut self, batch: Batch) {
+        let last = batch.last_sequence;
+        let events: Vec<Arc<Recorded>> = batch.into_readable("triggers").collect();
+        self.learn(&events);
+        let mut offered: IndexMap<OrgId, (u16, Vec<Arc<Recorded>>)> = IndexMap::new();
+        for recorded in events {
+            let partition = self.leases.partition_of(recorded.stream.org.as_str());
+            let folded_to = self.partitions.get(&partition);
+            let is_new = folded_to.is_some_and(|folded_to| *folded_to < recorded.sequence);
+            if is_new && self.matcher.concerns_anybody(&recorded) {
+                let org = recorded.stream.org.clone();
+                let (_, events) = offered.entry(org).or_insert((partition, Vec::new()));
+                events.push(recorded);
+            }
+        }
+        for (org, (partition, events)) in offered {
+            self.queues.offer(&org, partition, events);
+        }
+        for folded_to in self.partitions.values_mut() {
+            *folded_to = last.max(*folded_to);
+        }
+    }
+
+    /// Takes in what the events say of workflows and waits.
+    fn learn(&mut self, events: &[Arc<Recorded>]) {
+        let mut saved = Vec::new();
+        self.write(|index| {
+            for recorded in events {
+                if let Some(scheduled) = index.workflows.apply(recorded) {
+                    saved.push((recorded.stream.org.clone(), scheduled));
+                }
+                if self.is_ours(&recorded.stream.org) {
+                    index.waits.apply(recorded);
+                }
+            }
+        });
+        let now = self.matcher.clock.now();
+        for (org, scheduled) in saved {
+            if self.is_ours(&org) {
+                self.timers.arm(&org, &scheduled, now);
+            }
+        }
+    }
+
+    fn start_what_fits(&mut self) {
+        while self.matching.len() < QUEUES_AT_ONCE {
+            let Some((turn, task)) = self.queues.next() else {
+                return;
+            };
+            let matcher = Arc::clone(&self.matcher);
+            // The counts that the queue began with: once it is lost, they are let go of.
+            let batch = matcher.cause_counts().open(&turn.org);
+            self.matching.spawn(async move {
+                let through = matcher.match_events(&turn.org, task, batch).await;
+                (turn, through)
+            });
+        }
+    }
+
+    fn matched(&mut self, matched: Result<(Turn, u64), JoinError>) -> Result<(), Error> {
+        // A matcher that broke down is begun again with the whole part, from the checkpoint.
+        let (turn, through) = matched?;
+        self.queues.matched(turn, through);
+        Ok(())
+    }
+
+    /// Sets off what the clock does now.
+    fn fire(&mut self) {
+        let now = self.matcher.clock.now();
+        let (mut triggers, mut notices) = (Vec::new(), Vec::new());
+        let mut beginning: HashMap<OrgId, usize> = HashMap::new();
+        while let Some((due, org, workflow)) = self.timers.pop_due(now) {
+            let scheduled = self
+                .matcher
+                .read(|index| index.workflows.scheduled(&org, &workflow));
+            let ours = self.leases.owns(self.leases.partition_of(org.as_str()));
+            let Some(scheduled) = scheduled.filter(|_| ours) else {
+                continue;
+            };
+            // Another version may have another schedule.
+            let stands = scheduled.schedule.last_at(due) == Some(due);
+            if stands && due > scheduled.saved_at {
+                let beginning = beginning.entry(org.clone()).or_default();
+                if self.matcher.open_runs.is_full(&org, *beginning) {
+                    notices.extend(self.matcher.too_many_open_at(&org, &scheduled, due));
+                } else {
+                    *beginning += 1;
+                    triggers.push(self.matcher.triggered_by_clock(&org, &scheduled, due));
+                }
+            }
+            self.timers.go_on(&org, &scheduled, now);
+        }
+        if !triggers.is_empty() || !notices.is_empty() {
+            let matcher = Arc::clone(&self.matcher);
+            self.firing.spawn(async move {
+                matcher.append(triggers, measure::triggered).await;
+                matcher.append(notices, || {}).await;
+            });
+        }
+    }
+
+    /// Notes what has moved since the last time, unless that is still being written.
+    fn save(&mut self) {
+        measure::matching(self.queues.len(), self.queues.held_bytes());
+        if !self.saving.is_empty() {
+            return;
+        }
+        let notes = self.notes();
+        if !notes.is_empty() {
+            let checkpoints = self.checkpoints.clone();
+            self.saving
+                .spawn(async move { drop(checkpoints.write(notes).await) });
+        }
+    }
+
+    fn notes(&mut self) -> Vec<(u16, Note)> {
+        let mut notes = Vec::new();
+        let partition_of = |org: &OrgId| self.leases.partition_of(org.as_str());
+        let mut causes = self.matcher.cause_counts().notes(partition_of);
+        let mut waits = self
+            .matcher
+            .read(|index| index.waits.sequences(partition_of));
+        for (partition, folded_to) in &self.partitions {
+            if !self.leases.owns(*partition) {
+                continue;
+            }
+            let through = self.queues.through(*partition).unwrap_or(*folded_to);
+            let waits = waits.remove(partition).unwrap_or_default();
+            let causes = causes.remove(partition).unwrap_or_default();
+            let note = Note::new(&self.matcher.log, through, &waits, causes);
+            if self.saved.get(partition) != Some(&note) {
+                self.saved.insert(*partition, note.clone());
+                notes.push((*partition, note));
+            }
+        }
+        notes
+    }
+}
+
+async fn next_batch(tail: &mut Option<Follower>) -> Result<Batch, event_log::TailError> {
+    match tail {
+        Some(tail) => tail.next(EVENTS_AT_ONCE).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,308 @@
+//! Matches events with the workflows that they set off and the steps that wait for them.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use domain::template::Scope;
+use event_log::{AppendError, Commit, EventLog, Item, Page, ReadError};
+use futures::{StreamExt as _, stream};
+use schemas::workflow::WhyNot;
+use schemas::{Cause, Event, Log, OrgId, Recorded, StreamId, Visibility, WorkflowId};
+use serde_json::Value;
+use service::Clock;
+use tokio::task::consume_budget;
+use tokio::time::sleep;
+
+use super::super::measure;
+use super::super::open::OpenRuns;
+use super::super::renderer::Renderer;
+use super::cause_counts::{BatchCounts, CauseCounts, MAX_HOPS, Verdict};
+use super::notices::MatchNotices;
+use super::org_queues::Task;
+use super::shown::shown;
+use super::waits::{Wait, Waits};
+use super::workflows::{Listener, Workflows};
+use crate::people::People;
+use crate::retry::retry_while;
+
+const EVENTS_AT_ONCE: usize = 256;
+/// Runs that one organization's events begin at the same time.
+const TRIGGERS_AT_ONCE: usize = 8;
+/// Waits that are asked at the same time whether an event is theirs.
+const WAITS_AT_ONCE: usize = 16;
+pub(super) const AGAIN: Duration = Duration::from_millis(100);
+
+/// What is known of workflows and waits.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    pub(super) workflows: Workflows,
+    pub(super) waits: Waits,
+}
+
+/// Matches events of any organization.
+pub(super) struct Matcher {
+    pub(super) log: EventLog,
+    pub(super) people: People,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) renderer: Renderer,
+    pub(super) index: RwLock<Index>,
+    pub(super) cause_counts: Mutex<CauseCounts>,
+    pub(super) match_notices: Mutex<MatchNotices>,
+    /// Runs that one cause may lead to.
+    pub(super) budget: u32,
+    pub(super) open_runs: OpenRuns,
+}
+
+/// What matching a batch of an organization's events has led to.
+#[derive(Default)]
+struct Decided {
+    batch: BatchCounts,
+    /// The organization is somebody else's now, or was in between.
+    is_void: bool,
+    triggers: Vec<Commit>,
+    /// What says which workflows were not set off.
+    notices: Vec<Commit>,
+}
+
+/// Whom an event concerns.
+struct Concerned {
+    listeners: Vec<Arc<Listener>>,
+    waits: Vec<Arc<Wait>>,
+}
+
+impl Matcher {
+    pub(super) fn read<T>(&self, read: impl FnOnce(&Index) -> T) -> T {
+        read(&self.index.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether anybody listens to an event or waits for it.
+    pub(super) fn concerns_anybody(&self, recorded: &Recorded) -> bool {
+        let concerned = self.concerned(recorded);
+        !concerned.listeners.is_empty() || !concerned.waits.is_empty()
+    }
+
+    fn concerned(&self, recorded: &Recorded) -> Concerned {
+        let (org, sequence) = (&recorded.stream.org, recorded.sequence);
+        if recorded.event.visibility() != Visibility::Public {
+            return Concerned {
+                listeners: Vec::new(),
+                waits: Vec::new(),
+            };
+        }
+        let name = recorded.event.name();
+        let mut found = self.read(|index| Concerned {
+            listeners: index.workflows.listeners(org, &name, sequence),
+            waits: index.waits.waiting(org, &name, sequence),
+        });
+        found
+            .listeners
+            .retain(|listener| !is_own_life(recorded, &listener.workflow));
+        if let Event::WorkflowNotTriggered(_) = &recorded.event {
+            // Else it would be a way on beyond the bound that it tells of.
+            found.listeners.clear();
+        }
+        found
+    }
+
+    /// Matches an organization's events in their order; says up to where, 0 where they have to be
+    /// matched again.
+    pub(super) async fn match_events(&self, org: &OrgId, task: Task, batch: BatchCounts) -> u64 {
+        let (events, through) = match task {
+            Task::Events(events, _) => {
+                let last = events.last().map_or(0, |last| last.sequence);
+                (events, last)
+            }
+            Task::Behind { after, until } => self.read_behind(org, after, until).await,
+        };
+        let mut decided = Decided {
+            batch,
+            ..Decided::default()
+        };
+        let counted = decided.batch.through;
+        for recorded in events.iter().filter(|event| event.sequence > counted) {
+            self.consider(recorded, &mut decided).await;
+            if decided.is_void {
+                return 0;
+            }
+            // Of many events none may take long enough to wait for anything.
+            consume_budget().await;
+        }
+        self.append(decided.triggers, measure::triggered).await;
+        self.append(decided.notices, || {}).await;
+        if self.cause_counts().close(org, decided.batch, through) {
+            through
+        } else {
+            0
+        }
+    }
+
+    /// Reads an organization's events behind `after`, at most up to `until`.
+    async fn read_behind(&self, org: &OrgId, after: u64, until: u64) -> (Vec<Arc<Recorded>>, u64) {
+        let page: Page = loop {
+            let page = self.log.page(Log::Events, org, None, after, EVENTS_AT_ONCE);
+            match page.await {
+                Ok(page) => break page,
+                Err(error) => {
+                    tracing::debug!(%error, "Triggers: waiting for the log");
+                    sleep(AGAIN).await;
+                }
+            }
+        };
+        let through = if page.complete || page.items.is_empty() {
+            until
+        } else {
+            page.through.min(until)
+        };
+        let events = page.items.into_iter().filter_map(|item| match item {
+            Item::Event(recorded) if recorded.sequence <= until => Some(recorded),
+            // What cannot be read sets nothing off; the tail has said so.
+            _ => None,
+        });
+        (events.collect(), through)
+    }
+
+    async fn consider(&self, recorded: &Recorded, decided: &mut Decided) {
+        let concerned = self.concerned(recorded);
+        if concerned.listeners.is_empty() && concerned.waits.is_empty() {
+            return;
+        }
+        let org = &recorded.stream.org;
+        let now = self.clock.now();
+        let Some(data) = shown(&self.people, recorded, org, now).await else {
+            return;
+        };
+        let data = Arc::new(data);
+        let scope = Scope::of_event(&data);
+        for listener in concerned.listeners {
+            match self.is_meant(recorded, &listener, &scope).await {
+                Ok(true) => self.set_off(recorded, &listener, &data, decided),
+                Ok(false) => {}
+                Err(error) => {
+                    let notice = self.filter_failed(recorded, &listener, error);
+                    decided.notices.extend(notice);
+                }
+            }
+        }
+        let mut settled = Vec::with_capacity(concerned.waits.len());
+        for wait in &concerned.waits {
+            settled.push(self.settle(org, wait, recorded, &data));
+        }
+        stream::iter(settled)
+            .buffer_unordered(WAITS_AT_ONCE)
+            .collect::<()>()
+            .await;
+    }
+
+    /// Whether a workflow wants to be set off by an event; why nobody can say.
+    async fn is_meant(
+        &self,
+        recorded: &Recorded,
+        listener: &Listener,
+        scope: &Scope,
+    ) -> Result<bool, String> {
+        let Some(filter) = &listener.filter else {
+            return Ok(true);
+        };
+        let filter = self.renderer.filter(filter);
+        let filter = filter.map_err(|error| error.to_string())?;
+        let (org, scope) = (&recorded.stream.org, scope.clone());
+        let ask = move |meter: &_| filter.holds(&scope, meter);
+        self.renderer.ask(org, ask).await
+    }
+
+    /// Sets a workflow off, unless too much has come of the event's cause already, or the
+    /// organization has too many runs open.
+    fn set_off(&self, by: &Recorded, listener: &Listener, data: &Value, decided: &mut Decided) {
+        let org = &by.stream.org;
+        if self.open_runs.is_full(org, decided.triggers.len()) {
+            return decided.notices.extend(self.too_many_open(by, listener));
+        }
+        let (itself, hops) = (Cause::new(by.id.0), by.context.hops);
+        let verdict = match Cause::of(by) {
+            // What came from outside sets each workflow off once: that is bounded by itself.
+            None if hops < MAX_HOPS => Some(Verdict::SetsOff(itself)),
+            cause => {
+                let counted = (cause.unwrap_or(itself), hops);
+                let batch = &mut decided.batch;
+                self.cause_counts().decide(org, batch, counted, self.budget)
+            }
+        };
+        match verdict {
+            None => decided.is_void = true,
+            Some(Verdict::SetsOff(cause)) => {
+                let trigger = self.triggered_by_event(by, listener, data, cause);
+                decided.triggers.push(trigger);
+            }
+            Some(Verdict::Refused { bound, tell }) => {
+                measure::unmatched(WhyNot::from(bound).name());
+                let notice = tell.map(|nth| self.bound_met(by, listener, bound, nth));
+                decided.notices.extend(notice);
+            }
+        }
+    }
+
+    pub(super) fn cause_counts(&self) -> MutexGuard<'_, CauseCounts> {
+        self.cause_counts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends commits, each by itself. One that is in the log already was appended before, by
+    /// whomever: its run has the same id.
+    pub(super) async fn append(&self, triggers: Vec<Commit>, appended: impl Fn()) {
+        for part in triggers.chunks(TRIGGERS_AT_ONCE) {
+            self.append_part(part.to_vec(), &appended).await;
+        }
+    }
+
+    async fn append_part(&self, mut triggers: Vec<Commit>, appended: impl Fn()) {
+        while !triggers.is_empty() {
+            let outcomes = self.log.commit_each(triggers.clone()).await;
+            let mut left = Vec::new();
+            for (commit, outcome) in triggers.into_iter().zip(outcomes) {
+                match outcome {
+                    Ok(_) => appended(),
+                    Err(AppendError::Conflict) => {}
+                    Err(error) if error.passes() => {
+                        tracing::debug!(%error, "A trigger waits for the log");
+                        left.push(commit);
+                    }
+                    Err(error) => {
+                        measure::unmatched("trigger");
+                        tracing::error!(%error, "A workflow could not be triggered");
+                    }
+                }
+            }
+            triggers = left;
+            if !triggers.is_empty() {
+                sleep(AGAIN).await;
+            }
+        }
+    }
+
+    /// A run's events; `None` where they cannot be read.
+    pub(super) async fn run(&self, stream: &StreamId) -> Option<Vec<Recorded>> {
+        let passes = |error: &ReadError| matches!(error, ReadError::Unavailable(_));
+        // One that cannot be read is ended by its own job.
+        retry_while(|| self.log.load(stream), passes).await.ok()
+    }
+}
+
+/// The life of a workflow's own runs does not set it off: that would never end but by the bound of
+/// hops, with many runs for each. What its runs notify or record may.
+fn is_own_life(recorded: &Recorded, workflow: &WorkflowId) -> bool {
+    let of = match &recorded.event {
+        Event::WorkflowTriggered(event) => &event.workflow_id,
+        Event::RunStarted(event) => &event.workflow_id,
+        Event::RunStepStarted(event) => &event.workflow_id,
+        Event::RunStepSucceeded(event) => &event.workflow_id,
+        Event::RunStepFailed(event) => &event.workflow_id,
+        Event::RunWaiting(event) => &event.workflow_id,
+        Event::RunSucceeded(event) => &event.workflow_id,
+        Event::RunFailed(event) => &event.workflow_id,
+        Event::RunRetried(event) => &event.workflow_id,
+        Event::RunCancelled(event) => &event.workflow_id,
+        _ => return false,
+    };
+    of == workflow
+}

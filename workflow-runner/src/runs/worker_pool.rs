@@ -1,0 +1,113 @@
+//! The jobs under way, and how many more there may be.
+
+use std::collections::HashMap;
+
+use tokio::sync::watch;
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use super::backlog::{RunRef, Turn};
+use super::capacity::Working;
+use super::index::RunKey;
+use super::job::{Job, Outcome};
+
+/// The jobs of this process; one for a run at most.
+pub(super) struct WorkerPool {
+    size: usize,
+    jobs: JoinSet<Outcome>,
+    tasks: HashMap<Id, (Turn, RunRef)>,
+    under_way: HashMap<RunKey, WorkerHandle>,
+    /// How many jobs each organization has.
+    shares: HashMap<Turn, usize>,
+}
+
+/// By what a job is told what others have done to its run.
+pub(super) struct WorkerHandle {
+    pub(super) ended: CancellationToken,
+    pub(super) news: watch::Sender<u64>,
+}
+
+/// A job that has ended; `Err` where it broke down.
+pub(super) struct Ended {
+    pub(super) turn: Turn,
+    pub(super) run: RunRef,
+    pub(super) outcome: Result<Outcome, JoinError>,
+}
+
+impl WorkerPool {
+    pub(super) fn new(size: usize) -> Self {
+        Self {
+            size: size.max(1),
+            jobs: JoinSet::new(),
+            tasks: HashMap::new(),
+            under_way: HashMap::new(),
+            shares: HashMap::new(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// One organization has at most as many jobs as there is room for more, so that there is
+    /// always some for others.
+    pub(super) fn has_room_for(&self, turn: Turn) -> bool {
+        let share = self.shares.get(&turn.org()).copied().unwrap_or_default();
+        share < self.size.saturating_sub(self.jobs.len())
+    }
+
+    pub(super) fn works_on(&self, key: RunKey) -> bool {
+        self.under_way.contains_key(&key)
+    }
+
+    pub(super) fn start(
+        &mut self,
+        run: RunRef,
+        job: Job,
+        working: Option<Working>,
+        handle: WorkerHandle,
+    ) {
+        let turn = job.turn;
+        self.under_way.insert(run.1, handle);
+        *self.shares.entry(turn.org()).or_default() += 1;
+        let id = self.jobs.spawn(job.run(working)).id();
+        self.tasks.insert(id, (turn, run));
+    }
+
+    /// Tells a run's job that the run has ended by another's hand.
+    pub(super) fn call_off(&self, key: RunKey) {
+        if let Some(job) = self.under_way.get(&key) {
+            job.ended.cancel();
+        }
+    }
+
+    /// Tells a run's job of an event; it knows its own.
+    pub(super) fn tell(&self, key: RunKey, sequence: u64) {
+        if let Some(job) = self.under_way.get(&key) {
+            job.news.send_replace(sequence);
+        }
+    }
+
+    /// Waits for a job to end; `None` at once where there is none.
+    pub(super) async fn next_ended(&mut self) -> Option<Ended> {
+        let joined = self.jobs.join_next_with_id().await?;
+        let (id, outcome) = match joined {
+            Ok((id, outcome)) => (id, Ok(outcome)),
+            Err(error) => (error.id(), Err(error)),
+        };
+        let (turn, run) = self.tasks.remove(&id)?;
+        self.under_way.remove(&run.1);
+        if let Some(share) = self.shares.get_mut(&turn.org()) {
+            *share -= 1;
+            if *share == 0 {
+                self.shares.remove(&turn.org());
+            }
+        }
+        Some(Ended { turn, run, outcome })
+    }
+
+    /// Cuts off what is still under way.
+    pub(super) async fn cut_off(&mut self) {
+        self.jobs.shutdown().await;
+    }
+}

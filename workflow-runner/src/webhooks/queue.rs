@@ -1,0 +1,358 @@
+//! One endpoint's deliveries: what waits, what is under way, what is tried again and when.
+//!
+//! A queue holds sequences, never bodies, and a bounded number of them: first attempts beyond its
+//! backlog stay in the log and are read from there once there is room
+//! ([`EndpointQueue::wants_refill`]),
+//! and an endpoint that fails while it has many deliveries to try again gets new events only as
+//! probes until it answers. So an endpoint that is dead costs a bounded amount of memory and one
+//! that is slow delays nobody else.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::requests::{RequestCursor, Requests};
+use super::work::{Bounds, Gap, Prior, Refill, Retry, Verdict, Work};
+
+/// First attempts that wait in memory.
+const MAX_BACKLOG: usize = 4_096;
+/// The backlog is filled up from the log when it is shorter than this.
+const LOW_BACKLOG: usize = 512;
+/// Deliveries that are due before more of them are asked for.
+const ENOUGH_DUE: usize = 512;
+/// Attempts whose outcome is not recorded yet, beside those being sent.
+const MAX_UNRECORDED: usize = 512;
+/// How often a failing endpoint with too much to try again is probed with a new event.
+const PROBE: TimeDelta = TimeDelta::seconds(60);
+
+/// One endpoint's deliveries.
+#[derive(Debug)]
+pub(super) struct EndpointQueue {
+    bounds: Bounds,
+    /// Sequences that wait for their first attempt, in order.
+    backlog: VecDeque<u64>,
+    /// Every wanted event up to here is in the backlog or past it.
+    queued_through: u64,
+    /// Events up to here may have been tried by another process.
+    unsure_through: u64,
+    /// Whether wanted events behind `queued_through` are only in the log, and the last of them.
+    behind: bool,
+    missed: u64,
+    refilling: bool,
+    /// Attempts that are not recorded yet, with the place of the one before where there is one.
+    under_way: BTreeMap<u64, Option<u64>>,
+    retries: BTreeMap<u64, Retry>,
+    due: BTreeSet<(DateTime<Utc>, u64)>,
+    /// Requests under way, and how many there may be: fewer while the endpoint is overwhelmed.
+    sending: usize,
+    limit: usize,
+    /// When the failures began that no success has followed.
+    failing_since: Option<DateTime<Utc>>,
+    next_probe: DateTime<Utc>,
+    /// Whether it is a retry's turn, where both a retry and a first attempt could go.
+    retry_next: bool,
+    /// What its owner asked for: replays and tests.
+    requests: Requests,
+}
+
+impl EndpointQueue {
+    /// A queue for a new endpoint, made at the sequence `since`.
+    pub(super) fn new(bounds: Bounds, since: u64) -> Self {
+        Self {
+            limit: bounds.concurrency.max(1),
+            bounds,
+            backlog: VecDeque::new(),
+            queued_through: since,
+            unsure_through: 0,
+            behind: false,
+            missed: since,
+            refilling: false,
+            under_way: BTreeMap::new(),
+            retries: BTreeMap::new(),
+            due: BTreeSet::new(),
+            sending: 0,
+            failing_since: None,
+            next_probe: DateTime::UNIX_EPOCH,
+            retry_next: false,
+            requests: Requests::default(),
+        }
+    }
+
+    /// A queue taken over from another process, or from before a restart: every event up to
+    /// `through` has had its first attempt, those from there to
+    /// `unsure_through` perhaps. Events
+    /// up to `head` have passed by before there was a queue to offer them to.
+    pub(super) fn resume(bounds: Bounds, through: u64, unsure_through: u64, head: u64) -> Self {
+        Self {
+            unsure_through,
+            behind: true,
+            missed: unsure_through.max(head).max(through),
+            ..Self::new(bounds, through)
+        }
+    }
+
+    /// Goes on holding its failures against the endpoint.
+    pub(super) fn remember_failing(&mut self, since: Option<DateTime<Utc>>) {
+        self.failing_since = since;
+    }
+
+    /// The same queue, of whose requests so much is carried out already.
+    pub(super) fn with_requests(self, asked: u64, place: RequestCursor) -> Self {
+        let requests = Requests::new(asked, place);
+        Self { requests, ..self }
+    }
+
+    /// Its requests, to be changed.
+    pub(super) fn requests(&mut self) -> &mut Requests {
+        &mut self.requests
+    }
+
+    /// How far its requests are carried out; `None` where nothing is open.
+    pub(super) fn open_requests(&self) -> Option<RequestCursor> {
+        self.requests.open()
+    }
+
+    /// Which request to carry on with, if there is room for more to send.
+    pub(super) fn wants_replay(
+        &mut self,
+        now: DateTime<Utc>,
+        crowded: bool,
+    ) -> Option<RequestCursor> {
+        self.requests.open()?;
+        let due = self.due.iter().take_while(|(due, _)| *due <= now);
+        let has_room = self.retries.len() < self.most_retries(crowded);
+        if has_room && due.take(ENOUGH_DUE).count() < ENOUGH_DUE {
+            self.requests.begin()
+        } else {
+            None
+        }
+    }
+
+    /// Takes a wanted event that the log has just brought.
+    /// Answers whether the queue holds it now; else it comes from the log again in time.
+    pub(super) fn offer(&mut self, sequence: u64) -> bool {
+        if sequence <= self.queued_through {
+            return false;
+        }
+        if self.behind || self.backlog.len() >= MAX_BACKLOG {
+            self.behind = true;
+            self.missed = sequence;
+            return false;
+        }
+        self.backlog.push_back(sequence);
+        self.queued_through = sequence;
+        true
+    }
+
+    /// What to read from the log, if the queue has room for more of what it left there.
+    pub(super) fn wants_refill(&mut self) -> Option<Gap> {
+        if !self.behind || self.refilling || self.backlog.len() >= LOW_BACKLOG {
+            return None;
+        }
+        self.refilling = true;
+        Some(Gap {
+            after: self.queued_through,
+            unsure_through: self.unsure_through,
+        })
+    }
+
+    /// Takes wanted events that were read from the log.
+    pub(super) fn refill(&mut self, found: &Refill) {
+        self.refilling = false;
+        self.backlog.extend(&found.untried);
+        for (sequence, retry) in &found.waiting {
+            self.remember(*sequence, *retry);
+        }
+        let mut through = found.through;
+        if found.complete {
+            // The log had nothing else, and it was not behind what was known of it before.
+            through = through.max(found.head_before).max(self.unsure_through);
+        }
+        self.queued_through = self.queued_through.max(through);
+        self.behind = self.queued_through < self.missed;
+    }
+
+    /// The log could not be read; it is asked again later.
+    pub(super) fn refill_failed(&mut self) {
+        self.refilling = false;
+    }
+
+    /// Whether there is an attempt to be made now, as [`Self::next`] has it.
+    pub(super) fn has_next(&self, now: DateTime<Utc>, crowded: bool) -> bool {
+        self.could_go(now, crowded) != (None, None)
+    }
+
+    /// A retry and a first attempt that could go now.
+    fn could_go(
+        &self,
+        now: DateTime<Utc>,
+        crowded: bool,
+    ) -> (Option<(DateTime<Utc>, u64)>, Option<u64>) {
+        let unrecorded = self.under_way.len().saturating_sub(self.sending);
+        if self.sending >= self.limit || unrecorded >= MAX_UNRECORDED {
+            return (None, None);
+        }
+        let retry = self.due.first().filter(|(due, _)| *due <= now);
+        let may_begin = !self.is_held(crowded) || self.next_probe <= now;
+        let fresh = self.backlog.front().filter(|_| may_begin);
+        (retry.copied(), fresh.copied())
+    }
+
+    /// The next attempt to be made now, if there is one. `crowded`: all queues together have too
+    /// much to try again.
+    pub(super) fn next(&mut self, now: DateTime<Utc>, crowded: bool) -> Option<Work> {
+        let work = match self.could_go(now, crowded) {
+            (Some((due, sequence)), None) => self.take_retry(due, sequence)?,
+            (Some((due, sequence)), Some(_)) if self.retry_next => {
+                self.take_retry(due, sequence)?
+            }
+            (_, Some(sequence)) => {
+                if self.is_held(crowded) {
+                    self.next_probe = now + PROBE;
+                }
+                self.take_fresh(sequence)
+            }
+            (None, None) => return None,
+        };
+        self.sending += 1;
+        Some(work)
+    }
+
+    fn is_held(&self, crowded: bool) -> bool {
+        self.failing_since.is_some() && self.retries.len() >= self.most_retries(crowded)
+    }
+
+    fn most_retries(&self, crowded: bool) -> usize {
+        if crowded {
+            self.bounds.pending.div_ceil(100)
+        } else {
+            self.bounds.pending
+        }
+    }
+
+    fn take_retry(&mut self, due: DateTime<Utc>, sequence: u64) -> Option<Work> {
+        self.retry_next = false;
+        self.due.remove(&(due, sequence));
+        let Retry {
+            attempts, recorded, ..
+        } = self.retries.remove(&sequence)?;
+        self.under_way.insert(sequence, Some(recorded));
+        let prior = Prior::Attempted { attempts, recorded };
+        Some(Work { sequence, prior })
+    }
+
+    fn take_fresh(&mut self, sequence: u64) -> Work {
+        self.retry_next = true;
+        self.backlog.pop_front();
+        self.under_way.insert(sequence, None);
+        let prior = Prior::New;
+        Work { sequence, prior }
+    }
+
+    /// An attempt's request has ended.
+    pub(super) fn answered(&mut self, answer: Verdict, now: DateTime<Utc>) {
+        self.sending = self.sending.saturating_sub(1);
+        match answer {
+            Verdict::Well => {
+                self.failing_since = None;
+                self.limit = (self.limit + 1).min(self.bounds.concurrency.max(1));
+            }
+            Verdict::Badly => _ = self.failing_since.get_or_insert(now),
+            Verdict::Overwhelmed => {
+                self.failing_since.get_or_insert(now);
+                self.limit = (self.limit / 2).max(1);
+            }
+            Verdict::NotSent => {}
+        }
+    }
+
+    /// An attempt is recorded, or was found to be; with what is left to do.
+    pub(super) fn recorded(&mut self, sequence: u64, retry: Option<Retry>) {
+        self.under_way.remove(&sequence);
+        if let Some(retry) = retry {
+            self.remember(sequence, retry);
+        }
+    }
+
+    /// A delivery that the log says is to be tried again.
+    pub(super) fn remember(&mut self, sequence: u64, retry: Retry) {
+        if self.under_way.contains_key(&sequence) {
+            return;
+        }
+        if let Some(old) = self.retries.get(&sequence) {
+            if old.recorded >= retry.recorded {
+                return;
+            }
+            self.due.remove(&(old.due, sequence));
+        }
+        self.due.insert((retry.due, sequence));
+        self.retries.insert(sequence, retry);
+    }
+
+    /// When there may be something to do without anything happening before.
+    pub(super) fn wake(&self, crowded: bool) -> Option<DateTime<Utc>> {
+        let due = self.due.first().map(|(due, _)| *due);
+        let probe = !self.backlog.is_empty() && self.is_held(crowded);
+        let probe = probe.then_some(self.next_probe);
+        due.into_iter().chain(probe).min()
+    }
+
+    /// The sequence up to which every wanted event has had its first attempt recorded; `None`
+    /// where nothing is open.
+    pub(super) fn cursor(&self) -> Option<u64> {
+        let waiting = self.backlog.front().copied();
+        let first_attempt =
+            |(sequence, before): (&u64, &Option<u64>)| before.is_none().then_some(*sequence);
+        let under_way = self.under_way.iter().find_map(first_attempt);
+        match waiting.into_iter().chain(under_way).min() {
+            Some(lowest) => Some(lowest - 1),
+            None => self.behind.then_some(self.queued_through),
+        }
+    }
+
+    /// The lowest place in the deliveries' log that tells of a delivery still to be tried again.
+    pub(super) fn oldest_record(&self) -> Option<u64> {
+        let waiting = self.retries.values().map(|retry| retry.recorded);
+        let under_way = self.under_way.values().flatten().copied();
+        waiting.chain(under_way).min()
+    }
+
+    /// When the failures began that no success has followed.
+    pub(super) fn failing_since(&self) -> Option<DateTime<Utc>> {
+        self.failing_since
+    }
+
+    /// Whether it has only failed for longer than `patience`.
+    pub(super) fn is_hopeless(&self, now: DateTime<Utc>, patience: Duration) -> bool {
+        let failing = self
+            .failing_since
+            .and_then(|since| (now - since).to_std().ok());
+        failing.is_some_and(|failing| failing >= patience)
+    }
+
+    /// The endpoint was changed: what was held against it before counts no longer.
+    pub(super) fn forgive(&mut self) {
+        self.failing_since = None;
+        self.limit = self.bounds.concurrency.max(1);
+    }
+
+    /// Where the last attempts stand of all deliveries that wait to be tried again.
+    pub(super) fn retry_records(&self) -> Vec<u64> {
+        self.retries.values().map(|retry| retry.recorded).collect()
+    }
+
+    /// How many deliveries wait to be tried again.
+    pub(super) fn retrying(&self) -> usize {
+        self.retries.len()
+    }
+
+    /// How many deliveries wait for their first attempt in memory.
+    pub(super) fn waiting(&self) -> usize {
+        self.backlog.len()
+    }
+}
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;

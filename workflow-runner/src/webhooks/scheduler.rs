@@ -1,0 +1,259 @@
+//! All queues of this process: which has something to do now, and which later.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use schemas::{OrgId, WebhookId};
+
+use super::checkpoint::{Checkpoint, EndpointCheckpoint};
+use super::concurrency::{ConcurrencyLimit, Full, Permit};
+use super::queue::EndpointQueue;
+use super::requests;
+use super::round_robin::{RoundRobin, Skipped};
+use super::work::{Gap, Work};
+
+/// When a queue is looked at again whose partition was not surely ours.
+const LEASE_AGAIN: TimeDelta = TimeDelta::milliseconds(200);
+
+/// A queue and its turn among the others.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) queue: EndpointQueue,
+    pub(super) org: OrgId,
+    pub(super) partition: u16,
+    /// Tells this queue from an earlier one of the same endpoint, whose attempts may still end.
+    pub(super) generation: u64,
+    /// Whether the endpoint is being switched off.
+    pub(super) disabling: bool,
+    is_ready: bool,
+    wake: Option<DateTime<Utc>>,
+}
+
+/// A queue's name that outlives it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct QueueKey {
+    pub(super) webhook: WebhookId,
+    pub(super) generation: u64,
+}
+
+/// What a queue wants next.
+#[derive(Debug)]
+pub(super) enum Action {
+    /// An attempt, which now counts as under way, and its permit.
+    Attempt(QueueKey, u16, Work, Permit),
+    /// More from the log.
+    Refill(QueueKey, Gap),
+    /// Deliveries that its owner asked for, from here on.
+    Replay(QueueKey, u16, requests::RequestCursor),
+}
+
+/// All queues.
+#[derive(Debug, Default)]
+pub(super) struct Scheduler {
+    slots: HashMap<WebhookId, Slot>,
+    /// Queues that may have something to do.
+    ready: RoundRobin,
+    wakes: BTreeSet<(DateTime<Utc>, WebhookId)>,
+    generations: u64,
+    /// Whether all queues together have too much to try again.
+    pub(super) crowded: bool,
+}
+
+impl Scheduler {
+    pub(super) fn insert(
+        &mut self,
+        (org, webhook): (&OrgId, &WebhookId),
+        partition: u16,
+        queue: EndpointQueue,
+    ) {
+        self.generations += 1;
+        let slot = Slot {
+            queue,
+            org: org.clone(),
+            partition,
+            generation: self.generations,
+            disabling: false,
+            is_ready: false,
+            wake: None,
+        };
+        self.remove(webhook);
+        self.slots.insert(webhook.clone(), slot);
+        self.touch(webhook);
+    }
+
+    pub(super) fn remove(&mut self, webhook: &WebhookId) -> Option<Slot> {
+        let slot = self.slots.remove(webhook)?;
+        if let Some(wake) = slot.wake {
+            self.wakes.remove(&(wake, webhook.clone()));
+        }
+        if slot.is_ready {
+            self.ready.remove(&slot.org, webhook);
+        }
+        Some(slot)
+    }
+
+    pub(super) fn remove_partition(&mut self, partition: u16) {
+        let of_it =
+            |(id, slot): (&WebhookId, &Slot)| (slot.partition == partition).then(|| id.clone());
+        let gone: Vec<WebhookId> = self.slots.iter().filter_map(of_it).collect();
+        for webhook in gone {
+            self.remove(&webhook);
+        }
+    }
+
+    /// The endpoint's queue, to be changed; it is looked at in its turn.
+    pub(super) fn touch(&mut self, webhook: &WebhookId) -> Option<&mut Slot> {
+        let slot = self.slots.get_mut(webhook)?;
+        if !slot.is_ready {
+            slot.is_ready = true;
+            self.ready.push(&slot.org, webhook.clone());
+        }
+        Some(slot)
+    }
+
+    /// The queue of this name, unless another has taken its place.
+    pub(super) fn touch_exactly(&mut self, key: &QueueKey) -> Option<&mut Slot> {
+        self.touch(&key.webhook)
+            .filter(|slot| slot.generation == key.generation)
+    }
+
+    /// Every queue.
+    pub(super) fn queues(&self) -> impl Iterator<Item = &EndpointQueue> {
+        self.slots.values().map(|slot| &slot.queue)
+    }
+
+    /// What is to be done next; `owns` says whether a partition is surely ours. Queues for whose
+    /// attempts there is no permit keep their turns.
+    pub(super) fn next(
+        &mut self,
+        now: DateTime<Utc>,
+        owns: impl Fn(u16) -> bool,
+        limit: &ConcurrencyLimit,
+    ) -> Option<Action> {
+        if limit.free() == 0 {
+            return None;
+        }
+        let mut over = Skipped::default();
+        let action = self.next_but(now, owns, limit, &mut over);
+        self.ready.put_back(over);
+        action
+    }
+
+    fn next_but(
+        &mut self,
+        now: DateTime<Utc>,
+        owns: impl Fn(u16) -> bool,
+        limit: &ConcurrencyLimit,
+        over: &mut Skipped,
+    ) -> Option<Action> {
+        while let Some((org, webhook)) = self.ready.pop() {
+            let Some(slot) = self.slots.get_mut(&webhook) else {
+                continue;
+            };
+            let (partition, crowded) = (slot.partition, self.crowded);
+            let key = QueueKey {
+                webhook: webhook.clone(),
+                generation: slot.generation,
+            };
+            if let Some(gap) = slot.queue.wants_refill() {
+                self.ready.push(&org, webhook);
+                return Some(Action::Refill(key, gap));
+            }
+            let owned = owns(partition);
+            let place = owned.then(|| slot.queue.wants_replay(now, crowded));
+            if let Some(place) = place.flatten() {
+                self.ready.push(&org, webhook);
+                return Some(Action::Replay(key, partition, place));
+            }
+            if owned && slot.queue.has_next(now, crowded) {
+                match limit.try_enter(&org, &webhook) {
+                    Ok(permit) => {
+                        let work = slot.queue.next(now, crowded);
+                        self.ready.push(&org, webhook);
+                        return work.map(|work| Action::Attempt(key, partition, work, permit));
+                    }
+                    Err(Full::Organization) => self.ready.pass_over(org, webhook, over),
+                    Err(Full::Endpoint) => over.queue(org, webhook),
+                }
+                continue;
+            }
+            slot.is_ready = false;
+            let wake = if owned {
+                // What is due already waits for an attempt to end, which is no matter of time.
+                slot.queue.wake(crowded).filter(|wake| *wake > now)
+            } else {
+                Some(now + LEASE_AGAIN)
+            };
+            self.set_wake(&webhook, wake);
+        }
+        None
+    }
+
+    fn set_wake(&mut self, webhook: &WebhookId, wake: Option<DateTime<Utc>>) {
+        let Some(slot) = self.slots.get_mut(webhook) else {
+            return;
+        };
+        if let Some(old) = slot.wake.take() {
+            self.wakes.remove(&(old, webhook.clone()));
+        }
+        slot.wake = wake;
+        if let Some(wake) = wake {
+            self.wakes.insert((wake, webhook.clone()));
+        }
+    }
+
+    /// When the next queue wants to be looked at.
+    pub(super) fn next_wake(&self) -> Option<DateTime<Utc>> {
+        self.wakes.first().map(|(wake, _)| *wake)
+    }
+
+    /// Lets queues whose time has come have their turn.
+    pub(super) fn wake(&mut self, now: DateTime<Utc>) {
+        while let Some((wake, webhook)) = self.wakes.first().cloned() {
+            if wake > now {
+                return;
+            }
+            self.set_wake(&webhook, None);
+            self.touch(&webhook);
+        }
+    }
+
+    /// How far a partition has come, where the log was followed up to `through`, attempts were
+    /// recorded up to `attempts_through`, and owners' requests known up to `requests_through`.
+    pub(super) fn checkpoint(
+        &self,
+        partition: u16,
+        through: u64,
+        attempts_through: u64,
+        requests_through: u64,
+    ) -> Checkpoint {
+        let mut queues = BTreeMap::new();
+        let mut attempts_after = attempts_through;
+        for (webhook, slot) in &self.slots {
+            if slot.partition != partition {
+                continue;
+            }
+            let queue = EndpointCheckpoint {
+                through: slot.queue.cursor(),
+                failing_since: slot.queue.failing_since(),
+                requests: slot.queue.open_requests(),
+            };
+            if queue != EndpointCheckpoint::default() {
+                queues.insert(webhook.clone(), queue);
+            }
+            if let Some(oldest) = slot.queue.oldest_record() {
+                attempts_after = attempts_after.min(oldest - 1);
+            }
+        }
+        Checkpoint {
+            through,
+            attempts_after,
+            requests_through,
+            queues,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "scheduler_tests.rs"]
+mod tests;

@@ -1,0 +1,391 @@
+//! Carries one event to one endpoint and records what came of it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use event_log::{
+    AppendError, Binding, CAUSE_HEADER, EventLog, Expected, ReadError, VaultError, Write,
+};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::{Method, RequestBuilder};
+use schemas::delivery::{Attempted, Message, Outcome};
+use schemas::{AggregateType, Event, EventId, Log, NewEvent, Recorded, StreamId};
+use service::Clock;
+use uuid::Uuid;
+
+use super::attempt::{Exchange, Response, SendError, pending, retry, tried};
+use super::concurrency::Permit;
+use super::directory::Endpoint;
+use super::feed::{self, Feed};
+use super::payload::Payload;
+use super::schedule::{Schedule, retry_after};
+use super::secrets::Secret;
+use super::signature::SigningKey;
+use super::work::{Prior, Retry, Verdict, Work};
+use crate::people::People;
+use crate::retry::retry_while;
+use crate::targets::{self, Targets};
+
+/// How much of an answer is read, so that its connection can be used again; less is kept.
+const READ_BYTES: usize = 64 * 1024;
+
+/// An event that nobody tried to deliver for so long is no news any more, and lies near the end
+/// of what the deliveries' log remembers: better never than twice.
+pub(super) const TOO_OLD: TimeDelta = TimeDelta::days(7);
+
+/// What every attempt needs.
+pub(super) struct Sender {
+    pub(super) log: EventLog,
+    pub(super) feed: Feed,
+    pub(super) people: People,
+    pub(super) targets: Targets,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) schedule: Schedule,
+    pub(super) timeout: Duration,
+}
+
+/// One attempt.
+pub(super) struct Job {
+    pub(super) endpoint: Arc<Endpoint>,
+    pub(super) work: Work,
+    /// The event, where it is at hand.
+    pub(super) payload: Option<Arc<Payload>>,
+    /// Held until the request has ended.
+    pub(super) permit: Permit,
+}
+
+/// How an attempt is getting on; each job says both, in this order.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Progress {
+    /// The endpoint is free for another request.
+    Answered(Verdict),
+    /// The log knows what came of it.
+    Recorded {
+        /// What is left to do.
+        retry: Option<Retry>,
+        /// Where the record stands, where this attempt made one.
+        recorded: Option<u64>,
+        /// Whether the receiver wants nothing ever again.
+        gone: bool,
+    },
+}
+
+impl Sender {
+    /// Makes an attempt. While the log does not answer it is waited for, so that no outcome is
+    /// ever lost.
+    pub(super) async fn deliver(&self, job: Job, tell: impl Fn(Progress)) {
+        let nothing_sent = || {
+            tell(Progress::Answered(Verdict::NotSent));
+            tell(Progress::Recorded {
+                retry: None,
+                recorded: None,
+                gone: false,
+            });
+        };
+        let Some(payload) = self.payload(&job).await else {
+            if let Prior::Attempted { recorded, .. } = job.work.prior {
+                self.give_up(
+                    recorded,
+                    "the event may no longer be shown to this organization",
+                )
+                .await;
+            }
+            return nothing_sent();
+        };
+        let endpoint = &job.endpoint;
+        let delivery = self
+            .log
+            .keyring()
+            .delivery_id(&endpoint.id, payload.event_id);
+        let stream = StreamId::new(&endpoint.org, AggregateType::Delivery, delivery.as_str());
+        let (attempts, expected) = match job.work.prior {
+            Prior::New => (0, Expected::Empty),
+            Prior::Attempted { attempts, recorded } => (attempts, Expected::At(recorded)),
+        };
+        let is_new = job.work.prior == Prior::New;
+        if is_new && self.clock.now() - payload.time > TOO_OLD {
+            return nothing_sent();
+        }
+        let message = Message {
+            delivery_id: delivery,
+            webhook_id: endpoint.id.clone(),
+            event_id: payload.event_id,
+            event_sequence: payload.sequence,
+            event_type: payload.event_type.clone(),
+        };
+        let attempt_id = Uuid::new_v4();
+        let exchange = self.send(endpoint, &payload, &message, attempt_id).await;
+        if is_new {
+            observe_delay(&payload, &exchange);
+        }
+        drop(job.permit);
+        tell(Progress::Answered(exchange.verdict()));
+        let gone = exchange.is_gone();
+        let nth = if exchange.succeeded() || is_new {
+            1
+        } else {
+            self.place_in_round(&stream).await
+        };
+        let event = NewEvent {
+            id: EventId(attempt_id),
+            time: self.clock.now(),
+            event: Event::DeliveryAttempted(exchange.attempted(
+                message,
+                attempts + 1,
+                nth,
+                &self.schedule,
+            )),
+            context: payload.context.clone(),
+            receipt: None,
+        };
+        let (retry, recorded) = self.record(stream, expected, event).await;
+        tell(Progress::Recorded {
+            retry,
+            recorded,
+            gone,
+        });
+    }
+
+    /// Which attempt of its round the next one is: being asked for begins a round.
+    async fn place_in_round(&self, stream: &StreamId) -> u32 {
+        let events = retry_while(
+            || self.log.load(stream),
+            |error| matches!(error, ReadError::Unavailable(_)),
+        );
+        let is_attempt = |event: &&Recorded| matches!(event.event, Event::DeliveryAttempted(_));
+        let before = match events.await {
+            Ok(events) => events.iter().rev().take_while(is_attempt).count(),
+            Err(error) => {
+                tracing::error!(%error, %stream, "A delivery cannot be read");
+                usize::MAX
+            }
+        };
+        u32::try_from(before).map_or(u32::MAX, |before| before + 1)
+    }
+
+    /// The event as it is sent; `None` where it was erased, cannot be read, or is not for the
+    /// organization any more.
+    async fn payload(&self, job: &Job) -> Option<Arc<Payload>> {
+        if let Some(payload) = &job.payload {
+            return Some(payload.clone());
+        }
+        let sequence = job.work.sequence;
+        let found = retry_while(
+            || self.log.get(self.feed.log(), sequence),
+            |error| matches!(error, ReadError::Unavailable(_)),
+        );
+        let recorded = found
+            .await
+            .inspect_err(|error| tracing::error!(%error, "An event cannot be sent"));
+        let recorded = recorded.ok()??;
+        if feed::is_of_persons(&recorded) {
+            self.people.settle().await;
+            let now = self.clock.now();
+            if !feed::is_for(&recorded, &job.endpoint.org, &self.people, now) {
+                return None;
+            }
+        }
+        let data = self.people.reveal(&recorded).await;
+        Payload::encode(&self.log, &recorded, data)
+            .inspect_err(|error| tracing::error!(sequence, %error, "An event cannot be sent"))
+            .ok()
+            .map(Arc::new)
+    }
+
+    async fn send(
+        &self,
+        endpoint: &Endpoint,
+        payload: &Payload,
+        message: &Message,
+        attempt_id: Uuid,
+    ) -> Exchange {
+        let request = match self.targets.request(Method::POST, &endpoint.url) {
+            Ok(request) => request,
+            Err(refused) => return self.unsent(SendError::Failed(refused.to_string())),
+        };
+        let at = self.clock.now();
+        let id = message.delivery_id.as_str();
+        let timestamp = at.timestamp();
+        let signed = self.signatures(endpoint, at, |key| key.sign(id, timestamp, &payload.body));
+        let signatures = match signed.await {
+            Ok(signatures) => signatures,
+            Err(reason) => return self.unsent(SendError::Impossible(reason)),
+        };
+        let started = Instant::now();
+        let mut request = request
+            .timeout(self.timeout)
+            .header(CONTENT_TYPE, "application/json")
+            .header("webhook-id", id)
+            .header("webhook-timestamp", timestamp)
+            .header("webhook-signature", signatures)
+            .header(
+                CAUSE_HEADER,
+                self.log
+                    .keyring()
+                    .cause_header(&payload.context, payload.cause),
+            );
+        if let Some(trace) = &payload.context.traceparent {
+            let (_, span) = attempt_id.as_u64_pair();
+            request = request.header("traceparent", trace.with_span(span).as_str());
+        }
+        let answer = self.call(request.body(payload.body.clone()), at).await;
+        let duration = started.elapsed();
+        let exchange = Exchange {
+            at,
+            duration,
+            answer,
+        };
+        let outcome = if exchange.succeeded() {
+            "succeeded"
+        } else {
+            "failed"
+        };
+        metrics::histogram!("waypost_webhook_attempt_seconds", "outcome" => outcome)
+            .record(duration.as_secs_f64());
+        exchange
+    }
+
+    async fn call(
+        &self,
+        request: RequestBuilder,
+        now: DateTime<Utc>,
+    ) -> Result<Response, SendError> {
+        let answer = request.send().await;
+        let answer = answer.map_err(|error| SendError::Failed(targets::reason(&error)))?;
+        let status = answer.status().as_u16();
+        let retry_after = asked_wait(answer.headers(), now);
+        // The status is what counts, even where the rest of the answer does not come.
+        let body = targets::read_body(answer, READ_BYTES).await;
+        Ok(Response {
+            status,
+            body: body.map(|body| body.bytes.to_vec()).unwrap_or_default(),
+            retry_after,
+        })
+    }
+
+    fn unsent(&self, why: SendError) -> Exchange {
+        Exchange {
+            at: self.clock.now(),
+            duration: Duration::ZERO,
+            answer: Err(why),
+        }
+    }
+
+    /// What `sign` makes of each secret that signs now, newest first.
+    async fn signatures(
+        &self,
+        endpoint: &Endpoint,
+        now: DateTime<Utc>,
+        sign: impl Fn(&SigningKey) -> String,
+    ) -> Result<String, &'static str> {
+        let mut signatures = Vec::new();
+        for secret in endpoint.secrets.in_force(now) {
+            signatures.push(sign(self.signing_key(endpoint, secret).await?));
+        }
+        Ok(signatures.join(" "))
+    }
+
+    async fn signing_key<'s>(
+        &self,
+        endpoint: &Endpoint,
+        secret: &'s Secret,
+    ) -> Result<&'s SigningKey, &'static str> {
+        let unseal = || async {
+            let binding = Binding::WebhookSecret(endpoint.org.clone(), endpoint.id.clone());
+            let unsealed = retry_while(
+                || self.log.vault().unseal(&binding, &secret.sealed),
+                |error| matches!(error, VaultError::Unavailable(_)),
+            );
+            let secret = unsealed
+                .await
+                .map_err(|_| "the signing secret was destroyed")?;
+            SigningKey::parse(&secret).ok_or("the signing secret cannot be used")
+        };
+        secret.key.get_or_try_init(unseal).await
+    }
+
+    /// Appends what came of an attempt; answers with what is left to do, and where it stands.
+    async fn record(
+        &self,
+        stream: StreamId,
+        expected: Expected,
+        event: NewEvent,
+    ) -> (Option<Retry>, Option<u64>) {
+        let write = Write {
+            stream: stream.clone(),
+            expected,
+            events: vec![event.clone()],
+        };
+        let appended = retry_while(
+            || self.log.commit(write.clone().into()),
+            AppendError::passes,
+        );
+        match (appended.await, &event.event) {
+            (Ok(position), Event::DeliveryAttempted(attempted)) => {
+                let sequence = position.sequence();
+                (retry(attempted, sequence), Some(sequence))
+            }
+            // Another process had the queue meanwhile and tried as well: its record counts.
+            (Err(AppendError::Conflict), _) => (self.left_to_do(&stream).await, None),
+            (outcome, _) => {
+                tracing::error!(?outcome, %stream, "A delivery attempt cannot be recorded");
+                (None, None)
+            }
+        }
+    }
+
+    /// What is left to do for a delivery, as the log says.
+    async fn left_to_do(&self, stream: &StreamId) -> Option<Retry> {
+        let last = retry_while(
+            || self.log.last(stream),
+            |error| matches!(error, ReadError::Unavailable(_)),
+        );
+        let recorded = last
+            .await
+            .inspect_err(|error| tracing::error!(%error, %stream, "A delivery cannot be read"))
+            .ok()??;
+        pending(&recorded)
+    }
+
+    /// Ends a delivery whose last event stands at `recorded` and that is not tried again.
+    pub(super) async fn give_up(&self, recorded: u64, reason: &str) {
+        let last = retry_while(
+            || self.log.get(Log::Deliveries, recorded),
+            |error| matches!(error, ReadError::Unavailable(_)),
+        );
+        let Ok(Some(last)) = last.await else { return };
+        let Some((message, attempts)) = tried(&last.event) else {
+            return;
+        };
+        let now = self.clock.now();
+        let ended = Attempted {
+            message: message.clone(),
+            attempt: attempts + 1,
+            at: now,
+            duration_ms: 0,
+            status: None,
+            error: Some(format!("not retried: {reason}")),
+            response: None,
+            outcome: Outcome::Failed,
+        };
+        let event = NewEvent {
+            id: EventId(Uuid::new_v4()),
+            time: now,
+            event: Event::DeliveryAttempted(ended),
+            context: last.context.clone(),
+            receipt: None,
+        };
+        self.record(last.stream.clone(), Expected::At(recorded), event)
+            .await;
+    }
+}
+
+fn asked_wait(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
+    retry_after(headers.get(RETRY_AFTER)?.to_str().ok()?, now)
+}
+
+fn observe_delay(payload: &Payload, exchange: &Exchange) {
+    let delay = (exchange.at - payload.time).to_std().unwrap_or_default();
+    metrics::histogram!("waypost_webhook_delay_seconds").record(delay.as_secs_f64());
+}
