@@ -10,6 +10,10 @@ use tokio::time::Instant;
 
 use crate::support::{World, assert_equal, eventually, nats_url};
 
+/// Time for another to take over and to catch up, which takes a few seconds on an idle machine.
+/// Without the server ending the session of one that is silent it would take minutes.
+const TAKEN_OVER: Duration = Duration::from_secs(20);
+
 /// A projector in a process of its own.
 struct Process(Child);
 
@@ -89,12 +93,12 @@ async fn takes_over(stop: impl FnOnce(&Process)) -> (World, Process, Process, u6
         .await;
     world.caught_up(Log::Events, end.sequence()).await;
     let took = silent_since.elapsed();
-    assert!(took < Duration::from_secs(5), "taking over took {took:?}");
+    assert!(took < TAKEN_OVER, "taking over took {took:?}");
     (world, first, second, end.sequence())
 }
 
 #[tokio::test]
-async fn a_second_projector_takes_over_within_five_seconds() {
+async fn a_second_projector_takes_over_from_one_that_was_killed() {
     let (world, first, second, end) = takes_over(|first| first.signal(Signal::KILL)).await;
     assert_counted_once(&world, end).await;
     for name in ["contacts", "companies"] {
