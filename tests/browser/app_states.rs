@@ -145,6 +145,34 @@ async fn a_person_calls_for_help_and_ends_the_call() {
     .await;
 }
 
+/// A socket that never opens and never says so, as behind some proxies, and a clock that waits for
+/// a second at most.
+const DEAD_SOCKET: &str = "
+  window.WebSocket = class extends EventTarget { send() {} close() {} };
+  const later = window.setTimeout.bind(window);
+  window.setTimeout = (what, ms, ...rest) => later(what, Math.min(ms ?? 0, 1000), ...rest);";
+
+#[tokio::test]
+async fn calls_for_help_show_although_the_live_connection_is_dead() {
+    browse(async |browser| {
+        let system = system().await;
+        let (ada, grace) = (system.person("Ada").await, system.person("Grace").await);
+        let circle = ada.makes_circle().await;
+        grace.joins(&circle, &ada).await;
+        let page = browser.page().await;
+        page.begins_with(DEAD_SOCKET).await;
+        enter(&page, &grace.email).await;
+        page.sees("Family").await;
+        let call = json!({"message": "Flat tyre", "lat": 53.5, "lng": 9.9});
+        let call = ada.client.post("/sos/trigger", &call).await.ok(202);
+        page.sees("Flat tyre").await;
+        let resolve = format!("/sos/{}/resolve", call["sos_id"].as_str().unwrap());
+        ada.client.post(&resolve, &json!({})).await.ok(200);
+        page.sees_no("Flat tyre").await;
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_person_takes_their_data_along_and_ends_the_account() {
     browse(async |browser| {

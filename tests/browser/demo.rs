@@ -1,9 +1,10 @@
 //! The demo's organization, whose pages are full, and one that has nothing yet.
 
-use harness::{Client, Owner, Receiver, eventually, sign_in};
+use harness::{Client, Owner, Receiver, sign_in};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
+use crate::driver::eventually;
 use crate::system;
 
 /// The demo as it is reached.

@@ -1,8 +1,8 @@
 //! API keys: made on the page, used by a program, revoked.
 
-use harness::{Owner, eventually};
+use harness::Owner;
 
-use crate::driver::browse;
+use crate::driver::{browse, eventually};
 use crate::sound::is_sound;
 use crate::system;
 

@@ -2,7 +2,7 @@
 
 use harness::Owner;
 
-use crate::driver::{Page, browse};
+use crate::driver::{Page, browse, eventually};
 use crate::sound::is_sound;
 use crate::system;
 
@@ -59,7 +59,7 @@ async fn a_file_is_matched_checked_and_imported_and_tells_what_it_left_out() {
         is_sound(&page).await;
         page.link("Download rejected rows").click().await;
         let rejected = folder.join("contacts-rejected.csv");
-        let rejected = harness::eventually("the rejected rows", async || {
+        let rejected = eventually("the rejected rows", async || {
             let text = std::fs::read_to_string(&rejected).ok()?;
             (!text.is_empty()).then_some(text)
         })

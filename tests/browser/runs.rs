@@ -1,10 +1,10 @@
 //! Workflows and runs: started by hand, watched as they go, cancelled and retried together.
 
-use harness::{Client, Owner, eventually};
+use harness::{Client, Owner};
 use serde_json::{Value, json};
 
 use crate::demo::key_of;
-use crate::driver::{Page, browse};
+use crate::driver::{Page, browse, eventually};
 use crate::sound::is_sound;
 use crate::system;
 

@@ -2,7 +2,7 @@
 
 use harness::{Answer, eventually};
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use super::dashboard::Owner;
 use super::{active, only_begins};
@@ -13,6 +13,10 @@ fn read(page: &Answer) -> String {
     assert_eq!(page.status, 200, "{}", page.text());
     let text = page.text().replace("&#x2f;", "/");
     text.replace("&quot;", "\"").replace("&amp;", "&")
+}
+
+fn parsed(line: &str) -> Json {
+    serde_json::from_str(line).unwrap()
 }
 
 async fn add_contact(owner: &Owner, id: &str) -> String {
@@ -49,6 +53,43 @@ async fn what_happened_is_shown_newest_first_and_filtered_by_type_and_subject() 
         event.contains("first@example.org") && event.contains("/api/v1/events"),
         "{event}"
     );
+}
+
+/// The address that an event's page gives for reading the feed from there.
+fn replay_of(page: &str) -> String {
+    let (_, shown) = page.split_once("id=\"replay\">").unwrap();
+    let (command, _) = shown.split_once("</pre>").unwrap();
+    let path = command.strip_prefix("curl -N \"$WAYPOST");
+    let path = path.and_then(|rest| rest.strip_suffix("\" -H \"Authorization: Bearer $KEY\""));
+    path.unwrap_or_else(|| panic!("{command}")).to_owned()
+}
+
+#[tokio::test]
+async fn the_request_that_an_event_shows_replays_from_that_event_on() {
+    let owner = Owner::sign_in(system().await).await;
+    let mut positions = Vec::new();
+    for id in ["before", "here", "after"] {
+        positions.push(add_contact(&owner, id).await);
+    }
+    let page = read(
+        &owner
+            .page(&format!("/dashboard/events/{}", positions[1]))
+            .await,
+    );
+    let path = replay_of(&page);
+    let key = json!({"name": "replay", "scopes": ["events:read"]});
+    let key = owner.key(&key).await;
+    let client = owner.client.with_key(key["key"].as_str().unwrap());
+    let answer = eventually("the key to be known", async || {
+        let answer = client.get(&path).await;
+        (answer.status == 200).then_some(answer)
+    })
+    .await;
+    let events: Vec<Json> = answer.text().lines().map(parsed).collect();
+    let subjects: Vec<_> = events.iter().map(|event| &event["subject"]).collect();
+    assert_eq!(subjects[..2], ["contact/here", "contact/after"]);
+    assert_eq!(events[0]["position"], positions[1].as_str());
+    assert!(subjects.iter().all(|subject| *subject != "contact/before"));
 }
 
 #[tokio::test]

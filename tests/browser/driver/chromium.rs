@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
-/// Names a browser that stands elsewhere.
+/// Names a browser that stands elsewhere, or says that there is `none`.
 const VARIABLE: &str = "WAYPOST_CHROMIUM";
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
@@ -36,7 +36,7 @@ pub(super) fn address() -> Option<&'static str> {
     static ADDRESS: OnceLock<Option<String>> = OnceLock::new();
     let found = ADDRESS.get_or_init(|| {
         let Some(program) = program() else {
-            tell("chromium is not installed: browser tests are left out");
+            tell("there is no Chromium: browser tests are left out");
             return None;
         };
         Some(start(&program))
@@ -53,6 +53,9 @@ pub(crate) fn tell(what: &str) {
 fn program() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os(VARIABLE).filter(|named| !named.is_empty()) {
         let named = PathBuf::from(named);
+        if named.as_os_str() == "none" {
+            return None;
+        }
         assert!(
             named.is_file(),
             "{VARIABLE} names {}, which is no file",

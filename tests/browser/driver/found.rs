@@ -15,15 +15,33 @@ enum By {
     Selector(String),
 }
 
-/// Brings it into sight, and says where its middle is once nothing lies upon it.
-const MIDDLE: &str = r"function () {
+/// Brings it into sight, and says where its middle is once nothing lies upon it. A page that lives
+/// may move between this and the click: from now on a click on anything else comes to nothing.
+const AIM: &str = r"function () {
   this.scrollIntoView({ block: 'center', inline: 'center', behavior: 'instant' });
   const { x, y, width, height } = this.getBoundingClientRect();
   const [left, top] = [x + width / 2, y + height / 2];
+  const isMeant = (hit) => this.contains(hit) || hit?.closest?.('label')?.control === this;
   const hit = document.elementFromPoint(left, top);
-  const meant = hit && (this.contains(hit) || hit.closest('label')?.control === this);
-  return meant && !this.disabled && this.ariaDisabled !== 'true' ? [left, top] : null;
+  if (!hit || !isMeant(hit) || this.disabled || this.ariaDisabled === 'true') return null;
+  const kinds = ['pointerdown', 'mousedown', 'pointerup', 'mouseup', 'click'];
+  let missed = false;
+  const guard = (event) => {
+    if (isMeant(event.target)) return;
+    missed = true;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  };
+  for (const kind of kinds) addEventListener(kind, guard, true);
+  this.wasMissed = () => {
+    for (const kind of kinds) removeEventListener(kind, guard, true);
+    return missed;
+  };
+  return [left, top];
 }";
+
+/// Whether the click went elsewhere. Where it led to another page, it did not.
+const WAS_MISSED: &str = "function () { return this.wasMissed(); }";
 
 /// Chooses an option by its text, as a person does.
 const CHOOSE: &str = r"function (text) {
@@ -115,24 +133,36 @@ impl<'p> Found<'p> {
         self.page
             .wait(&self.said(), async || {
                 let handle = self.look().await?;
-                let call = json!({
-                    "objectId": handle, "functionDeclaration": function,
-                    "arguments": arguments, "returnByValue": true,
-                });
-                let answer = self
-                    .page
-                    .try_call("Runtime.callFunctionOn", call)
-                    .await
-                    .ok()?;
-                let value = answer["result"]["value"].clone();
-                (!value.is_null() && value != false).then_some(value)
+                self.of(&handle, function, &arguments).await
             })
             .await
     }
 
-    /// Clicks it with the mouse.
+    /// What a function comes to, unless that is nothing.
+    async fn of(&self, handle: &str, function: &str, arguments: &Value) -> Option<Value> {
+        let call = json!({
+            "objectId": handle, "functionDeclaration": function,
+            "arguments": arguments, "returnByValue": true,
+        });
+        let answer = self.page.try_call("Runtime.callFunctionOn", call).await;
+        let value = answer.ok()?["result"]["value"].take();
+        (!value.is_null() && value != false).then_some(value)
+    }
+
+    /// Clicks it with the mouse, and again if it has moved away from under it.
     pub(crate) async fn click(&self) {
-        let middle = self.ask(MIDDLE, json!([])).await;
+        self.page
+            .wait(&self.said(), async || {
+                let handle = self.look().await?;
+                let middle = self.of(&handle, AIM, &json!([])).await?;
+                self.press(&middle).await;
+                let missed = self.of(&handle, WAS_MISSED, &json!([])).await;
+                missed.is_none().then_some(())
+            })
+            .await;
+    }
+
+    async fn press(&self, middle: &Value) {
         for (kind, buttons) in [("mouseMoved", 0), ("mousePressed", 1), ("mouseReleased", 0)] {
             let button = if kind == "mouseMoved" { "none" } else { "left" };
             let event = json!({
@@ -158,11 +188,19 @@ impl<'p> Found<'p> {
 
     /// Writes a text in the place of what stands in it.
     pub(crate) async fn write(&self, text: &str) {
-        self.click().await;
-        self.ask("function () { this.select(); return true; }", json!([]))
-            .await;
         self.page
-            .call("Input.insertText", json!({"text": text}))
+            .wait(&self.said(), async || {
+                self.click().await;
+                let handle = self.look().await?;
+                let select = "function () { this.focus(); this.select(); return true; }";
+                self.of(&handle, select, &json!([])).await?;
+                let inserted = json!({"text": text});
+                self.page.call("Input.insertText", inserted).await;
+                // A page that was drawn anew meanwhile has taken the focus, and the text with it.
+                let written = "function (text) { return this.isConnected && this.value === text; }";
+                let written = self.of(&handle, written, &json!([{"value": text}])).await;
+                written.map(drop)
+            })
             .await;
     }
 

@@ -12,11 +12,17 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 pub(crate) use self::chromium::tell;
+use self::page::PATIENCE;
 pub(crate) use self::page::{Page, Scheme};
 use self::wire::Wire;
 
 /// So many tests use the browser at a time: each keeps one or two pages of it in memory.
 static PLACES: Semaphore = Semaphore::const_new(4);
+
+/// Waits as long as for anything on a page.
+pub(crate) async fn eventually<T>(what: &str, probe: impl AsyncFnMut() -> Option<T>) -> T {
+    harness::eventually_within(PATIENCE, what, probe).await
+}
 
 /// What one test has of the browser.
 pub(crate) struct Browser {

@@ -14,7 +14,7 @@ use super::wire::{Event, Wire};
 const IS_READY: &str = "document.readyState === 'complete'";
 
 /// How long anything may take to show, on a machine that builds at the same time.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Roles of what a person writes or chooses in.
 const FIELDS: &[&str] = &["textbox", "searchbox", "combobox", "spinbutton", "checkbox"];
@@ -92,6 +92,14 @@ impl Page {
     pub(crate) async fn without_scripts(&self) {
         let off = json!({"value": true});
         self.call("Emulation.setScriptExecutionDisabled", off).await;
+    }
+
+    /// Runs a script before those of every page that is opened from now on.
+    pub(crate) async fn begins_with(&self, script: &str) {
+        self.call("Page.enable", json!({})).await;
+        let source = json!({"source": script});
+        self.call("Page.addScriptToEvaluateOnNewDocument", source)
+            .await;
     }
 
     /// Is there, and lets pages know.

@@ -6,6 +6,8 @@
   const HOLD = 2_000;
   // As often as the smallest tier allows.
   const EVERY = 125_000;
+  // A connection may be dead for minutes before anybody is told: calls for help are asked for, too.
+  const AGAIN = 300_000;
   const state = { session: null, map: null, live: null, circles: [], calls: new Map(), resolved: new Set(), waiting: [], names: new Map() };
   const saved = sessionStorage.getItem(KEEP);
   if (saved) state.session = JSON.parse(saved);
@@ -71,6 +73,7 @@
   function signOut(why) {
     stopSharing();
     state.live?.close();
+    clearTimeout(open.next);
     state.session = null;
     sessionStorage.removeItem(KEEP);
     if (!why) return location.reload();
@@ -104,9 +107,9 @@
         if (now === "ended") return signOut("Your sign-in has ended. Sign in again.");
         find("#app-live").textContent = now === "live" ? "Live." : "Connecting again…";
         if (now === "live") open();
-        else clearTimeout(open.next);
       },
     });
+    open();
   }
 
   function heard(channel, event, snapshot) {
@@ -159,10 +162,11 @@
     if (type === "sos.triggered" && data.user_id !== state.session.user.id) navigator.vibrate?.([400, 200, 400, 200, 400]);
   }
 
-  /** The calls that were open before the page followed. What is heard live may be newer. */
+  /** The calls that are open, now and again. What is heard live may be newer. */
   async function open() {
     clearTimeout(open.next);
     const { session } = state;
+    let next = AGAIN;
     try {
       const { data } = await ask("GET", "/sos");
       if (state.session !== session) return;
@@ -175,9 +179,14 @@
     } catch (error) {
       if (state.session !== session || error.status === 401) return;
       say("Open calls for help could not be read; they are asked for again in a minute.");
-      open.next = setTimeout(open, 60_000);
+      next = Math.max(60, error.wait || 0) * 1_000;
     }
+    clearTimeout(open.next);
+    open.next = setTimeout(open, next);
   }
+  document.addEventListener("visibilitychange", () => {
+    if (state.session && document.visibilityState === "visible") open();
+  });
 
   function showCalls() {
     const calls = [...state.calls.values()];

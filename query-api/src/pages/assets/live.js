@@ -46,6 +46,7 @@ class LiveChannels {
     if (type === "reset") this.positions.delete(id);
     // A place in the log that is no more: from now on, then.
     if (type === "error" && id && this.positions.delete(id)) {
+      this.awaited.add(id);
       this.say({ type: "subscribe", id, channel: id });
     }
   }
