@@ -173,7 +173,7 @@ async fn an_endpoint_is_created_tested_filtered_and_deleted_on_its_page() {
     )
     .await;
     let failed = read(&owner.page(&format!("{path}?status=FAILED")).await);
-    assert!(failed.contains("None is failed"));
+    assert!(failed.contains("No delivery is failed"));
     assert_eq!(owner.page(&format!("{path}?status=x")).await.status, 400);
     let gone = owner
         .send(Method::DELETE, &format!("{hooks}/{id}"), None)

@@ -162,15 +162,23 @@ for (const [name, hurt] of Object.entries(faults)) {
 
     test("an export and an import end whole", async () => {
       const { waypost } = await system.organization(PATIENT);
-      const records = Array.from({ length: 6_000 }, (_, nth) => ({ firstName: `Person ${nth}` }));
-      let outcomes = 0;
+      let records = Array.from({ length: 6_000 }, (_, nth) => ({ id: `p-${nth}`, firstName: `Person ${nth}` }));
       let hurting: Promise<unknown> | undefined;
-      for await (const outcome of waypost.contacts.import(records)) {
-        assert.ok(!("error" in outcome), JSON.stringify(outcome));
-        outcomes += 1;
-        hurting ??= hurt();
+      while (records.length > 0) {
+        const again: typeof records = [];
+        let outcomes = 0;
+        for await (const outcome of waypost.contacts.import(records)) {
+          outcomes += 1;
+          hurting ??= hurt();
+          if ("error" in outcome) {
+            // A line whose fate the log did not tell in time is to be sent again; no other may fail.
+            assert.match(outcome.error ?? "", /send it again/);
+            again.push(records[outcome.line - 1] as (typeof records)[number]);
+          }
+        }
+        assert.equal(outcomes, records.length);
+        records = again;
       }
-      assert.equal(outcomes, 6_000);
       await hurting;
       const exporting = waypost.contacts.export().text();
       await Promise.all([hurt(), exporting]);

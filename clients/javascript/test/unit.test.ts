@@ -187,9 +187,9 @@ describe("feeds", () => {
   test("a reader who takes long loses nothing by it", async () => {
     server.play([{ request: events, answer: { status: 200, text: line(1) + line(2) } }]);
     const read: string[] = [];
-    for await (const { position } of clientOf(server.url, { attemptSeconds: 0.05 }).events.read()) {
+    for await (const { position } of clientOf(server.url, { attemptSeconds: 1 }).events.read()) {
       read.push(position);
-      await new Promise((resolve) => setTimeout(resolve, 120));
+      await new Promise((resolve) => setTimeout(resolve, 1_200));
     }
     server.finish();
     assert.deepEqual(read, ["e1-1", "e1-2"]);

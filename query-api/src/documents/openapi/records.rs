@@ -11,25 +11,59 @@ use super::shape::{
     whole, word,
 };
 
-/// A kind: its name in paths, what one is called, and the schemas of one as it is sent and stored.
+/// A kind: its name in paths, what one is called, and two of it as lines and as a table.
 struct Kind {
     path: &'static str,
     one: &'static str,
     a_noun: &'static str,
+    lines: &'static str,
+    rows: &'static str,
 }
 
 const KINDS: [Kind; 6] = [
-    kind("companies", "Company", "a company"),
-    kind("deals", "Deal", "a deal"),
-    kind("contacts", "Contact", "a contact"),
-    kind("orders", "Order", "an order"),
-    kind("leads", "Lead", "a lead"),
-    kind("clients", "Client", "a client"),
+    Kind {
+        path: "companies",
+        one: "Company",
+        a_noun: "a company",
+        lines: "{\"id\":\"1\",\"name\":\"Alder\"}\n{\"id\":\"2\",\"name\":\"Birch\"}\n",
+        rows: "id,name\r\n1,Alder\r\n2,Birch\r\n",
+    },
+    Kind {
+        path: "deals",
+        one: "Deal",
+        a_noun: "a deal",
+        lines: "{\"id\":\"1\",\"title\":\"New roof\"}\n{\"id\":\"2\",\"title\":\"Heating\"}\n",
+        rows: "id,title\r\n1,New roof\r\n2,Heating\r\n",
+    },
+    Kind {
+        path: "contacts",
+        one: "Contact",
+        a_noun: "a contact",
+        lines: "{\"id\":\"1\",\"email\":\"ada@example.org\"}\n{\"id\":\"2\",\"email\":\"grace@example.org\"}\n",
+        rows: "id,email\r\n1,ada@example.org\r\n2,grace@example.org\r\n",
+    },
+    Kind {
+        path: "orders",
+        one: "Order",
+        a_noun: "an order",
+        lines: "{\"id\":\"1\",\"orderNumber\":\"A-1\",\"status\":\"ACTIVE\",\"amount\":12900}\n{\"id\":\"2\",\"orderNumber\":\"A-2\",\"status\":\"COMPLETED\",\"amount\":4900}\n",
+        rows: "id,orderNumber,status,amount\r\n1,A-1,ACTIVE,12900\r\n2,A-2,COMPLETED,4900\r\n",
+    },
+    Kind {
+        path: "leads",
+        one: "Lead",
+        a_noun: "a lead",
+        lines: "{\"id\":\"1\",\"name\":\"Ada Lovelace\"}\n{\"id\":\"2\",\"name\":\"Grace Hopper\"}\n",
+        rows: "id,name\r\n1,Ada Lovelace\r\n2,Grace Hopper\r\n",
+    },
+    Kind {
+        path: "clients",
+        one: "Client",
+        a_noun: "a client",
+        lines: "{\"id\":\"1\",\"name\":\"Alder\"}\n{\"id\":\"2\",\"name\":\"Birch\"}\n",
+        rows: "id,name\r\n1,Alder\r\n2,Birch\r\n",
+    },
 ];
-
-const fn kind(path: &'static str, one: &'static str, a_noun: &'static str) -> Kind {
-    Kind { path, one, a_noun }
-}
 
 pub(super) fn part() -> Part {
     Part {
@@ -42,16 +76,18 @@ pub(super) fn part() -> Part {
 }
 
 fn operations(kind: &Kind) -> [Operation; 4] {
-    let Kind { path, one, a_noun } = kind;
+    let Kind {
+        path, one, a_noun, ..
+    } = kind;
     let lines = json!({"schema": {
         "type": "string",
         "description": "One record per line.",
-        "examples": ["{\"id\":\"1\", …}\n{\"id\":\"2\", …}\n"],
+        "examples": [kind.lines],
     }});
     let rows = json!({"schema": {
         "type": "string",
         "description": "A header row of field names, then one record per row.",
-        "examples": ["id,…\r\n1,…\r\n2,…\r\n"],
+        "examples": [kind.rows],
     }});
     let answered = json!({"schema": {
         "type": "string",

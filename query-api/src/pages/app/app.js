@@ -178,7 +178,7 @@
       showCalls();
     } catch (error) {
       if (state.session !== session || error.status === 401) return;
-      say("Open calls for help could not be read; they are asked for again in a minute.");
+      say("Open calls for help could not be loaded. Trying again in a minute.");
       next = Math.max(60, error.wait || 0) * 1_000;
     }
     clearTimeout(open.next);

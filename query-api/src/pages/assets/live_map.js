@@ -66,7 +66,7 @@
       await before();
       tell(find("#notice"));
     } catch {
-      tell(find("#notice"), new Error("What was before could not be read: trails and open calls for help may be missing. It is tried again in a minute."));
+      tell(find("#notice"), new Error("Trails and open calls for help could not be loaded and may be missing. Trying again in a minute."));
     }
     clearTimeout(follow.next);
     follow.next = setTimeout(follow, AGAIN);
