@@ -11,6 +11,8 @@ from typing import Any
 EXACT = {"status", "version", "workflowVersion", "imported", "rejected", "line", "page", "limit",
          "replayed", "differences", "removed"}
 KINDS = {
+    "http_date": r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+                 r" \d{4} \d\d:\d\d:\d\d GMT",
     "time": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z",
     "date": r"\d{4}-\d\d-\d\d",
     "month": r"\d{4}-\d\d",
