@@ -62,13 +62,13 @@ struct Followed {
 impl EventLog {
     /// Connects, makes what streams are missing and checks those that are there.
     pub async fn connect(settings: &LogSettings, keyring: Keyring) -> Result<Self, Error> {
-        let client = connection::open(&settings.nats_url).await?;
+        let client = connection::open(settings.nats_url()).await?;
         let mut context = jetstream::new(client.clone());
         context.set_timeout(Duration::from_secs(2));
         streams::check_server(&client)?;
         streams::check_prefix(&settings.log_prefix)?;
-        let followers = connection::open(&settings.nats_url).await?;
-        let readers = connection::open_in_background(&settings.nats_url).await?;
+        let followers = connection::open(settings.nats_url()).await?;
+        let readers = connection::open_in_background(settings.nats_url()).await?;
         let opened = Opened::by(&context, settings, &keyring).await?;
         let keyring = opened.keyring.clone();
         let subjects = Subjects::new(&settings.log_prefix, keyring.clone());
@@ -112,7 +112,7 @@ impl EventLog {
 
     /// The ports that the server or servers listen at, as far as their addresses tell.
     pub fn server_ports(&self) -> Vec<u16> {
-        connection::ports(&self.shared.settings.nats_url)
+        connection::ports(self.shared.settings.nats_url())
     }
 
     /// Whether the server is there at this moment.

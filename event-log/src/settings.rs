@@ -2,20 +2,18 @@
 
 use std::time::Duration;
 
+/// Where NATS listens unless told otherwise.
+const LOCAL_NATS: &str = "nats://127.0.0.1:4222";
 const SLOW_MS: u64 = 3;
 const LEAST_MESSAGES: u64 = 500;
 
 /// Where the log is and how long its streams live.
 #[derive(Clone, Debug, clap::Args)]
 pub struct LogSettings {
-    /// NATS server or servers, comma-separated; may contain user and password.
-    #[arg(
-        long,
-        env = "NATS_URL",
-        default_value = "nats://127.0.0.1:4222",
-        hide_env_values = true
-    )]
-    pub nats_url: String,
+    /// NATS server or servers, comma-separated; may contain user and password. Default: the server
+    /// that `waypost up` keeps; for a service alone, `nats://127.0.0.1:4222`.
+    #[arg(long, env = "NATS_URL", hide_env_values = true)]
+    pub nats_url: Option<String>,
 
     /// Connection to the server's system account. Used once at startup to read how durable an
     /// acknowledgement is.
@@ -68,7 +66,7 @@ impl LogSettings {
     /// The defaults for the server at `nats_url`.
     pub fn at(nats_url: impl Into<String>) -> Self {
         Self {
-            nats_url: nats_url.into(),
+            nats_url: Some(nats_url.into()),
             nats_system_url: None,
             log_replicas: 1,
             log_prefix: String::new(),
@@ -79,6 +77,16 @@ impl LogSettings {
             locations_days: 90,
             deliveries_days: 30,
         }
+    }
+
+    /// The address of NATS that was named. A variable that is set to nothing counts as not set.
+    pub fn given_nats_url(&self) -> Option<&str> {
+        self.nats_url.as_deref().filter(|url| !url.is_empty())
+    }
+
+    /// The address of NATS.
+    pub fn nats_url(&self) -> &str {
+        self.given_nats_url().unwrap_or(LOCAL_NATS)
     }
 
     pub(crate) fn timeout(&self) -> Duration {

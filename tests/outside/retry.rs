@@ -82,8 +82,9 @@ async fn a_cancelled_run_can_be_retried_and_one_under_way_cannot() {
     let org = system().await.organization().await;
     let workflow = org
         .workflow(&active(&json!([
-            {"id": "start", "type": "TRIGGER", "next": ["later"]},
-            {"id": "later", "type": "DELAY", "seconds": 1},
+            {"id": "start", "type": "TRIGGER", "next": ["reply"]},
+            {"id": "reply", "type": "WAIT_FOR_EVENT", "event": "lead.created",
+             "timeoutSeconds": 3_600},
         ])))
         .await;
     let run_id = org.trigger(&workflow, &json!({})).await;
@@ -97,6 +98,9 @@ async fn a_cancelled_run_can_be_retried_and_one_under_way_cannot() {
     assert_eq!(cancelled["state"], "CANCELLED");
     let retried = org.admin.post(&format!("{path}/retry"), &json!({})).await;
     retried.ok(202);
+    org.until(&path, |run| run["state"] == "WAITING").await;
+    let lead = json!({"id": "l-1", "name": "Ada"});
+    org.admin.post("/api/v1/records/leads", &lead).await.ok(201);
     let run = org.until(&path, |run| run["state"] == "SUCCEEDED").await;
     assert_eq!(numbers(&run, 1), [1, 2]);
 }

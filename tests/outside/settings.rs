@@ -37,6 +37,31 @@ async fn what_a_variable_would_hold_may_stand_in_a_file() {
 }
 
 #[tokio::test]
+async fn a_command_finds_the_log_that_a_file_names() {
+    let system = crate::system().await;
+    let home = TemporaryHome::new().expect("a folder");
+    let url = home.path().join("nats-url");
+    std::fs::write(&url, system.setting("NATS_URL").unwrap()).unwrap();
+    let started = tokio::process::Command::new(harness::programs().join("waypost"))
+        .args(["org", "create", "--name", "Named by a file"])
+        .env_remove("NATS_URL")
+        .env("NATS_URL_FILE", &url)
+        .env("WAYPOST_HOME", home.path())
+        .env(
+            "WAYPOST_MASTER_KEY_FILE",
+            system.home().join("secrets/master.key"),
+        )
+        .env(
+            "WAYPOST_LOG_PREFIX",
+            system.setting("WAYPOST_LOG_PREFIX").unwrap(),
+        )
+        .output();
+    let output = started.await.expect("waypost ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+}
+
+#[tokio::test]
 async fn a_file_that_is_not_there_ends_the_program_with_its_name() {
     let system = crate::system().await;
     let home = TemporaryHome::new().expect("a folder");

@@ -212,7 +212,7 @@ async fn delays_and_waits_outlive_a_kill() {
     let delayed = org
         .workflow(&active(&json!([
             {"id": "start", "type": "TRIGGER", "next": ["later"]},
-            {"id": "later", "type": "DELAY", "seconds": 2},
+            {"id": "later", "type": "DELAY", "seconds": 5},
         ])))
         .await;
     let waits = org.workflow(&waiting(600.0)).await;

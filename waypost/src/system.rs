@@ -28,10 +28,9 @@ impl LogAccess {
         keyring: Keyring,
     ) -> Result<EventLog, Failure> {
         let mut settings = self.log.clone();
-        let given = Urls::from_environment();
-        if given.nats.is_none() {
+        if settings.given_nats_url().is_none() {
             let known = Urls::of(&common.home).nats;
-            settings.nats_url = known.ok_or_else(|| not_found(common, "NATS_URL"))?;
+            settings.nats_url = Some(known.ok_or_else(|| not_found(common, "NATS_URL"))?);
         }
         let log = EventLog::connect(&settings, keyring).await;
         log.map_err(|error| {
@@ -63,6 +62,16 @@ pub(crate) fn database(
         ));
     }
     Ok(settings)
+}
+
+/// The servers that the settings name.
+pub(crate) fn given(log: &LogSettings, database: &DatabaseSettings) -> Urls {
+    let url = |url: &Secret<String>| url.expose().clone();
+    Urls {
+        nats: log.given_nats_url().map(str::to_owned),
+        database: database.required_url().ok().map(url),
+        reader: database.read_url().map(url),
+    }
 }
 
 fn not_found(common: &CommonSettings, variable: &str) -> Failure {

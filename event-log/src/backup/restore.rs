@@ -81,7 +81,7 @@ struct Place<'s> {
 
 impl<'s> Place<'s> {
     async fn open(settings: &'s LogSettings, keyring: &Keyring) -> Result<Self, BackupError> {
-        let client = connection::open(&settings.nats_url).await?;
+        let client = connection::open(settings.nats_url()).await?;
         streams::check_server(&client)?;
         streams::check_prefix(&settings.log_prefix)?;
         let mut context = jetstream::new(client.clone());

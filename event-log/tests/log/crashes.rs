@@ -80,7 +80,7 @@ async fn until_back(own: &OwnServer, told: &mut Vec<Told>) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn half_a_batch_does_not_outlive_a_kill() {
     let mut own = OwnServer::start().await;
-    let client = raw(&own.settings.nats_url).await.client();
+    let client = raw(own.settings.nats_url()).await.client();
     let run = fresh_run();
     for place in 1..=500 {
         let mut headers = HeaderMap::new();

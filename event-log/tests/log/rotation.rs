@@ -194,7 +194,7 @@ async fn who_is_forgotten_during_a_rotation_stays_forgotten() {
 
 /// All that stands in the bucket of keys.
 async fn wraps(settings: &LogSettings) -> Vec<Vec<u8>> {
-    let context = crate::support::raw(&settings.nats_url).await;
+    let context = crate::support::raw(settings.nats_url()).await;
     let bucket = context.get_key_value(format!("{}KEYS", settings.log_prefix));
     let bucket = bucket.await.unwrap();
     let mut names = bucket.keys().await.unwrap();

@@ -54,7 +54,7 @@ async fn refusal(change: impl FnOnce(&mut Config)) -> String {
         .metadata
         .insert("waypost-epoch".to_owned(), "00000001".to_owned());
     change(&mut config);
-    let raw = raw(&settings.nats_url).await;
+    let raw = raw(settings.nats_url()).await;
     raw.create_stream(config).await.unwrap();
     let outcome = EventLog::connect(&settings, keyring()).await;
     remove_streams(&settings).await;

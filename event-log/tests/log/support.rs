@@ -69,7 +69,7 @@ impl TestLog {
     }
 
     pub(crate) async fn raw(&self) -> jetstream::Context {
-        raw(&self.settings.nats_url).await
+        raw(self.settings.nats_url()).await
     }
 
     pub(crate) async fn raw_stream(&self, log: Log) -> jetstream::stream::Stream {
@@ -92,7 +92,7 @@ impl Drop for TestLog {
 }
 
 pub(crate) async fn remove_streams(settings: &LogSettings) {
-    let raw = raw(&settings.nats_url).await;
+    let raw = raw(settings.nats_url()).await;
     for name in STREAMS {
         let name = match name.strip_prefix("KV_") {
             Some(bucket) => format!("KV_{}{bucket}", settings.log_prefix),
@@ -272,9 +272,11 @@ pub(crate) fn holds(folder: &Path, bytes: &[u8]) -> bool {
 /// A log as a process sees it to which everything takes so long, and back.
 pub(crate) async fn far_away(settings: &LogSettings, way: Duration) -> EventLog {
     let settings = LogSettings {
-        nats_url: local_servers::far_away(&settings.nats_url, way)
-            .await
-            .unwrap(),
+        nats_url: Some(
+            local_servers::far_away(settings.nats_url(), way)
+                .await
+                .unwrap(),
+        ),
         ..settings.clone()
     };
     EventLog::connect(&settings, keyring()).await.unwrap()

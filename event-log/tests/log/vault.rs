@@ -149,7 +149,7 @@ async fn a_forgotten_key_does_not_stay_on_the_disk() {
     let owner = person(42);
     let sealed = own.log.vault().seal(&owner, "secret").await.unwrap();
     own.log.vault().seal(&person(43), "x").await.unwrap();
-    let raw = raw(&own.settings.nats_url).await;
+    let raw = raw(own.settings.nats_url()).await;
     let bucket = raw.get_key_value("KEYS").await.unwrap();
     let wrapped = bucket.get("account.42").await.unwrap().unwrap();
     let data = own.home.path().join("nats/data");

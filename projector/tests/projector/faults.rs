@@ -97,7 +97,8 @@ async fn a_log_that_was_away_is_caught_up_with() {
     let address: async_nats::ServerAddr = nats_url().parse().unwrap();
     let cable = Cable::to(address.host().to_owned(), address.port()).await;
     let mut settings = log_settings(&world.prefix);
-    settings.nats_url = nats_url().replace(&address.port().to_string(), &cable.port.to_string());
+    let cabled = nats_url().replace(&address.port().to_string(), &cable.port.to_string());
+    settings.nats_url = Some(cabled);
     let keyring = Keyring::load(world.home.path()).unwrap();
     let mut deps = world.deps();
     deps.log = EventLog::connect(&settings, keyring).await.unwrap();

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use event_log::backup::{self, Manifest, Restored};
 use event_log::{CheckpointBucket, Keyring, LogSettings};
-use local_servers::{Servers, Urls};
+use local_servers::Servers;
 use serde_json::json;
 use service::database;
 use service::settings::{CommonSettings, DatabaseSettings, Secret};
 
 use super::backup::{Bar, counts};
 use super::print;
-use crate::Failure;
+use crate::{Failure, system};
 
 /// Restore a backup into an empty system that is not running.
 ///
@@ -41,7 +41,8 @@ impl Restore {
         let keyring = Keyring::load(&common.home)?;
         // Before servers are started for nothing.
         Manifest::of(&self.folder, &keyring)?;
-        let servers = Servers::start(&common.home, Urls::from_environment()).await?;
+        let servers =
+            Servers::start(&common.home, system::given(&self.log, &self.database)).await?;
         let restored = self.restore(&servers, &keyring).await;
         servers.stop().await?;
         let restored = restored?;
@@ -53,7 +54,7 @@ impl Restore {
 
     async fn restore(self, servers: &Servers, keyring: &Keyring) -> Result<Restored, Failure> {
         let (mut log, mut database) = (self.log, self.database);
-        servers.nats_url().clone_into(&mut log.nats_url);
+        log.nats_url = Some(servers.nats_url().to_owned());
         database.url = Some(Secret::new(servers.database_url().to_owned()));
         let bar = Bar::new();
         let tell = |progress| bar.show(progress);

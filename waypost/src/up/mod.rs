@@ -13,8 +13,8 @@ use service::{database, health};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::Failure;
 use crate::commands::demo::Demo;
+use crate::{Failure, system};
 use services::Services;
 
 /// How often, and how long, it is looked whether the demo's key works.
@@ -45,7 +45,10 @@ impl Up {
         // Taken first: with an address in use, nothing else should have been started.
         let listener = service::listen(self.http.addr).await?;
         eprintln!("Starting NATS and Postgres in {} …", common.home.display());
-        let starting = Servers::start(&common.home, Urls::from_environment());
+        let starting = Servers::start(
+            &common.home,
+            system::given(&self.services.log, &self.database),
+        );
         let Some(servers) = shutdown.run_until_cancelled(starting).await else {
             return Ok(());
         };

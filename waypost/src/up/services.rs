@@ -55,7 +55,7 @@ impl Services {
         shutdown: &CancellationToken,
     ) -> Result<Self, Failure> {
         let log_settings = LogSettings {
-            nats_url,
+            nats_url: Some(nats_url),
             ..settings.log
         };
         let log = EventLog::connect(&log_settings, Keyring::load(&common.home)?).await?;

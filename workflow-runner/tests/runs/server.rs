@@ -4,7 +4,7 @@ use event_log::LogSettings;
 
 /// Removes the streams of a log.
 pub(crate) async fn remove_streams(settings: &LogSettings) -> Option<()> {
-    let context = async_nats::jetstream::new(connect_past_the_log(&settings.nats_url).await?);
+    let context = async_nats::jetstream::new(connect_past_the_log(settings.nats_url()).await?);
     let mut names = context.stream_names();
     while let Some(Ok(name)) = futures::StreamExt::next(&mut names).await {
         if name.contains(&settings.log_prefix) {

@@ -176,7 +176,7 @@ impl World {
     }
 
     pub(crate) fn nats_url(&self) -> &str {
-        &self.settings.nats_url
+        self.settings.nats_url()
     }
 
     pub(crate) fn stream(&self, run: &RunId) -> StreamId {
