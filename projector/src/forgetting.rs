@@ -49,6 +49,28 @@ pub async fn rows_of_record(
         .await
 }
 
+/// Throws away the note that a business record is gone: its id may tell who it was. `table` is the
+/// record's kind, of which not all have such notes.
+///
+/// # Errors
+/// Where the database does not answer.
+pub async fn drop_deletion(
+    pool: &PgPool,
+    table: &'static str,
+    record: &StreamId,
+) -> Result<(), sqlx::Error> {
+    if !["companies", "deals", "contacts"].contains(&table) {
+        return Ok(());
+    }
+    let query = format!("DELETE FROM deleted_{table} WHERE org_id = $1 AND id = $2");
+    sqlx::query(AssertSqlSafe(query))
+        .bind(record.org.as_str())
+        .bind(record.id.as_str())
+        .execute(pool)
+        .await
+        .map(drop)
+}
+
 /// Throws away the events of an aggregate that were kept aside, and answers how many there were.
 /// Whoever holds in memory that others wait behind them reads that anew.
 ///

@@ -51,7 +51,9 @@ pub use copy::{Progress, Tell};
 pub use dead_letters::{DeadLetter, dead_letters};
 pub use empty::empty;
 pub use error::{Error, RepairError};
-pub use forgetting::{drop_dead_letters, drop_what_is_kept_of, rows_about, rows_of_record};
+pub use forgetting::{
+    drop_dead_letters, drop_deletion, drop_what_is_kept_of, rows_about, rows_of_record,
+};
 pub use letters::{Repaired, retry_letter, skip_letter};
 pub use list::{ListError, ProjectionPosition, list};
 pub use rebuild::{Rebuilt, rebuild};

@@ -1,10 +1,11 @@
 //! `GET /api/v1/analytics` and the lists' totals against what they must add up to.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use chrono::{
-    DateTime, Datelike as _, Duration, Months, NaiveDate, SecondsFormat, TimeZone as _, Utc,
+    DateTime, Datelike as _, Days, Duration, Months, NaiveDate, SecondsFormat, TimeZone as _, Utc,
 };
+use chrono_tz::Tz;
 use harness::Organization;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
@@ -26,7 +27,10 @@ enum Step {
         at: DateTime<Utc>,
     },
     NoOrder(u8),
-    Lead(u8),
+    Lead {
+        id: u8,
+        at: DateTime<Utc>,
+    },
     NoLead(u8),
 }
 
@@ -51,7 +55,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => order.prop_map(|(id, status, amount, at)| Step::Order { id, status, amount, at }),
         2 => (0..40_u8).prop_map(Step::NoOrder),
-        3 => (0..40_u8).prop_map(Step::Lead),
+        3 => (0..40_u8, moment()).prop_map(|(id, at)| Step::Lead { id, at }),
         1 => (0..40_u8).prop_map(Step::NoLead),
     ]
 }
@@ -60,7 +64,7 @@ fn step() -> impl Strategy<Value = Step> {
 #[derive(Default)]
 struct Model {
     orders: BTreeMap<u8, (usize, i64, DateTime<Utc>)>,
-    leads: BTreeSet<u8>,
+    leads: BTreeMap<u8, DateTime<Utc>>,
 }
 
 impl Model {
@@ -75,9 +79,44 @@ impl Model {
                 self.orders.insert(id, (status, amount, at));
             }
             Step::NoOrder(id) => _ = self.orders.remove(&id),
-            Step::Lead(id) => _ = self.leads.insert(id),
+            Step::Lead { id, at } => _ = self.leads.insert(id, at),
             Step::NoLead(id) => _ = self.leads.remove(&id),
         }
+    }
+
+    /// What came in on the days of a zone, by the first day of its step.
+    fn series(&self, (from, to): (NaiveDate, NaiveDate), by: &str, zone: Tz) -> Value {
+        let step_of = |day: NaiveDate| match by {
+            "day" => day,
+            "week" => day.week(chrono::Weekday::Mon).first_day().max(from),
+            _ => day.with_day(1).unwrap().max(from),
+        };
+        let mut steps: BTreeMap<NaiveDate, (i64, u64, u64)> = BTreeMap::new();
+        for day in from.iter_days().take_while(|day| *day <= to) {
+            steps.entry(step_of(day)).or_default();
+        }
+        let step_at = |at: &DateTime<Utc>| {
+            let day = at.with_timezone(&zone).date_naive();
+            (from <= day && day <= to).then(|| step_of(day))
+        };
+        for (status, amount, at) in self.orders.values() {
+            let Some(step) = step_at(at).and_then(|step| steps.get_mut(&step)) else {
+                continue;
+            };
+            step.1 += 1;
+            if matches!(STATUSES[*status], "ACTIVE" | "COMPLETED") {
+                step.0 += amount;
+            }
+        }
+        for at in self.leads.values() {
+            if let Some(step) = step_at(at).and_then(|step| steps.get_mut(&step)) {
+                step.2 += 1;
+            }
+        }
+        let steps = steps.into_iter().map(|(start, (revenue, orders, leads))| {
+            json!({"start": start, "revenue": revenue, "orders": orders, "leads": leads})
+        });
+        steps.collect()
     }
 
     fn revenue(&self, month: Option<NaiveDate>) -> i64 {
@@ -126,9 +165,11 @@ async fn carry_out(org: &Organization<'_>, step: &Step) {
                 .delete(&format!("/api/v1/records/orders/o{id}"))
                 .await
         }
-        Step::Lead(id) => {
+        Step::Lead { id, at } => {
             let path = format!("/api/v1/records/leads/l{id}");
-            org.admin.put(&path, &json!({"name": "n"})).await
+            let at = at.to_rfc3339_opts(SecondsFormat::Micros, true);
+            let lead = json!({"name": "n", "createdAt": at});
+            org.admin.put(&path, &lead).await
         }
         Step::NoLead(id) => {
             org.admin
@@ -158,6 +199,20 @@ async fn compare(org: &Organization<'_>, model: &Model) {
         "{summary} is not {}",
         expected[0]
     );
+    let today = Utc::now().date_naive();
+    for (by, zone, days) in [
+        ("day", Tz::UTC, 400),
+        ("day", Tz::Asia__Kathmandu, 430),
+        ("week", Tz::America__Havana, 425),
+        ("month", Tz::Australia__Lord_Howe, 500),
+        ("month", Tz::Europe__Berlin, 61),
+    ] {
+        let from = today - Days::new(days);
+        let path = format!("/api/v1/analytics?from={from}&to={today}&by={by}&timezone={zone}");
+        let answer = client.get_at(&path, &position).await.ok(200);
+        let expected = model.series((from, today), by, zone);
+        assert_eq!(answer["series"], expected, "{by} in {zone}");
+    }
     for (nth, status) in STATUSES.iter().enumerate() {
         let path = format!("/api/v1/orders?limit=100&status={status}");
         let list = client.get_at(&path, &position).await.ok(200);
@@ -210,4 +265,42 @@ async fn without_records_all_is_nothing() {
     assert_eq!(summary["conversionRate"].as_f64(), Some(0.0));
     let trend = summary["monthlyRevenue"].as_array().unwrap();
     assert!(trend.iter().all(|month| month["revenue"] == 0), "long ago");
+}
+
+#[tokio::test]
+async fn a_span_that_makes_no_sense_is_refused_by_name() {
+    let org = system().await.organization().await;
+    let client = org.client(&["read:analytics"]).await;
+    for (query, word) in [
+        ("from=2026-01-01", "to: is missing"),
+        ("to=2026-01-01", "from: is missing"),
+        ("by=day", "from: is missing"),
+        ("timezone=UTC", "from: is missing"),
+        ("from=2026-01-02&to=2026-01-01", "to: must not be before"),
+        ("from=2026-02-30&to=2026-03-01", "from: must be a date"),
+        ("from=yesterday&to=2026-03-01", "from: must be a date"),
+        (
+            "from=1900-01-01&to=2026-03-01",
+            "from: must be a date from 1973",
+        ),
+        ("from=2020-01-01&to=2026-03-01", "1100 steps"),
+        ("from=2026-01-01&to=2026-03-01&by=hour", "by: must be"),
+        (
+            "from=2026-01-01&to=2026-03-01&timezone=Mars",
+            "timezone: must be",
+        ),
+        (
+            "from=2026-01-01&from=2026-01-01&to=2026-03-01",
+            "more than once",
+        ),
+    ] {
+        let answer = client.get(&format!("/api/v1/analytics?{query}")).await;
+        assert_eq!(answer.status, 400, "{query}");
+        assert!(answer.text().contains(word), "{query}: {}", answer.text());
+    }
+    let whole = "/api/v1/analytics?from=2026-01-30&to=2026-02-02";
+    let series = client.get(whole).await.ok(200)["series"].clone();
+    let starts = series.as_array().unwrap().iter().map(|step| &step["start"]);
+    let days = ["2026-01-30", "2026-01-31", "2026-02-01", "2026-02-02"];
+    assert!(starts.eq(days), "{series}");
 }

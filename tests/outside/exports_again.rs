@@ -24,7 +24,7 @@ async fn reader(org: &Organization<'_>) -> Client {
 }
 
 /// Asks with headers of its own.
-async fn ask(client: &Client, path: &str, headers: &[(&str, &str)]) -> Answer {
+pub(super) async fn ask(client: &Client, path: &str, headers: &[(&str, &str)]) -> Answer {
     let mut request = client.request(Method::GET, path);
     for (name, value) in headers {
         request = request.header(*name, *value);

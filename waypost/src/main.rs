@@ -57,6 +57,8 @@ enum Command {
     Secret(commands::secret::Secret),
     /// Import records from a file.
     Import(commands::import::Import),
+    /// Print how much each organization keeps.
+    Stats(Box<commands::stats::Stats>),
     /// Print the event log, one JSON object per line.
     Events(Box<commands::events::Events>),
     /// Forget a person, or erase a business record.
@@ -89,7 +91,7 @@ impl Command {
     fn can_wait(&self) -> bool {
         match self {
             Self::Projection(projection) => projection.can_wait(),
-            Self::Backup(_) | Self::MasterKey(_) => true,
+            Self::Backup(_) | Self::MasterKey(_) | Self::Stats(_) => true,
             _ => false,
         }
     }
@@ -124,6 +126,7 @@ async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Workflow(workflow) => workflow.run(&common).await,
         Command::Secret(secret) => secret.run(&common).await,
         Command::Import(import) => import.run(&common).await,
+        Command::Stats(stats) => stats.run(&common).await,
         Command::Events(events) => events.run(&common).await,
         Command::Projection(projection) => projection.run(&common).await,
         Command::Backup(backup) => Box::pin(backup.run(&common)).await,

@@ -332,6 +332,19 @@ export interface components {
                 /** @description In minor units. */
                 revenue: number;
             }[];
+            /** @description Step by step, oldest first; only with `from` and `to`. */
+            series?: {
+                /**
+                 * Format: date
+                 * @description The first day of the step within the span.
+                 * @example 2026-01-31
+                 */
+                start: string;
+                /** @description Of ACTIVE and COMPLETED orders created in it. */
+                revenue: number;
+                orders: number;
+                leads: number;
+            }[];
         };
         RecordId: {
             id: string;

@@ -128,7 +128,8 @@ class Models:
         """Give the type of a value of one JSON type."""
         match kind:
             case "array":
-                inner = self.kind(schema.get("items", {}), name.removesuffix("s"), sent)
+                one = name if name.endswith("eries") else name.removesuffix("s")
+                inner = self.kind(schema.get("items", {}), one, sent)
                 return f"list[{inner}]"
             case "object" if schema.get("properties"):
                 self.write(name, schema, sent)

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, Datelike as _, NaiveDate, Utc};
+use chrono::{DateTime, Datelike as _, DurationRound as _, NaiveDate, TimeDelta, Utc};
 use event_log::{Commit, Expected, Write};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
@@ -108,6 +108,8 @@ struct Known {
     orders: BTreeMap<String, (String, i64, DateTime<Utc>)>,
     totals: BTreeMap<String, i64>,
     revenue: BTreeMap<NaiveDate, i128>,
+    /// How many orders, and their revenue, in each quarter of an hour and each day.
+    by_time: BTreeMap<(i16, DateTime<Utc>), (i64, i128)>,
 }
 
 /// The orders after all changes, counted one by one.
@@ -126,9 +128,17 @@ fn fold(changes: &[Change], org: usize) -> Known {
     for (status, amount, at) in known.orders.values() {
         *known.totals.entry(String::new()).or_default() += 1;
         *known.totals.entry(status.clone()).or_default() += 1;
-        if status == "ACTIVE" || status == "COMPLETED" {
-            let month = NaiveDate::from_ymd_opt(at.year(), at.month(), 1).unwrap();
-            *known.revenue.entry(month).or_default() += i128::from(*amount);
+        let brings_in = match status.as_str() {
+            "ACTIVE" | "COMPLETED" => i128::from(*amount),
+            _ => 0,
+        };
+        let month = NaiveDate::from_ymd_opt(at.year(), at.month(), 1).unwrap();
+        *known.revenue.entry(month).or_default() += brings_in;
+        for (minutes, length) in [(15, TimeDelta::minutes(15)), (1_440, TimeDelta::days(1))] {
+            let begins = at.duration_trunc(length).unwrap();
+            let (count, revenue) = known.by_time.entry((minutes, begins)).or_default();
+            *count += 1;
+            *revenue += brings_in;
         }
     }
     known.revenue.retain(|_, revenue| *revenue != 0);
@@ -155,8 +165,16 @@ async fn read(world: &World, org: &OrgId) -> Known {
             .fetch_all(&world.pool)
             .await
             .unwrap();
+    let by_time: Vec<(i16, DateTime<Utc>, i64, String)> = sqlx::query_as(
+        "SELECT minutes, begins, count, revenue::text FROM orders_by_time WHERE org_id = $1",
+    )
+    .bind(org.as_str())
+    .fetch_all(&world.pool)
+    .await
+    .unwrap();
     let orders = orders.into_iter();
     let revenue = revenue.into_iter();
+    let by_time = by_time.into_iter();
     Known {
         orders: orders
             .map(|(id, status, amount, at)| (id, (status, amount, at)))
@@ -164,6 +182,9 @@ async fn read(world: &World, org: &OrgId) -> Known {
         totals: totals.into_iter().collect(),
         revenue: revenue
             .map(|(month, sum)| (month, sum.parse().unwrap()))
+            .collect(),
+        by_time: by_time
+            .map(|(minutes, begins, count, sum)| ((minutes, begins), (count, sum.parse().unwrap())))
             .collect(),
     }
 }

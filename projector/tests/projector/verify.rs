@@ -122,6 +122,8 @@ async fn tables_without_text_of_their_own_are_compared_too() {
             "UPDATE totals SET count = count + 1 WHERE kind = 'runs'",
         ),
         ("orders", "UPDATE revenue_months SET revenue = revenue + 1"),
+        ("orders", "UPDATE orders_by_time SET count = count + 1"),
+        ("leads", "DELETE FROM leads_by_time"),
         ("contacts", "DELETE FROM totals WHERE kind = 'contacts'"),
         ("runs", "DELETE FROM workflow_outlines"),
         ("circles", "UPDATE sharing_pauses SET until_at = now()"),

@@ -6,12 +6,16 @@ use std::sync::Arc;
 use access::scope;
 use axum::Json;
 use axum::extract::State;
+use axum::http::Uri;
 use chrono::{Datelike, Months, NaiveDate};
 use schemas::OrgId;
 use serde::Serialize;
 use service::{Clock, HttpError};
 use sqlx::PgPool;
 
+use super::series::{Step, find_series};
+use super::span::Span;
+use crate::paging::Parameters;
 use crate::progress::Projection;
 use crate::reading::Reading;
 
@@ -44,14 +48,30 @@ struct Counters {
     months: Vec<String>,
 }
 
+/// The summary, with the series that was asked for.
+#[derive(Debug, Serialize)]
+pub(super) struct Answer {
+    #[serde(flatten)]
+    analytics: Analytics,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    series: Option<Vec<Step>>,
+}
+
 pub(super) async fn get_analytics(
     reading: Reading<scope::ReadAnalytics>,
     State(clock): State<Arc<dyn Clock>>,
-) -> Result<Json<Analytics>, HttpError> {
+    uri: Uri,
+) -> Result<Json<Answer>, HttpError> {
+    let span = Span::asked_for(&Parameters::of(&uri)?)?;
     let read_from = [Projection::Orders, Projection::Leads];
     let models = reading.models(&read_from).await?;
     let today = clock.now().date_naive();
-    Ok(Json(analytics_of(reading.org(), today, models).await?))
+    let analytics = analytics_of(reading.org(), today, models).await?;
+    let series = match span {
+        Some(span) => Some(find_series(reading.org(), &span, models).await?),
+        None => None,
+    };
+    Ok(Json(Answer { analytics, series }))
 }
 
 /// What an organization's orders and leads add up to.

@@ -5,6 +5,8 @@ mod clients;
 mod leads;
 mod list;
 mod orders;
+mod series;
+mod span;
 
 use axum::Router;
 use axum::routing::get;

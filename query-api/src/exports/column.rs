@@ -17,6 +17,8 @@ pub struct Kind {
     pub columns: &'static [Column],
     /// The same records under the labels that other CRMs import, where there is such a file.
     pub crm: Option<&'static Kind>,
+    /// The same records as far as they changed, with those that were deleted.
+    pub changes: Option<&'static Kind>,
     /// What keeps its rows.
     pub(super) projection: Projection,
     /// Reads these columns of one organization, newest first; see `snapshot_of!`.
@@ -125,6 +127,19 @@ impl Column {
         }
         words.join(" ")
     }
+}
+
+/// Columns, and behind them when a record was deleted. `M` is one more than `N`.
+pub(super) const fn with_deletion<const N: usize, const M: usize>(
+    columns: &[Column; N],
+) -> [Column; M] {
+    let mut all = [Column::timestamp("deletedAt"); M];
+    let mut at = 0;
+    while at < N {
+        all[at] = columns[at];
+        at += 1;
+    }
+    all
 }
 
 fn capitalized(word: &str) -> String {

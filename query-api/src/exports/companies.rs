@@ -1,36 +1,64 @@
 //! Companies as they are exported.
 
-use super::column::{Column, Kind};
+use super::column::{Column, Kind, with_deletion};
 use super::snapshot::snapshot_of;
 use crate::progress::Projection;
+
+const COLUMNS: [Column; 14] = [
+    Column::id("id", 36),
+    Column::text("name", 22),
+    Column::text("domain", 20),
+    Column::text("industry", 16),
+    Column::text("phone", 20),
+    Column::text("email", 26),
+    Column::text("address", 22),
+    Column::text("city", 13),
+    Column::text("country", 12),
+    Column::integer("employees", 10),
+    Column::integer("annualRevenue", 17),
+    Column::text("owner", 18),
+    Column::timestamp("createdAt"),
+    Column::timestamp("updatedAt"),
+];
 
 /// All companies.
 pub static COMPANIES: Kind = Kind {
     name: "companies",
     title: "Companies",
-    columns: &[
-        Column::id("id", 36),
-        Column::text("name", 22),
-        Column::text("domain", 20),
-        Column::text("industry", 16),
-        Column::text("phone", 20),
-        Column::text("email", 26),
-        Column::text("address", 22),
-        Column::text("city", 13),
-        Column::text("country", 12),
-        Column::integer("employees", 10),
-        Column::integer("annualRevenue", 17),
-        Column::text("owner", 18),
-        Column::timestamp("createdAt"),
-        Column::timestamp("updatedAt"),
-    ],
+    columns: &COLUMNS,
     crm: Some(&CRM),
+    changes: Some(&CHANGES),
     projection: Projection::Companies,
     statement: snapshot_of!(
         "SELECT id, name, domain, industry, phone, email, address, city, country, employees,
                 annual_revenue, owner, created_at, updated_at
          FROM companies WHERE org_id = current_setting('waypost.org', true)
          ORDER BY created_at DESC, id"
+    ),
+};
+
+/// The companies that were written or deleted since a moment, the longest ago first.
+static CHANGES: Kind = Kind {
+    name: "companies-changes",
+    title: "Changed companies",
+    columns: &with_deletion::<14, 15>(&COLUMNS),
+    crm: None,
+    changes: None,
+    projection: Projection::Companies,
+    statement: snapshot_of!(
+        "SELECT id, name, domain, industry, phone, email, address, city, country, employees,
+                annual_revenue, owner, created_at, updated_at,
+                deleted_at
+         FROM (SELECT id, updated_at AS at, NULL::timestamptz AS deleted_at FROM companies
+               WHERE org_id = current_setting('waypost.org', true)
+                 AND updated_at >= current_setting('waypost.since', true)::timestamptz
+               UNION ALL
+               SELECT id, deleted_at, deleted_at FROM deleted_companies
+               WHERE org_id = current_setting('waypost.org', true)
+                 AND deleted_at >= current_setting('waypost.since', true)::timestamptz) AS changed
+         LEFT JOIN (SELECT * FROM companies WHERE org_id = current_setting('waypost.org', true))
+             AS held USING (id)
+         ORDER BY at, id"
     ),
 };
 
@@ -52,6 +80,7 @@ static CRM: Kind = Kind {
         Column::timestamp("Create date"),
     ],
     crm: None,
+    changes: None,
     projection: Projection::Companies,
     statement: snapshot_of!(
         "SELECT name, domain, industry, phone, address, city, country, employees,

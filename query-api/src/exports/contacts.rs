@@ -1,34 +1,62 @@
 //! Contacts as they are exported.
 
-use super::column::{Column, Kind};
+use super::column::{Column, Kind, with_deletion};
 use super::snapshot::snapshot_of;
 use crate::progress::Projection;
+
+const COLUMNS: [Column; 13] = [
+    Column::id("id", 36),
+    Column::text("firstName", 14),
+    Column::text("lastName", 16),
+    Column::text("email", 32),
+    Column::text("phone", 20),
+    Column::text("jobTitle", 18),
+    Column::id("companyId", 20),
+    Column::text("companyName", 21),
+    Column::text("city", 14),
+    Column::text("country", 11),
+    Column::text("owner", 23),
+    Column::timestamp("createdAt"),
+    Column::timestamp("updatedAt"),
+];
 
 /// All contacts.
 pub static CONTACTS: Kind = Kind {
     name: "contacts",
     title: "Contacts",
-    columns: &[
-        Column::id("id", 36),
-        Column::text("firstName", 14),
-        Column::text("lastName", 16),
-        Column::text("email", 32),
-        Column::text("phone", 20),
-        Column::text("jobTitle", 18),
-        Column::id("companyId", 20),
-        Column::text("companyName", 21),
-        Column::text("city", 14),
-        Column::text("country", 11),
-        Column::text("owner", 23),
-        Column::timestamp("createdAt"),
-        Column::timestamp("updatedAt"),
-    ],
+    columns: &COLUMNS,
     crm: None,
+    changes: Some(&CHANGES),
     projection: Projection::Contacts,
     statement: snapshot_of!(
         "SELECT id, first_name, last_name, email, phone, job_title, company_id, company_name,
                 city, country, owner, created_at, updated_at
          FROM contacts WHERE org_id = current_setting('waypost.org', true)
          ORDER BY created_at DESC, id"
+    ),
+};
+
+/// The contacts that were written or deleted since a moment, the longest ago first.
+static CHANGES: Kind = Kind {
+    name: "contacts-changes",
+    title: "Changed contacts",
+    columns: &with_deletion::<13, 14>(&COLUMNS),
+    crm: None,
+    changes: None,
+    projection: Projection::Contacts,
+    statement: snapshot_of!(
+        "SELECT id, first_name, last_name, email, phone, job_title, company_id, company_name,
+                city, country, owner, created_at, updated_at,
+                deleted_at
+         FROM (SELECT id, updated_at AS at, NULL::timestamptz AS deleted_at FROM contacts
+               WHERE org_id = current_setting('waypost.org', true)
+                 AND updated_at >= current_setting('waypost.since', true)::timestamptz
+               UNION ALL
+               SELECT id, deleted_at, deleted_at FROM deleted_contacts
+               WHERE org_id = current_setting('waypost.org', true)
+                 AND deleted_at >= current_setting('waypost.since', true)::timestamptz) AS changed
+         LEFT JOIN (SELECT * FROM contacts WHERE org_id = current_setting('waypost.org', true))
+             AS held USING (id)
+         ORDER BY at, id"
     ),
 };

@@ -1,35 +1,63 @@
 //! Deals as they are exported.
 
-use super::column::{Column, Kind};
+use super::column::{Column, Kind, with_deletion};
 use super::snapshot::snapshot_of;
 use crate::progress::Projection;
+
+const COLUMNS: [Column; 14] = [
+    Column::id("id", 36),
+    Column::text("title", 26),
+    Column::text("stage", 15),
+    Column::integer("amount", 16),
+    Column::text("currency", 8),
+    Column::number("probability", 10),
+    Column::id("companyId", 27),
+    Column::text("companyName", 21),
+    Column::id("contactId", 27),
+    Column::text("contactName", 18),
+    Column::text("owner", 18),
+    Column::date("expectedCloseDate"),
+    Column::timestamp("createdAt"),
+    Column::timestamp("updatedAt"),
+];
 
 /// All deals.
 pub static DEALS: Kind = Kind {
     name: "deals",
     title: "Deals",
-    columns: &[
-        Column::id("id", 36),
-        Column::text("title", 26),
-        Column::text("stage", 15),
-        Column::integer("amount", 16),
-        Column::text("currency", 8),
-        Column::number("probability", 10),
-        Column::id("companyId", 27),
-        Column::text("companyName", 21),
-        Column::id("contactId", 27),
-        Column::text("contactName", 18),
-        Column::text("owner", 18),
-        Column::date("expectedCloseDate"),
-        Column::timestamp("createdAt"),
-        Column::timestamp("updatedAt"),
-    ],
+    columns: &COLUMNS,
     crm: None,
+    changes: Some(&CHANGES),
     projection: Projection::Deals,
     statement: snapshot_of!(
         "SELECT id, title, stage, amount, currency, probability, company_id, company_name,
                 contact_id, contact_name, owner, expected_close_date, created_at, updated_at
          FROM deals WHERE org_id = current_setting('waypost.org', true)
          ORDER BY created_at DESC, id"
+    ),
+};
+
+/// The deals that were written or deleted since a moment, the longest ago first.
+static CHANGES: Kind = Kind {
+    name: "deals-changes",
+    title: "Changed deals",
+    columns: &with_deletion::<14, 15>(&COLUMNS),
+    crm: None,
+    changes: None,
+    projection: Projection::Deals,
+    statement: snapshot_of!(
+        "SELECT id, title, stage, amount, currency, probability, company_id, company_name,
+                contact_id, contact_name, owner, expected_close_date, created_at, updated_at,
+                deleted_at
+         FROM (SELECT id, updated_at AS at, NULL::timestamptz AS deleted_at FROM deals
+               WHERE org_id = current_setting('waypost.org', true)
+                 AND updated_at >= current_setting('waypost.since', true)::timestamptz
+               UNION ALL
+               SELECT id, deleted_at, deleted_at FROM deleted_deals
+               WHERE org_id = current_setting('waypost.org', true)
+                 AND deleted_at >= current_setting('waypost.since', true)::timestamptz) AS changed
+         LEFT JOIN (SELECT * FROM deals WHERE org_id = current_setting('waypost.org', true))
+             AS held USING (id)
+         ORDER BY at, id"
     ),
 };

@@ -2,6 +2,8 @@
 
 use axum::extract::Query;
 use axum::http::Uri;
+use chrono::{DateTime, Utc};
+use service::HttpError;
 
 use super::column::Kind;
 
@@ -23,25 +25,75 @@ pub enum Document {
     Pdf,
 }
 
-impl Format {
+/// The file that is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// Which records, and under which columns.
+    pub kind: &'static Kind,
+    /// How it is written.
+    pub format: Format,
+    /// From when on changes are wanted; `None` for all records.
+    pub since: Option<DateTime<Utc>>,
+}
+
+impl Wanted {
     /// The file of a kind that a request asks for. Whatever names no format, several, or one that
     /// the kind does not have, means CSV.
-    pub fn asked_for(uri: &Uri, kind: &'static Kind) -> (&'static Kind, Self) {
-        let Ok(Query(parameters)) = Query::<Vec<(String, String)>>::try_from_uri(uri) else {
-            return (kind, Self::Csv);
-        };
+    ///
+    /// # Errors
+    /// Where `updatedSince` is no time, or goes with a file that tells of no changes.
+    pub fn asked_for(uri: &Uri, kind: &'static Kind) -> Result<Self, HttpError> {
+        let parameters = Query::<Vec<(String, String)>>::try_from_uri(uri);
+        let parameters = parameters.map(|Query(all)| all).unwrap_or_default();
         let mut formats = parameters.iter().filter(|(name, _)| name == "format");
-        match (
-            formats.next().map(|(_, value)| value.as_str()),
-            formats.next(),
-        ) {
-            (Some("crm"), None) => (kind.crm.unwrap_or(kind), Self::Csv),
-            (Some("excel"), None) => (kind, Self::Document(Document::Excel)),
-            (Some("pdf"), None) => (kind, Self::Document(Document::Pdf)),
-            _ => (kind, Self::Csv),
-        }
+        let named = match (formats.next(), formats.next()) {
+            (Some((_, format)), None) => format.as_str(),
+            _ => "csv",
+        };
+        let (kind, format) = match named {
+            "crm" => (kind.crm.unwrap_or(kind), Format::Csv),
+            "excel" => (kind, Format::Document(Document::Excel)),
+            "pdf" => (kind, Format::Document(Document::Pdf)),
+            _ => (kind, Format::Csv),
+        };
+        let Some(since) = since(&parameters)? else {
+            let since = None;
+            return Ok(Self {
+                kind,
+                format,
+                since,
+            });
+        };
+        let kind = kind.changes.ok_or_else(|| {
+            wrong("does not go with format=crm, whose rows have no id to tell who was deleted")
+        })?;
+        Ok(Self {
+            kind,
+            format,
+            since: Some(since),
+        })
     }
+}
 
+fn since(parameters: &[(String, String)]) -> Result<Option<DateTime<Utc>>, HttpError> {
+    let mut given = parameters.iter().filter(|(name, _)| name == "updatedSince");
+    let text = match (given.next(), given.next()) {
+        (None, _) => return Ok(None),
+        (Some((_, text)), None) => text,
+        (Some(_), Some(_)) => return Err(wrong("is given more than once")),
+    };
+    // An unescaped `+` of an offset arrives as a space.
+    let time = DateTime::parse_from_rfc3339(&text.replace(' ', "+"));
+    let time = time.map_err(|_| wrong("must be an RFC 3339 time such as 2026-11-21T09:30:00Z"))?;
+    // Nothing changed earlier, and Postgres knows no year 0.
+    Ok(Some(time.to_utc().max(DateTime::UNIX_EPOCH)))
+}
+
+fn wrong(reason: &str) -> HttpError {
+    HttpError::bad_request(format!("updatedSince: {reason}"))
+}
+
+impl Format {
     /// The format's media type.
     pub fn content_type(self) -> &'static str {
         match self {
@@ -69,8 +121,8 @@ mod tests {
     use crate::exports::{COMPANIES, CONTACTS, DEALS};
 
     fn asked(query: &str, kind: &'static Kind) -> (&'static str, Format) {
-        let (kind, format) = Format::asked_for(&format!("/x{query}").parse().unwrap(), kind);
-        (kind.name, format)
+        let wanted = Wanted::asked_for(&format!("/x{query}").parse().unwrap(), kind).unwrap();
+        (wanted.kind.name, wanted.format)
     }
 
     #[test]
@@ -85,6 +137,35 @@ mod tests {
         ] {
             assert_eq!(asked(query, kind), (name, Format::Csv), "{query} of {name}");
         }
+    }
+
+    #[test]
+    fn changes_are_those_since_a_moment() {
+        let asked =
+            |query: &str| Wanted::asked_for(&format!("/x?{query}").parse().unwrap(), &DEALS);
+        let since = "2026-11-21T09:30:00Z".parse().ok();
+        for query in [
+            "updatedSince=2026-11-21T09:30:00Z",
+            "format=pdf&updatedSince=2026-11-21T10:30:00+01:00",
+            "updatedSince=2026-11-21T10%3A30%3A00%2B01%3A00",
+        ] {
+            let wanted = asked(query).unwrap();
+            assert_eq!(
+                (wanted.kind.name, wanted.since),
+                ("deals-changes", since),
+                "{query}"
+            );
+        }
+        for query in [
+            "updatedSince=",
+            "updatedSince=yesterday",
+            "updatedSince=2026-11-21",
+            "updatedSince=2026-11-21T09:30:00Z&updatedSince=2026-11-21T09:30:00Z",
+        ] {
+            assert!(asked(query).is_err(), "{query}");
+        }
+        let query = "/x?format=crm&updatedSince=2026-11-21T09:30:00Z";
+        assert!(Wanted::asked_for(&query.parse().unwrap(), &COMPANIES).is_err());
     }
 
     #[test]

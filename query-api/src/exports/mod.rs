@@ -52,7 +52,7 @@ pub use self::error::ExportError;
 pub use self::excel::ExcelWriter;
 use self::ferry::Ferry;
 use self::files::Files;
-pub use self::format::{Document, Format};
+pub use self::format::{Document, Format, Wanted};
 use self::packing::Coding;
 pub use self::pdf::PdfWriter;
 pub use self::settings::ExportSettings;
@@ -87,11 +87,11 @@ fn export<S: ScopeMarker>(kind: &'static Kind) -> MethodRouter<State> {
         let read_from = [kind.projection, Projection::Organizations];
         let models = reading.models(&read_from).await;
         models.map_err(only_listed_statuses)?;
-        let (kind, format) = Format::asked_for(&uri, kind);
+        let wanted = Wanted::asked_for(&uri, kind)?;
         let ended = access.ended(reading.caller());
         let org = reading.org();
         exports
-            .answer(org, kind, format, (&method, &headers), ended)
+            .answer(org, wanted, (&method, &headers), ended)
             .await
     };
     get(handler)
@@ -123,6 +123,7 @@ pub struct Exports {
 struct Asked {
     kind: &'static Kind,
     format: Format,
+    since: Option<DateTime<Utc>>,
     coding: Coding,
     at: DateTime<Utc>,
 }
@@ -145,14 +146,18 @@ impl Exports {
     pub async fn answer(
         &self,
         org: &OrgId,
-        kind: &'static Kind,
-        format: Format,
+        Wanted {
+            kind,
+            format,
+            since,
+        }: Wanted,
         (method, headers): (&Method, &HeaderMap),
         ended: impl Future<Output = ()> + Send + 'static,
     ) -> Result<Response, HttpError> {
         let asked = Asked {
             kind,
             format,
+            since,
             coding: match format {
                 Format::Csv => Coding::asked_for(headers),
                 // Both are packed within.
@@ -211,7 +216,7 @@ impl Exports {
                     files: self.files.clone(),
                     lag: self.settings.lag,
                 };
-                let snapshot = self.open(org, asked.kind).await?;
+                let snapshot = self.open(org, asked).await?;
                 Ok(Made {
                     version: snapshot.source.version(org, asked),
                     pieces: Box::pin(ferry.carry(snapshot.batches)),
@@ -221,7 +226,7 @@ impl Exports {
             Format::Document(format) => {
                 let spool = self.files.begin(org, self.settings.wait).await?;
                 let place = self.turn(&self.documents, org).await?;
-                let snapshot = self.open(org, asked.kind).await?;
+                let snapshot = self.open(org, asked).await?;
                 let version = snapshot.source.version(org, asked);
                 let spool = document::write(asked, format, snapshot, spool, place).await?;
                 Ok(Made {
@@ -233,10 +238,11 @@ impl Exports {
         }
     }
 
-    async fn open(&self, org: &OrgId, kind: &'static Kind) -> Result<Snapshot, ExportError> {
+    async fn open(&self, org: &OrgId, asked: Asked) -> Result<Snapshot, ExportError> {
         let reader = Reader {
             pool: self.pool.clone(),
-            kind,
+            kind: asked.kind,
+            since: asked.since,
             stall: self.settings.stall,
             deadline: Instant::now() + self.settings.deadline,
             _place: self.turn(&self.streams, org).await?,

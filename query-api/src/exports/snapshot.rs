@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::BytesMut;
+use chrono::{DateTime, Utc};
 use futures::TryStreamExt;
 use schemas::OrgId;
 use service::Share;
@@ -24,7 +25,8 @@ const BATCHES_WAITING: usize = 4;
 /// A query over the rows of the organization `waypost.org`, checked against the read models and
 /// made into the statement that copies its result out.
 ///
-/// A copy takes no parameters; a setting of the transaction stands in for the one that is needed.
+/// A copy takes no parameters: settings of the transaction stand in for them, `waypost.since` for
+/// the moment from which on changes are wanted.
 macro_rules! snapshot_of {
     ($query:literal) => {{
         const _: fn() = || drop(sqlx::query!($query));
@@ -45,6 +47,8 @@ pub(super) struct Snapshot {
 pub(super) struct Reader {
     pub(super) pool: PgPool,
     pub(super) kind: &'static Kind,
+    /// From when on changes are wanted, where not all records are.
+    pub(super) since: Option<DateTime<Utc>>,
     /// How long to wait for whoever takes the rows.
     pub(super) stall: Duration,
     /// When all rows must have been read.
@@ -124,8 +128,10 @@ impl Reader {
         // Reading everything takes as long as it takes.
         sqlx::query!(
             "SELECT set_config('waypost.org', $1, true) AS org,
+                    set_config('waypost.since', $2, true) AS since,
                     set_config('statement_timeout', '0', true) AS timeout",
             org.as_str(),
+            self.since.unwrap_or_default().to_rfc3339(),
         )
         .fetch_one(&mut *transaction)
         .await?;

@@ -73,7 +73,8 @@ impl Source {
         };
         let mut hash = DefaultHasher::new();
         (WRITING, env!("CARGO_PKG_VERSION"), org.as_str(), sequence).hash(&mut hash);
-        (asked.kind.name, asked.kind.statement, asked.coding).hash(&mut hash);
+        (asked.kind.name, asked.kind.statement).hash(&mut hash);
+        (asked.coding, asked.since).hash(&mut hash);
         for column in asked.kind.columns {
             column.name.hash(&mut hash);
         }

@@ -103,6 +103,7 @@ async fn record(
     tokio::time::sleep(SETTLING).await;
     let _away = projector::keep_copies_away(pool, &[kind.name()]).await?;
     projector::drop_dead_letters(pool, &stream).await?;
+    projector::drop_deletion(pool, kind.name(), &stream).await?;
     let events = commands.log().erase(&stream).await?;
     Ok(json!({ "forgotten": id, "events": events, "rows": rows }))
 }

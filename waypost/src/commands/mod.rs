@@ -14,6 +14,7 @@ pub(crate) mod org;
 pub(crate) mod projection;
 pub(crate) mod restore;
 pub(crate) mod secret;
+pub(crate) mod stats;
 pub(crate) mod workflow;
 
 use std::io::Read as _;

@@ -335,8 +335,19 @@ class AnalyticsMonthlyRevenue(TypedDict):
     """In minor units."""
 
 
-class Analytics(TypedDict):
-    """An analytics, as it is answered."""
+class AnalyticsSeries(TypedDict):
+    """An analytics series, as it is answered."""
+
+    start: str
+    """The first day of the step within the span."""
+    revenue: int
+    """Of ACTIVE and COMPLETED orders created in it."""
+    orders: int
+    leads: int
+
+
+class _Analytics(TypedDict):
+    """What every analytics has."""
 
     totalRevenue: int
     """Revenue of ACTIVE and COMPLETED orders, in minor units (cents)."""
@@ -346,6 +357,13 @@ class Analytics(TypedDict):
     """100 × totalOrders ÷ totalLeads, rounded to two decimals; 0 without leads."""
     monthlyRevenue: list[AnalyticsMonthlyRevenue]
     """The last 12 months including this one (UTC), oldest first."""
+
+
+class Analytics(_Analytics, total=False):
+    """An analytics, as it is answered."""
+
+    series: list[AnalyticsSeries]
+    """Step by step, oldest first; only with `from` and `to`."""
 
 
 class RecordId(TypedDict):

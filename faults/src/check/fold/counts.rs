@@ -1,7 +1,8 @@
-//! What is counted of the rows: totals, and revenue by month.
+//! What is counted of the rows: totals, revenue by month, and records by when they came to be.
 
 use std::collections::BTreeMap;
 
+use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use serde_json::{Value, json};
 
 use super::Fold;
@@ -45,9 +46,10 @@ pub(super) fn add(fold: &mut Fold) {
             );
         }
     }
+    add_by_time(fold);
     let mut months: BTreeMap<(String, String), i64> = BTreeMap::new();
     for row in fold.table("orders").values() {
-        if matches!(row["status"].as_str(), Some("ACTIVE" | "COMPLETED")) {
+        if brings_in(row) {
             let month = text(&row["created_at"]).chars().take(7).collect::<String>() + "-01";
             let sum = months.entry((text(&row["org_id"]), month)).or_default();
             *sum += row["amount"].as_i64().unwrap_or_default();
@@ -63,4 +65,37 @@ pub(super) fn add(fold: &mut Fold) {
         let row = json!({"org_id": org, "month": month, "revenue": revenue});
         fold.put("revenue_months", row);
     }
+}
+
+/// Counts orders and leads in each quarter of an hour and each day.
+fn add_by_time(fold: &mut Fold) {
+    for (kind, table) in [("orders", "orders_by_time"), ("leads", "leads_by_time")] {
+        let mut counts: BTreeMap<(String, i64, DateTime<Utc>), (u64, i64)> = BTreeMap::new();
+        for row in fold.table(kind).values() {
+            let org = row["org_id"].as_str().unwrap_or_default();
+            let at = row["created_at"].as_str().unwrap_or_default();
+            let Ok(at) = at.parse::<DateTime<Utc>>() else {
+                continue;
+            };
+            let amount = row["amount"].as_i64().filter(|_| brings_in(row));
+            for minutes in [15, 1_440] {
+                let begins = at.duration_trunc(TimeDelta::minutes(minutes)).unwrap_or(at);
+                let count = counts.entry((org.to_owned(), minutes, begins)).or_default();
+                count.0 += 1;
+                count.1 += amount.unwrap_or_default();
+            }
+        }
+        for ((org, minutes, begins), (count, revenue)) in counts {
+            let mut row =
+                json!({"org_id": org, "minutes": minutes, "begins": begins, "count": count});
+            if kind == "orders" {
+                row["revenue"] = revenue.into();
+            }
+            fold.put(table, row);
+        }
+    }
+}
+
+fn brings_in(order: &Value) -> bool {
+    matches!(order["status"].as_str(), Some("ACTIVE" | "COMPLETED"))
 }

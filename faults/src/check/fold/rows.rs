@@ -15,6 +15,13 @@ const RECORDS: &[(&str, &str)] = &[
     ("client", "clients"),
 ];
 
+/// Tables of records whose deletions are noted, and those of the notes.
+const DELETIONS: &[(&str, &str)] = &[
+    ("companies", "deleted_companies"),
+    ("deals", "deleted_deals"),
+    ("contacts", "deleted_contacts"),
+];
+
 pub(super) fn take(fold: &mut Fold, fact: &Fact) {
     let (data, org, at) = (&fact.data, &fact.org, json!(fact.time));
     if let Some((kind, what)) = fact.kind.split_once('.')
@@ -96,8 +103,17 @@ fn snake(name: &str) -> String {
 
 /// A record's fields are its columns, what is nested in it with both names.
 fn record(fold: &mut Fold, fact: &Fact, table: &'static str, what: &str) {
+    let key: [&str; 2] = [&fact.org, str(&fact.data["id"])];
+    let noted = DELETIONS.iter().find(|(known, _)| *known == table);
+    if let Some((_, noted)) = noted {
+        gone(fold, noted, &key);
+    }
     if what == "deleted" {
-        return gone(fold, table, &[&fact.org, str(&fact.data["id"])]);
+        if let Some((_, noted)) = noted {
+            let row = json!({"org_id": key[0], "id": key[1], "deleted_at": fact.time});
+            fold.put(noted, row);
+        }
+        return gone(fold, table, &key);
     }
     let mut row = Map::new();
     for (name, value) in fact.data.as_object().into_iter().flatten() {

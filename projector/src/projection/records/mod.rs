@@ -1,6 +1,9 @@
 //! Business records: one row for each that is there, with the fields that were written.
 
+mod by_time;
 mod changes;
+mod deletions;
+mod leads;
 mod orders;
 mod revenue;
 mod tables;
@@ -26,6 +29,12 @@ struct Put<'a, R> {
     key: Key<'a>,
     record: &'a R,
     updated_at: DateTime<Utc>,
+}
+
+/// A record to take away, as the batch leaves it.
+struct Gone<'a> {
+    key: Key<'a>,
+    deleted_at: DateTime<Utc>,
 }
 
 /// What an event leaves of its record.
@@ -57,14 +66,14 @@ trait Table: Send + Sync {
     /// Takes rows away; tells how many were there.
     fn delete<'a>(
         rows: &'a mut PgConnection,
-        gone: &'a [Key<'a>],
+        gone: &'a [Gone<'a>],
     ) -> BoxFuture<'a, Result<Counts, sqlx::Error>>;
 
     /// Keeps what else is derived from these rows, before they change.
     fn derive<'a>(
         _rows: &'a mut PgConnection,
         _put: &'a [Put<'a, Self::Record>],
-        _gone: &'a [Key<'a>],
+        _gone: &'a [Gone<'a>],
         _totals: &'a mut Totals,
     ) -> BoxFuture<'a, Result<(), sqlx::Error>> {
         Box::pin(future::ready(Ok(())))
@@ -111,7 +120,7 @@ impl<T: Table> Projection for T {
 }
 
 /// Each event carries the whole record, so that of a batch only the last of each matters.
-fn last_of_each<'a, T: Table>(events: &[&'a Recorded]) -> (Vec<Put<'a, T::Record>>, Vec<Key<'a>>) {
+fn last_of_each<'a, T: Table>(events: &[&'a Recorded]) -> (Vec<Put<'a, T::Record>>, Vec<Gone<'a>>) {
     let mut last: IndexMap<Key<'a>, _> = IndexMap::with_capacity(events.len());
     for recorded in events {
         let key = (recorded.stream.org.as_str(), recorded.stream.id.as_str());
@@ -121,14 +130,17 @@ fn last_of_each<'a, T: Table>(events: &[&'a Recorded]) -> (Vec<Put<'a, T::Record
     }
     let mut put = Vec::with_capacity(last.len());
     let mut gone = Vec::new();
-    for (key, (left, updated_at)) in last {
+    for (key, (left, at)) in last {
         match left {
             Left::All(record) => put.push(Put {
                 key,
                 record,
-                updated_at,
+                updated_at: at,
             }),
-            Left::Nothing => gone.push(key),
+            Left::Nothing => gone.push(Gone {
+                key,
+                deleted_at: at,
+            }),
         }
     }
     (put, gone)

@@ -1,13 +1,14 @@
-//! What is counted of orders beside their rows: how many there are of each status, and what they
-//! bring in month by month.
+//! What is counted of orders beside their rows: how many there are of each status, how many came to
+//! be in each stretch of time, and what they bring in by month and by these.
 
 use schemas::record::{Order, OrderStatus};
 use sqlx::PgConnection;
 use sqlx::postgres::PgBindIterExt as _;
 
+use super::by_time::ByTime;
 use super::revenue::Revenue;
 use super::tables::Orders;
-use super::{Key, Put, Table as _};
+use super::{Gone, Put, Table as _};
 use crate::projection::totals::Totals;
 
 /// The status as it is stored.
@@ -24,11 +25,15 @@ pub(super) fn status_name(status: OrderStatus) -> &'static str {
 pub(super) async fn recount(
     rows: &mut PgConnection,
     put: &[Put<'_, Order>],
-    gone: &[Key<'_>],
+    gone: &[Gone<'_>],
     totals: &mut Totals,
 ) -> Result<(), sqlx::Error> {
-    let mut revenue = Revenue::default();
-    let keys = || put.iter().map(|put| put.key).chain(gone.iter().copied());
+    let (mut revenue, mut by_time) = (Revenue::default(), ByTime::default());
+    let keys = || {
+        put.iter()
+            .map(|put| put.key)
+            .chain(gone.iter().map(|gone| gone.key))
+    };
     let before = sqlx::query!(
         r#"SELECT org_id AS "org_id!", status, amount, created_at
          FROM UNNEST($1::text[], $2::text[]) AS touched (org_id, id)
@@ -40,21 +45,25 @@ pub(super) async fn recount(
     .await?;
     for row in before {
         totals.add_within(&row.org_id, Orders::NAME, "", &row.status, -1);
-        if brings_in(&row.status) {
-            revenue.add(&row.org_id, row.created_at, -i128::from(row.amount));
-        }
+        let brought = brought_in(&row.status, row.amount);
+        revenue.add(&row.org_id, row.created_at, -brought);
+        by_time.add(&row.org_id, row.created_at, -1, -brought);
     }
     for Put { key, record, .. } in put {
         let status = status_name(record.status);
         totals.add_within(key.0, Orders::NAME, "", status, 1);
-        if brings_in(status) {
-            revenue.add(key.0, record.created_at, i128::from(record.amount));
-        }
+        let brings_in = brought_in(status, record.amount);
+        revenue.add(key.0, record.created_at, brings_in);
+        by_time.add(key.0, record.created_at, 1, brings_in);
     }
-    revenue.write(rows).await
+    revenue.write(rows).await?;
+    by_time.write_orders(rows).await
 }
 
-/// Whether orders of a status count as revenue.
-fn brings_in(status: &str) -> bool {
-    matches!(status, "ACTIVE" | "COMPLETED")
+/// What an order of a status adds to the revenue.
+fn brought_in(status: &str, amount: i64) -> i128 {
+    match status {
+        "ACTIVE" | "COMPLETED" => i128::from(amount),
+        _ => 0,
+    }
 }

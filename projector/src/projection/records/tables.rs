@@ -8,14 +8,14 @@ use sqlx::postgres::PgBindIterExt as _;
 
 use super::super::text::{optional, storable};
 use super::super::totals::Totals;
-use super::{Counts, Key, Left, Put, Table, orders};
+use super::{Counts, Gone, Left, Put, Table, deletions, leads, orders};
 
 /// States a table once: its own columns with their parameters and how a record fills them. The
 /// key and the times are common to all. Postgres checks each statement when it is described.
 macro_rules! table {
     ($(#[$doc:meta])* $name:ident of $record:ident in $table:literal by
         $created:ident, $updated:ident, $deleted:ident
-        $(with $derive:path, $derived:literal)? {
+        $(with $derive:path, $($derived:literal),+)? {
         $($column:literal $parameter:literal = $value:expr),+ $(,)?
     }) => {
         $(#[$doc])*
@@ -23,7 +23,7 @@ macro_rules! table {
 
         impl Table for $name {
             const NAME: &'static str = $table;
-            const TABLES: &'static [&'static str] = &[$table $(, $derived)?];
+            const TABLES: &'static [&'static str] = &[$table $($(, $derived)+)?];
             const AGGREGATES: &'static [AggregateType] = &[AggregateType::$record];
             type Record = $record;
 
@@ -64,7 +64,7 @@ macro_rules! table {
 
             fn delete<'a>(
                 rows: &'a mut PgConnection,
-                gone: &'a [Key<'a>],
+                gone: &'a [Gone<'a>],
             ) -> BoxFuture<'a, Result<Counts, sqlx::Error>> {
                 let removed = sqlx::query!(
                     "WITH removed AS (
@@ -74,8 +74,8 @@ macro_rules! table {
                          RETURNING record.org_id)
                      SELECT org_id AS \"org_id!\", count(*) AS \"count!\"
                      FROM removed GROUP BY org_id",
-                    gone.iter().map(|key| key.0).bind_iter() as _,
-                    gone.iter().map(|key| key.1).bind_iter() as _,
+                    gone.iter().map(|gone| gone.key.0).bind_iter() as _,
+                    gone.iter().map(|gone| gone.key.1).bind_iter() as _,
                 )
                 .map(|row| (row.org_id, row.count));
                 Box::pin(removed.fetch_all(rows))
@@ -84,7 +84,7 @@ macro_rules! table {
             $(fn derive<'a>(
                 rows: &'a mut PgConnection,
                 put: &'a [Put<'a, $record>],
-                gone: &'a [Key<'a>],
+                gone: &'a [Gone<'a>],
                 totals: &'a mut Totals,
             ) -> BoxFuture<'a, Result<(), sqlx::Error>> {
                 Box::pin($derive(rows, put, gone, totals))
@@ -95,7 +95,8 @@ macro_rules! table {
 
 table! {
     /// The companies of every organization.
-    Companies of Company in "companies" by CompanyCreated, CompanyUpdated, CompanyDeleted {
+    Companies of Company in "companies" by CompanyCreated, CompanyUpdated, CompanyDeleted
+        with deletions::of_companies, "deleted_companies" {
         "name" "$5::text[]" = |company| storable(&company.name),
         "domain" "$6::text[]" = |company| optional(company.domain.as_ref()),
         "industry" "$7::text[]" = |company| optional(company.industry.as_ref()),
@@ -112,7 +113,8 @@ table! {
 
 table! {
     /// The deals of every organization.
-    Deals of Deal in "deals" by DealCreated, DealUpdated, DealDeleted {
+    Deals of Deal in "deals" by DealCreated, DealUpdated, DealDeleted
+        with deletions::of_deals, "deleted_deals" {
         "title" "$5::text[]" = |deal| storable(&deal.title),
         "stage" "$6::text[]" = |deal| optional(deal.stage.as_ref()),
         "amount" "$7::bigint[]" = |deal| deal.amount,
@@ -129,7 +131,8 @@ table! {
 
 table! {
     /// The contacts of every organization.
-    Contacts of Contact in "contacts" by ContactCreated, ContactUpdated, ContactDeleted {
+    Contacts of Contact in "contacts" by ContactCreated, ContactUpdated, ContactDeleted
+        with deletions::of_contacts, "deleted_contacts" {
         "first_name" "$5::text[]" = |contact| optional(contact.first_name.as_ref()),
         "last_name" "$6::text[]" = |contact| optional(contact.last_name.as_ref()),
         "email" "$7::text[]" = |contact| optional(contact.email.as_ref()),
@@ -146,7 +149,7 @@ table! {
 table! {
     /// The orders of every organization, with what they bring in.
     Orders of Order in "orders" by OrderCreated, OrderUpdated, OrderDeleted
-        with orders::recount, "revenue_months" {
+        with orders::recount, "revenue_months", "orders_by_time" {
         "order_number" "$5::text[]" = |order| storable(&order.order_number),
         "status" "$6::text[]" = |order| orders::status_name(order.status),
         "amount" "$7::bigint[]" = |order| order.amount,
@@ -159,7 +162,8 @@ table! {
 
 table! {
     /// The leads of every organization.
-    Leads of Lead in "leads" by LeadCreated, LeadUpdated, LeadDeleted {
+    Leads of Lead in "leads" by LeadCreated, LeadUpdated, LeadDeleted
+        with leads::recount, "leads_by_time" {
         "name" "$5::text[]" = |lead| storable(&lead.name),
         "phone" "$6::text[]" = |lead| optional(lead.phone.as_ref()),
         "email" "$7::text[]" = |lead| optional(lead.email.as_ref()),

@@ -6,7 +6,8 @@ use serde_json::Value;
 use super::Part;
 use super::operation::get;
 use super::shape::{
-    answer, array, integer, like, list, meaning, nullable, schema, string, time, whole, word,
+    answer, array, day, integer, like, list, meaning, nullable, schema, string, time, whole,
+    with_optional, word,
 };
 
 pub(super) const ORDER_STATUSES: &[&str] = &["PAYMENT_PENDING", "ACTIVE", "COMPLETED", "CANCELLED"];
@@ -40,8 +41,29 @@ pub(super) fn part() -> Part {
                 "Read the analytics summary",
             )
             .business_key(Scope::ReadAnalytics)
+            .query_value("from", "The series' first day; `to` goes with it.", day())
+            .query_value(
+                "to",
+                "The series' last day. A series has 1,100 steps at most.",
+                day(),
+            )
+            .query_value(
+                "by",
+                "The series' steps, weeks from Monday on; default `day`.",
+                word(&["day", "week", "month"]),
+            )
+            .query_value(
+                "timezone",
+                "The IANA time zone in which days begin and end; default `UTC`.",
+                like(string(), "Europe/Berlin"),
+            )
             .read()
-            .answers(200, "The summary.", schema("Analytics")),
+            .refuses(&[400])
+            .answers(
+                200,
+                "The summary, with the series that was asked for.",
+                schema("Analytics"),
+            ),
             get("/api/v1/clients", "listClients", "List clients")
                 .business_key(Scope::ReadClients)
                 .read()
@@ -77,6 +99,18 @@ fn schemas() -> Vec<(&'static str, Value)> {
     let mut months = array(&answer(vec![("month", month), ("revenue", money())]));
     months["minItems"] = 12.into();
     months["maxItems"] = 12.into();
+    let step = answer(vec![
+        (
+            "start",
+            meaning(day(), "The first day of the step within the span."),
+        ),
+        (
+            "revenue",
+            meaning(money(), "Of ACTIVE and COMPLETED orders created in it."),
+        ),
+        ("orders", integer(0, i64::MAX)),
+        ("leads", integer(0, i64::MAX)),
+    ]);
     vec![
         ("Order", answer(order_fields())),
         (
@@ -108,32 +142,41 @@ fn schemas() -> Vec<(&'static str, Value)> {
         ),
         (
             "Analytics",
-            answer(vec![
-                (
-                    "totalRevenue",
-                    meaning(
-                        money(),
-                        "Revenue of ACTIVE and COMPLETED orders, in minor units (cents).",
+            with_optional(
+                answer(vec![
+                    (
+                        "totalRevenue",
+                        meaning(
+                            money(),
+                            "Revenue of ACTIVE and COMPLETED orders, in minor units (cents).",
+                        ),
                     ),
-                ),
-                ("totalOrders", integer(0, i64::MAX)),
-                ("totalLeads", integer(0, i64::MAX)),
-                (
-                    "conversionRate",
-                    meaning(
-                        serde_json::json!({"type": "number"}),
-                        "100 × totalOrders ÷ totalLeads, rounded to two decimals; 0 without \
+                    ("totalOrders", integer(0, i64::MAX)),
+                    ("totalLeads", integer(0, i64::MAX)),
+                    (
+                        "conversionRate",
+                        meaning(
+                            serde_json::json!({"type": "number"}),
+                            "100 × totalOrders ÷ totalLeads, rounded to two decimals; 0 without \
                          leads.",
+                        ),
                     ),
-                ),
-                (
-                    "monthlyRevenue",
+                    (
+                        "monthlyRevenue",
+                        meaning(
+                            months,
+                            "The last 12 months including this one (UTC), oldest first.",
+                        ),
+                    ),
+                ]),
+                vec![(
+                    "series",
                     meaning(
-                        months,
-                        "The last 12 months including this one (UTC), oldest first.",
+                        array(&step),
+                        "Step by step, oldest first; only with `from` and `to`.",
                     ),
-                ),
-            ]),
+                )],
+            ),
         ),
     ]
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Part;
 use super::operation::{Operation, get};
-use super::shape::refer;
+use super::shape::{refer, time};
 
 pub(super) fn part() -> Part {
     Part {
@@ -57,10 +57,17 @@ fn export(
              spreadsheet would evaluate begins with an apostrophe. CSV is compressed for clients \
              that send `Accept-Encoding: gzip` or `zstd`. Ask again with the `ETag` in \
              `If-None-Match`, and the answer is 304 while nothing has changed. 400 means a \
-             malformed position.",
+             malformed position or `updatedSince`.",
         )
         .key(scope)
         .query_value("format", "File format.", format)
+        .query_value(
+            "updatedSince",
+            "Only what was written or deleted from this time on, the longest ago first, with a \
+             last column `deletedAt`; of a deleted record there is nothing else but its `id`. Not \
+             with `format=crm`.",
+            time(),
+        )
         .parameter(refer("parameters", "MinPosition"))
         .parameter(refer("parameters", "IfNotKnown"))
         .parameter(refer("parameters", "IfModifiedSince"))

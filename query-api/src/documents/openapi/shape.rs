@@ -54,6 +54,10 @@ pub(super) fn later() -> Value {
     json!({"type": "string", "format": "date-time", "examples": ["2031-12-31T23:59:59Z"]})
 }
 
+pub(super) fn day() -> Value {
+    json!({"type": "string", "format": "date", "examples": ["2026-01-31"]})
+}
+
 pub(super) fn time() -> Value {
     json!({"type": "string", "format": "date-time", "examples": ["2026-11-21T09:30:00Z"]})
 }
@@ -130,6 +134,14 @@ pub(super) fn tolerant_request(fields: Fields, required: &[&str]) -> Value {
 pub(super) fn answer(fields: Fields) -> Value {
     let required: Vec<_> = fields.iter().map(|(name, _)| *name).collect();
     json!({"type": "object", "required": required, "properties": properties(fields)})
+}
+
+/// The same with fields that are only there where they are asked for.
+pub(super) fn with_optional(mut answer: Value, fields: Fields) -> Value {
+    if let Some(all) = answer["properties"].as_object_mut() {
+        all.extend(properties(fields));
+    }
+    answer
 }
 
 /// A page of a list.

@@ -17,6 +17,7 @@ static THINGS: Kind = Kind {
         Column::number("share", 8),
     ],
     crm: None,
+    changes: None,
     projection: crate::progress::Projection::Contacts,
     statement: "",
 };

@@ -44,6 +44,7 @@ const SHELVES: &[(&str, &str, &[Source])] = &[
         "how-to",
         sources! {
             "docs/how-to/move-data-in.md" "Contacts, companies and deals from a CSV export."
+            "docs/how-to/keep-a-copy-up-to-date.md" "Fetch only what was written or deleted since."
             "docs/how-to/verify-webhooks.md" "In Python, JavaScript, PHP, Ruby and Go."
             "docs/how-to/build-a-phone-tracker.md" "Accounts, circles, positions, places and SOS."
         },

@@ -1,0 +1,88 @@
+//! What came in step by step, from counters of stretches of time.
+
+use chrono::NaiveDate;
+use schemas::OrgId;
+use serde::Serialize;
+use service::HttpError;
+use sqlx::PgPool;
+
+use super::span::{Bucket, Span};
+
+/// A step of the series.
+#[derive(Debug, Serialize)]
+pub(super) struct Step {
+    /// Its first day.
+    start: NaiveDate,
+    /// Of its orders that are ACTIVE or COMPLETED, in minor units.
+    revenue: i128,
+    orders: i64,
+    leads: i64,
+}
+
+/// What came to be in each step of a span, oldest first.
+pub(super) async fn find_series(
+    org: &OrgId,
+    span: &Span,
+    models: &PgPool,
+) -> Result<Vec<Step>, HttpError> {
+    let buckets = span.buckets();
+    let (mut places, mut minutes) = (Vec::new(), Vec::new());
+    let (mut begins, mut ends) = (Vec::new(), Vec::new());
+    for (bucket, place) in buckets.iter().zip(1_i64..) {
+        for piece in bucket.pieces() {
+            places.push(place);
+            minutes.push(piece.minutes);
+            begins.push(piece.begins);
+            ends.push(piece.ends);
+        }
+    }
+    let counted = sqlx::query!(
+        r#"SELECT place AS "place!",
+                  coalesce(trunc(sum(orders.revenue)), 0)::text AS "revenue!",
+                  coalesce(sum(orders.count), 0)::bigint AS "orders!",
+                  coalesce(sum(leads.count), 0)::bigint AS "leads!"
+           FROM unnest($2::bigint[], $3::smallint[], $4::timestamptz[], $5::timestamptz[])
+                    AS piece (place, minutes, begins, ends)
+           CROSS JOIN LATERAL (
+               SELECT sum(count) AS count, sum(revenue) AS revenue FROM orders_by_time
+               WHERE org_id = $1 AND minutes = piece.minutes
+                 AND begins >= piece.begins AND begins < piece.ends) AS orders
+           CROSS JOIN LATERAL (
+               SELECT sum(count) AS count FROM leads_by_time
+               WHERE org_id = $1 AND minutes = piece.minutes
+                 AND begins >= piece.begins AND begins < piece.ends) AS leads
+           GROUP BY place ORDER BY place"#,
+        org.as_str(),
+        &places,
+        &minutes,
+        &begins,
+        &ends,
+    )
+    .fetch_all(models)
+    .await?;
+    let mut counted = counted.into_iter().peekable();
+    let steps = buckets.iter().zip(1_i64..).map(|(bucket, place)| {
+        // A day that a zone has left out has no pieces.
+        let Some(row) = counted.next_if(|row| row.place == place) else {
+            return Ok(Step::empty(bucket));
+        };
+        Ok(Step {
+            start: bucket.start,
+            revenue: row.revenue.parse().map_err(HttpError::internal)?,
+            orders: row.orders,
+            leads: row.leads,
+        })
+    });
+    steps.collect()
+}
+
+impl Step {
+    fn empty(bucket: &Bucket) -> Self {
+        Self {
+            start: bucket.start,
+            revenue: 0,
+            orders: 0,
+            leads: 0,
+        }
+    }
+}

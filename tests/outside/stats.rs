@@ -1,0 +1,39 @@
+//! `waypost stats`.
+
+use serde_json::{Value, json};
+
+use super::exports::write_of;
+use crate::system;
+
+#[tokio::test]
+async fn what_an_organization_keeps_is_told() {
+    let system = system().await;
+    let (org, other) = (system.organization().await, system.organization().await);
+    let before = system.waypost(&["stats", "--org", &org.id]).await;
+    let before = &before["organizations"][0];
+    assert_eq!(before["rows"]["contacts"], 0);
+    let contacts = ["a", "b", "c"].map(|id| json!({"id": id, "firstName": "Ada"}));
+    write_of("contacts", &org, &contacts).await;
+    let contact = "/api/v1/records/contacts/c";
+    org.admin.delete(contact).await.ok(204);
+    let lead = json!({"id": "l", "name": "Bo"});
+    let position = write_of("leads", &org, &[lead]).await;
+    for record in ["contacts/a", "leads/l"] {
+        let path = format!("/api/v1/records/{record}");
+        org.admin.get_at(&path, &position).await.ok(200);
+    }
+    let after = system.waypost(&["stats", "--org", &org.id]).await;
+    let after = &after["organizations"][0];
+    assert_eq!(after["orgId"], org.id);
+    assert_eq!(after["rows"]["contacts"], 2);
+    assert_eq!(after["rows"]["leads"], 1);
+    // With those of the records by which the writes were awaited.
+    let events = |told: &Value| told["events"].as_u64().unwrap();
+    assert_eq!(events(after), events(before) + 5 + 4);
+    assert!(after["bytes"].as_u64() > before["bytes"].as_u64());
+    let all = system.waypost(&["stats"]).await;
+    let all = all["organizations"].as_array().unwrap();
+    let told = |id: &str| all.iter().find(|told| told["orgId"] == id);
+    assert_eq!(told(&org.id).unwrap()["rows"], after["rows"]);
+    assert_eq!(told(&other.id).unwrap()["rows"]["contacts"], 0);
+}
