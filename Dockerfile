@@ -1,6 +1,10 @@
 # syntax=docker/dockerfile:1
 
 # One image with all programs: the four services, and `waypost` for operators.
+#
+# The programs are built here, or with `--build-arg PROGRAMS=given` taken from the folder `programs`
+# of the context, built elsewhere for Debian 12 or newer.
+ARG PROGRAMS=build
 
 FROM rust:1.95-bookworm AS build
 WORKDIR /source
@@ -16,13 +20,18 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
         target/release/command-api target/release/query-api target/release/projector \
         target/release/workflow-runner target/release/waypost
 
+FROM scratch AS given
+COPY programs/ /programs/
+
+FROM ${PROGRAMS} AS programs
+
 FROM debian:bookworm-slim
 # Certificates for webhooks and HTTP steps; curl for the health checks.
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates curl \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 10001 --home-dir /var/lib/waypost --create-home waypost
-COPY --from=build /programs/ /usr/local/bin/
+COPY --from=programs /programs/ /usr/local/bin/
 COPY LICENSE /usr/share/doc/waypost/
 USER waypost
 WORKDIR /var/lib/waypost

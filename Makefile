@@ -43,6 +43,14 @@ faults: ## Hurt Waypost under load for SECONDS (60) by SEED, on NATS (1 or 3) se
 	@cargo build --package faults --package waypost --package command-api --package query-api --package projector --package workflow-runner
 	@exec $(target)/debug/faults --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED)) --nats $(or $(NATS),1) $(if $(FRIENDLY),--friendly)
 
+.PHONY: containers
+containers: ## Run docker-compose.yml in containers and kill each under load (needs Docker or Podman)
+	@scripts/prepare
+ifndef WAYPOST_PROGRAMS
+	@cargo build --release --package waypost --package command-api --package query-api --package projector --package workflow-runner
+endif
+	@scripts/containers
+
 .PHONY: lint
 lint: ## Check format, lints and dependencies, as the tests' runner does
 	@cargo fmt --all --check
