@@ -6,10 +6,12 @@ mod services;
 use std::time::Duration;
 
 use access::Access;
+use event_log::EventLog;
 use local_servers::{Servers, Urls};
 use schemas::Log;
 use service::settings::{CommonSettings, DatabaseSettings, HttpSettings, Secret};
 use service::{database, health};
+use sqlx::PgPool;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -17,7 +19,7 @@ use crate::commands::demo::Demo;
 use crate::{Failure, system};
 use services::Services;
 
-/// How often, and how long, it is looked whether the demo's key works.
+/// How often, and how long, it is looked whether the demo can be used.
 const LOOK: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -74,7 +76,8 @@ impl Up {
     ) -> Result<(), Failure> {
         self.database.url = urls.database.clone().map(Secret::new);
         self.database.read_url = urls.reader.clone().map(Secret::new);
-        database::migrate(&database::connect(&self.database)?).await?;
+        let pool = database::connect(&self.database)?;
+        database::migrate(&pool).await?;
         let nats_url = urls.nats.clone().unwrap_or_default();
         let services = Services::start(self.services, common, &self.database, nats_url, shutdown);
         let mut services = Box::pin(services).await?;
@@ -91,7 +94,7 @@ impl Up {
         let serving = tokio::spawn(serving);
         let greeting = async {
             let demo = if self.demo {
-                Box::pin(demo(common, &services, &url)).await?
+                Box::pin(demo(common, &services, &pool, &url)).await?
             } else {
                 None
             };
@@ -133,6 +136,7 @@ async fn supervise(servers: &mut Servers, shutdown: &CancellationToken) -> local
 async fn demo(
     common: &CommonSettings,
     services: &Services,
+    pool: &PgPool,
     url: &str,
 ) -> Result<Option<Demo>, Failure> {
     let log = services.commands.log();
@@ -144,7 +148,9 @@ async fn demo(
         }
         None => {
             let demo = demo::load(&services.commands, url).await?;
-            until_known(&services.access, &demo.api_key).await;
+            // Where the log or Postgres hangs, both come a little later than they are told.
+            let _ = timeout(PATIENCE, until_known(&services.access, &demo.api_key)).await;
+            let _ = timeout(PATIENCE, until_shown(log, pool)).await;
             demo
         }
     };
@@ -154,15 +160,21 @@ async fn demo(
     Ok(Some(demo))
 }
 
-/// Waits a moment until a key that was just made works: whoever reads of it may use it at once.
+/// Waits until a key that was just made works: whoever reads of it may use it at once.
 async fn until_known(access: &Access, key: &str) {
-    let known = async {
-        while access.identify(key).is_err() {
-            sleep(LOOK).await;
-        }
-    };
-    // Where the log hangs, the key works a little later than it is told.
-    let _ = timeout(PATIENCE, known).await;
+    while access.identify(key).is_err() {
+        sleep(LOOK).await;
+    }
+}
+
+/// Waits until the read models hold what the log does: whoever looks at once sees all of it.
+async fn until_shown(log: &EventLog, pool: &PgPool) {
+    while projector::list(log, pool)
+        .await
+        .is_ok_and(|all| all.iter().any(|projection| projection.lag > 0))
+    {
+        sleep(LOOK).await;
+    }
 }
 
 fn tell_demo(demo: &Demo) {
