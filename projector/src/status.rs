@@ -15,6 +15,14 @@ use crate::error::FeedError;
 /// Ends of the log kept to tell how old the oldest event is that has not been applied.
 const ENDS: usize = 3_600;
 
+/// What the active projector alone tells of each projection.
+const OF_ACTIVE: [&str; 4] = [
+    "waypost_projection_lag_events",
+    "waypost_projection_lag_seconds",
+    "waypost_projection_parked_aggregates",
+    "waypost_projection_skipped_events",
+];
+
 /// The state of one log's projector; clones share it.
 #[derive(Clone)]
 pub(crate) struct Status {
@@ -40,6 +48,13 @@ enum State {
 
 impl Status {
     pub(crate) fn new(log: Log) -> Self {
+        // A counter that first appears with its first fault has not risen, for who watches it.
+        for name in [
+            "waypost_projector_gaps_total",
+            "waypost_projector_faults_total",
+        ] {
+            counter!(name, "log" => log_name(log)).absolute(0);
+        }
         Self {
             log,
             shared: Arc::new(Mutex::new(Shared {
@@ -87,7 +102,11 @@ impl Status {
             tracing::info!(log = log_name(self.log), "This projector is on standby");
             shared.state = State::StandingBy;
         }
-        shared.positions.clear();
+        for (projection, _) in std::mem::take(&mut shared.positions) {
+            for name in OF_ACTIVE {
+                gauge!(name, "projection" => projection).set(0.0);
+            }
+        }
         shared.parked.clear();
         gauge!("waypost_projector_active", "log" => log_name(self.log)).set(0.0);
     }

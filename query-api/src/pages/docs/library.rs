@@ -33,6 +33,7 @@ const SHELVES: &[(&str, &str, &[Source])] = &[
         sources! {
             "docs/how-to/scale-out.md" "More processes, more machines."
             "docs/how-to/back-up-and-restore.md" "A backup that you have restored once."
+            "docs/how-to/monitor.md" "What to collect, when to be woken, and what to do then."
             "docs/how-to/operate-read-models.md" "Dead letters, rebuild and verify, on the System page."
             "docs/how-to/rotate-keys.md" "API keys, webhook secrets, the token key, the master key."
             "docs/how-to/forget-a-person.md" "Make what is kept of somebody unreadable, for good."
