@@ -46,6 +46,7 @@ pub use durability::Durability;
 pub use error::{Error, ReadError, TailError};
 pub use follower::Follower;
 pub use keyring::{Keyring, KeyringError, MasterKeyFiles};
+pub use load::Size;
 pub use log::EventLog;
 pub use page::Page;
 pub use position::{Position, PositionError};

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use async_nats::Subject;
+use async_nats::jetstream::stream::State;
 use chrono::{DateTime, SecondsFormat, Utc};
 use schemas::{Log, Recorded, StreamId};
 use serde_json::{Value, json};
@@ -10,6 +11,15 @@ use tokio::time::{Instant, timeout};
 
 use crate::read::{BATCH, BATCH_BYTES, LAG, PATIENCE, decode, silence};
 use crate::{EventLog, Position, ReadError, connection};
+
+/// How much there is of a log.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// Events that have neither expired nor been erased.
+    pub events: u64,
+    /// What these take on one server's disk, without the server's own indexes.
+    pub bytes: u64,
+}
 
 impl EventLog {
     /// All events of an aggregate, oldest first.
@@ -120,11 +130,25 @@ impl EventLog {
     /// The sequences behind which all is still there, and of the last event, at this moment. They
     /// are equal where nothing is left.
     pub async fn bounds(&self, log: Log) -> Result<(u64, u64), ReadError> {
+        let state = self.stream_state(log).await?;
+        let (first, last) = (state.first_sequence, state.last_sequence);
+        Ok((first.saturating_sub(1).min(last), last))
+    }
+
+    /// How much there is of a log at this moment.
+    pub async fn size(&self, log: Log) -> Result<Size, ReadError> {
+        let state = self.stream_state(log).await?;
+        Ok(Size {
+            events: state.messages,
+            bytes: state.bytes,
+        })
+    }
+
+    async fn stream_state(&self, log: Log) -> Result<State, ReadError> {
         connection::check(self.client()).map_err(ReadError::Unavailable)?;
         let info = timeout(PATIENCE, self.streams().get(log).stream.get_info()).await;
         let info = info.map_err(|_| silence())?;
         let info = info.map_err(|error| ReadError::Unavailable(error.to_string()))?;
-        let (first, last) = (info.state.first_sequence, info.state.last_sequence);
-        Ok((first.saturating_sub(1).min(last), last))
+        Ok(info.state)
     }
 }

@@ -14,6 +14,7 @@ mod empty;
 mod error;
 mod feed;
 mod forgetting;
+mod growth;
 mod leadership;
 mod letters;
 mod list;
@@ -94,6 +95,8 @@ pub async fn run(deps: Dependencies, shutdown: CancellationToken) -> Result<(), 
     let names = projection::names(&deps.log);
     let sweeping = copy::idle::keep_sweeping(deps.pool.clone(), names, shutdown.clone());
     tasks.spawn(sweeping);
+    let growth = growth::keep_telling(deps.log.clone(), deps.pool.clone(), shutdown.clone());
+    tasks.spawn(growth);
     for lane in operations::Lane::ALL {
         let performing = operations::keep_performing(deps.clone(), lane, shutdown.clone());
         tasks.spawn(performing);

@@ -208,6 +208,6 @@ impl Status {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a gauge is read by people")]
-fn as_gauge(value: u64) -> f64 {
+pub(crate) fn as_gauge(value: u64) -> f64 {
     value as f64
 }

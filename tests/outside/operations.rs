@@ -39,6 +39,28 @@ async fn requests_are_counted_by_their_route_and_not_by_their_ids() {
 }
 
 #[tokio::test]
+async fn the_sizes_of_log_and_tables_are_told() {
+    let system = system().await;
+    let (_, projector) = system
+        .clients()
+        .into_iter()
+        .find(|(name, _)| matches!(*name, "projector" | "waypost"))
+        .unwrap();
+    eventually("sizes in the metrics", async || {
+        let metrics = projector.get("/metrics").await.text();
+        let told = |series: &str| {
+            let line = metrics.lines().find(|line| line.starts_with(series))?;
+            line.rsplit(' ').next()?.parse::<f64>().ok()
+        };
+        // Told at the start and then once a minute: of a new log there was nothing yet.
+        told("waypost_log_bytes{log=\"events\"}")?;
+        let table = told("waypost_table_bytes{table=\"projection_checkpoints\"}")?;
+        (table > 0.0).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn every_command_explains_itself_by_examples() {
     let system = system().await;
     for command in [

@@ -28,6 +28,8 @@ pub(super) fn is_late(deadline: Instant) -> bool {
     deadline.saturating_duration_since(Instant::now()) < LAST_MOMENT
 }
 
+const ATTEMPTS_FAILED: &str = "waypost_log_attempts_failed_total";
+
 /// Sends to one stream of the log.
 #[derive(Clone)]
 pub(super) struct Sender {
@@ -53,6 +55,9 @@ pub(super) enum Verdict {
 impl Sender {
     pub(super) fn new(client: Client, stream: &LogStream, load: Load) -> Self {
         let reader = StreamReader::new(client.clone(), stream);
+        // A counter that first appears with its first fault has not risen, for who watches it.
+        let silence = Answer::Silence(String::new()).reason();
+        metrics::counter!(ATTEMPTS_FAILED, "reason" => silence).absolute(0);
         Self {
             client,
             reader,
@@ -78,8 +83,7 @@ impl Sender {
             return stored(&members, last);
         }
         tracing::debug!(?answer, "An append was not acknowledged.");
-        metrics::counter!("waypost_log_attempts_failed_total", "reason" => answer.reason())
-            .increment(1);
+        metrics::counter!(ATTEMPTS_FAILED, "reason" => answer.reason()).increment(1);
         let verdicts = self.judge(&members, answer).await;
         if verdicts.iter().all(|v| matches!(v, Verdict::Again { .. })) {
             // Whatever stood in the way may be gone a moment later.

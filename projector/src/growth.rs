@@ -1,0 +1,57 @@
+//! How much there is, told in metrics: growth is the difference between two of them.
+
+use std::time::Duration;
+
+use event_log::EventLog;
+use metrics::gauge;
+use sqlx::PgPool;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::checkpoint::log_name;
+use crate::projection::LOGS;
+use crate::status::as_gauge;
+
+const EVERY: Duration = Duration::from_mins(1);
+
+/// Tells the size of the log and of the tables once a minute, until `shutdown`. Whoever does not
+/// answer is asked again a minute later.
+pub(crate) async fn keep_telling(log: EventLog, pool: PgPool, shutdown: CancellationToken) {
+    let telling = async {
+        loop {
+            tell_log(&log).await;
+            if let Err(error) = tell_tables(&pool).await {
+                tracing::debug!(%error, "The sizes of the tables are not known");
+            }
+            sleep(EVERY).await;
+        }
+    };
+    shutdown.run_until_cancelled(telling).await;
+}
+
+async fn tell_log(log: &EventLog) {
+    for feed in LOGS {
+        match log.size(feed).await {
+            Ok(size) => {
+                gauge!("waypost_log_events", "log" => log_name(feed)).set(as_gauge(size.events));
+                gauge!("waypost_log_bytes", "log" => log_name(feed)).set(as_gauge(size.bytes));
+            }
+            Err(error) => tracing::debug!(%error, "The size of the log is not known"),
+        }
+    }
+}
+
+async fn tell_tables(pool: &PgPool) -> sqlx::Result<()> {
+    let tables = sqlx::query!(
+        r#"SELECT relname::text AS "name!", greatest(reltuples, 0)::bigint AS "rows!",
+                  pg_total_relation_size(oid) AS "bytes!"
+           FROM pg_class
+           WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"#
+    );
+    for table in tables.fetch_all(pool).await? {
+        let (rows, bytes) = (table.rows.cast_unsigned(), table.bytes.cast_unsigned());
+        gauge!("waypost_table_rows", "table" => table.name.clone()).set(as_gauge(rows));
+        gauge!("waypost_table_bytes", "table" => table.name).set(as_gauge(bytes));
+    }
+    Ok(())
+}
