@@ -6,7 +6,7 @@ use chrono::{
 use chrono_tz::Tz;
 use service::HttpError;
 
-use crate::paging::Parameters;
+use crate::paging::{Parameters, wrong};
 
 /// Steps of a series: three years, day by day.
 const MAX_STEPS: usize = 1_100;
@@ -170,10 +170,6 @@ fn day(name: &str, text: &str) -> Result<NaiveDate, HttpError> {
         let reason = format!("must be a date from {FIRST_YEAR} on, such as 2026-01-31");
         wrong(name, &reason)
     })
-}
-
-fn wrong(name: &str, reason: &str) -> HttpError {
-    HttpError::bad_request(format!("{name}: {reason}"))
 }
 
 #[cfg(test)]

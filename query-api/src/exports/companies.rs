@@ -1,7 +1,7 @@
 //! Companies as they are exported.
 
 use super::column::{Column, Kind, with_deletion};
-use super::snapshot::snapshot_of;
+use super::snapshot::{changes_of, snapshot_of};
 use crate::progress::Projection;
 
 const COLUMNS: [Column; 14] = [
@@ -45,20 +45,11 @@ static CHANGES: Kind = Kind {
     crm: None,
     changes: None,
     projection: Projection::Companies,
-    statement: snapshot_of!(
-        "SELECT id, name, domain, industry, phone, email, address, city, country, employees,
-                annual_revenue, owner, created_at, updated_at,
-                deleted_at
-         FROM (SELECT id, updated_at AS at, NULL::timestamptz AS deleted_at FROM companies
-               WHERE org_id = current_setting('waypost.org', true)
-                 AND updated_at >= current_setting('waypost.since', true)::timestamptz
-               UNION ALL
-               SELECT id, deleted_at, deleted_at FROM deleted_companies
-               WHERE org_id = current_setting('waypost.org', true)
-                 AND deleted_at >= current_setting('waypost.since', true)::timestamptz) AS changed
-         LEFT JOIN (SELECT * FROM companies WHERE org_id = current_setting('waypost.org', true))
-             AS held USING (id)
-         ORDER BY at, id"
+    statement: changes_of!(
+        "companies",
+        "deleted_companies",
+        "id, name, domain, industry, phone, email, address, city, country, employees,
+         annual_revenue, owner, created_at, updated_at"
     ),
 };
 

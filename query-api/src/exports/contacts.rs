@@ -1,7 +1,7 @@
 //! Contacts as they are exported.
 
 use super::column::{Column, Kind, with_deletion};
-use super::snapshot::snapshot_of;
+use super::snapshot::{changes_of, snapshot_of};
 use crate::progress::Projection;
 
 const COLUMNS: [Column; 13] = [
@@ -44,19 +44,10 @@ static CHANGES: Kind = Kind {
     crm: None,
     changes: None,
     projection: Projection::Contacts,
-    statement: snapshot_of!(
-        "SELECT id, first_name, last_name, email, phone, job_title, company_id, company_name,
-                city, country, owner, created_at, updated_at,
-                deleted_at
-         FROM (SELECT id, updated_at AS at, NULL::timestamptz AS deleted_at FROM contacts
-               WHERE org_id = current_setting('waypost.org', true)
-                 AND updated_at >= current_setting('waypost.since', true)::timestamptz
-               UNION ALL
-               SELECT id, deleted_at, deleted_at FROM deleted_contacts
-               WHERE org_id = current_setting('waypost.org', true)
-                 AND deleted_at >= current_setting('waypost.since', true)::timestamptz) AS changed
-         LEFT JOIN (SELECT * FROM contacts WHERE org_id = current_setting('waypost.org', true))
-             AS held USING (id)
-         ORDER BY at, id"
+    statement: changes_of!(
+        "contacts",
+        "deleted_contacts",
+        "id, first_name, last_name, email, phone, job_title, company_id, company_name,
+         city, country, owner, created_at, updated_at"
     ),
 };

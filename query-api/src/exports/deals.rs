@@ -1,7 +1,7 @@
 //! Deals as they are exported.
 
 use super::column::{Column, Kind, with_deletion};
-use super::snapshot::snapshot_of;
+use super::snapshot::{changes_of, snapshot_of};
 use crate::progress::Projection;
 
 const COLUMNS: [Column; 14] = [
@@ -45,19 +45,10 @@ static CHANGES: Kind = Kind {
     crm: None,
     changes: None,
     projection: Projection::Deals,
-    statement: snapshot_of!(
-        "SELECT id, title, stage, amount, currency, probability, company_id, company_name,
-                contact_id, contact_name, owner, expected_close_date, created_at, updated_at,
-                deleted_at
-         FROM (SELECT id, updated_at AS at, NULL::timestamptz AS deleted_at FROM deals
-               WHERE org_id = current_setting('waypost.org', true)
-                 AND updated_at >= current_setting('waypost.since', true)::timestamptz
-               UNION ALL
-               SELECT id, deleted_at, deleted_at FROM deleted_deals
-               WHERE org_id = current_setting('waypost.org', true)
-                 AND deleted_at >= current_setting('waypost.since', true)::timestamptz) AS changed
-         LEFT JOIN (SELECT * FROM deals WHERE org_id = current_setting('waypost.org', true))
-             AS held USING (id)
-         ORDER BY at, id"
+    statement: changes_of!(
+        "deals",
+        "deleted_deals",
+        "id, title, stage, amount, currency, probability, company_id, company_name,
+         contact_id, contact_name, owner, expected_close_date, created_at, updated_at"
     ),
 };

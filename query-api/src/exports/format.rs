@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use service::HttpError;
 
 use super::column::Kind;
+use crate::paging::{time_of, wrong};
 
 /// A format of an exported file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,9 @@ pub enum Document {
     /// A table on pages.
     Pdf,
 }
+
+/// The parameter that asks for changes.
+const SINCE: &str = "updatedSince";
 
 /// The file that is wanted.
 #[derive(Clone, Copy, Debug)]
@@ -56,41 +60,34 @@ impl Wanted {
             "pdf" => (kind, Format::Document(Document::Pdf)),
             _ => (kind, Format::Csv),
         };
-        let Some(since) = since(&parameters)? else {
-            let since = None;
-            return Ok(Self {
-                kind,
-                format,
-                since,
-            });
+        let since = since(&parameters)?;
+        let kind = match since {
+            Some(_) => kind.changes.ok_or_else(|| {
+                let reason =
+                    "does not go with format=crm, whose rows have no id to tell who was deleted";
+                wrong(SINCE, reason)
+            })?,
+            None => kind,
         };
-        let kind = kind.changes.ok_or_else(|| {
-            wrong("does not go with format=crm, whose rows have no id to tell who was deleted")
-        })?;
         Ok(Self {
             kind,
             format,
-            since: Some(since),
+            since,
         })
     }
 }
 
 fn since(parameters: &[(String, String)]) -> Result<Option<DateTime<Utc>>, HttpError> {
-    let mut given = parameters.iter().filter(|(name, _)| name == "updatedSince");
+    let mut given = parameters.iter().filter(|(name, _)| name == SINCE);
     let text = match (given.next(), given.next()) {
         (None, _) => return Ok(None),
         (Some((_, text)), None) => text,
-        (Some(_), Some(_)) => return Err(wrong("is given more than once")),
+        (Some(_), Some(_)) => return Err(wrong(SINCE, "is given more than once")),
     };
-    // An unescaped `+` of an offset arrives as a space.
-    let time = DateTime::parse_from_rfc3339(&text.replace(' ', "+"));
-    let time = time.map_err(|_| wrong("must be an RFC 3339 time such as 2026-11-21T09:30:00Z"))?;
+    let form = "must be an RFC 3339 time such as 2026-11-21T09:30:00Z";
+    let time = time_of(text).ok_or_else(|| wrong(SINCE, form))?;
     // Nothing changed earlier, and Postgres knows no year 0.
-    Ok(Some(time.to_utc().max(DateTime::UNIX_EPOCH)))
-}
-
-fn wrong(reason: &str) -> HttpError {
-    HttpError::bad_request(format!("updatedSince: {reason}"))
+    Ok(Some(time.max(DateTime::UNIX_EPOCH)))
 }
 
 impl Format {

@@ -28,12 +28,42 @@ const BATCHES_WAITING: usize = 4;
 /// A copy takes no parameters: settings of the transaction stand in for them, `waypost.since` for
 /// the moment from which on changes are wanted.
 macro_rules! snapshot_of {
-    ($query:literal) => {{
-        const _: fn() = || drop(sqlx::query!($query));
-        concat!("COPY (", $query, ") TO STDOUT (FORMAT binary)")
+    ($first:literal $(+ $more:literal)*) => {{
+        const _: fn() = || drop(sqlx::query!($first $(+ $more)*));
+        concat!("COPY (", $first, $($more,)* ") TO STDOUT (FORMAT binary)")
     }};
 }
 pub(super) use snapshot_of;
+
+/// The same for columns of the records that were written since `waypost.since`, and for the ids of
+/// those that were deleted, the longest ago first.
+macro_rules! changes_of {
+    ($table:literal, $deleted:literal, $columns:literal) => {
+        snapshot_of!(
+            "SELECT "
+                + $columns
+                + ", deleted_at
+             FROM (SELECT id, updated_at AS at, NULL::timestamptz AS deleted_at FROM "
+                + $table
+                + "
+                   WHERE org_id = current_setting('waypost.org', true)
+                     AND updated_at >= current_setting('waypost.since', true)::timestamptz
+                   UNION ALL
+                   SELECT id, deleted_at, deleted_at FROM "
+                + $deleted
+                + "
+                   WHERE org_id = current_setting('waypost.org', true)
+                     AND deleted_at >= current_setting('waypost.since', true)::timestamptz)
+                 AS changed
+             LEFT JOIN (SELECT * FROM "
+                + $table
+                + "
+                        WHERE org_id = current_setting('waypost.org', true)) AS held USING (id)
+             ORDER BY at, id"
+        )
+    };
+}
+pub(super) use changes_of;
 
 /// An organization's rows of one kind as they were at one moment, newest first.
 pub(super) struct Snapshot {

@@ -9,7 +9,7 @@ use service::HttpError;
 use sqlx::PgPool;
 
 use super::{PROJECTIONS, Position, Positions, bigint};
-use crate::paging::Parameters;
+use crate::paging::{Parameters, time_of};
 use crate::reading::PersonalReading;
 use crate::state::State;
 
@@ -42,13 +42,11 @@ fn time(parameters: &Parameters, name: &str) -> Result<Option<DateTime<Utc>>, Ht
     let Some(text) = parameters.one(name)? else {
         return Ok(None);
     };
-    // An unescaped `+` of an offset arrives as a space.
-    let time = DateTime::parse_from_rfc3339(&text.replace(' ', "+"));
-    let time = time.map_err(|_| {
+    let time = time_of(text).ok_or_else(|| {
         let form = "must be an RFC 3339 time such as 2026-11-21T09:30:00Z";
         HttpError::bad_request(format!("{name} {form}"))
     })?;
-    Ok(Some(time.to_utc()))
+    Ok(Some(time))
 }
 
 /// The person asked for; oneself where nobody is named.

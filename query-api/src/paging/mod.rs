@@ -15,7 +15,7 @@ use service::HttpError;
 
 use self::cursor::Cursor;
 pub(crate) use self::cursor::{Place, Sorted};
-pub(crate) use self::parameters::Parameters;
+pub(crate) use self::parameters::{Parameters, time_of, wrong};
 
 /// How many items a page has unless something else is asked for.
 pub(crate) const DEFAULT_LIMIT: i64 = 20;

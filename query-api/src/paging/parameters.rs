@@ -2,6 +2,7 @@
 
 use axum::extract::Query;
 use axum::http::Uri;
+use chrono::{DateTime, Utc};
 use service::HttpError;
 
 /// A request's parameters, by name.
@@ -47,4 +48,15 @@ impl Parameters {
             count => Ok(count),
         }
     }
+}
+
+/// The time that a parameter's text gives. An unescaped `+` of an offset arrives as a space.
+pub(crate) fn time_of(text: &str) -> Option<DateTime<Utc>> {
+    let time = DateTime::parse_from_rfc3339(&text.replace(' ', "+")).ok()?;
+    Some(time.to_utc())
+}
+
+/// Says what is wrong with a parameter.
+pub(crate) fn wrong(name: &str, reason: &str) -> HttpError {
+    HttpError::bad_request(format!("{name}: {reason}"))
 }

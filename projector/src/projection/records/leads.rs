@@ -5,7 +5,7 @@ use sqlx::PgConnection;
 use sqlx::postgres::PgBindIterExt as _;
 
 use super::by_time::ByTime;
-use super::{Gone, Put};
+use super::{Gone, Put, touched};
 use crate::projection::totals::Totals;
 
 /// Counts the leads of a batch anew: takes off what the rows say now, adds what they will say.
@@ -16,17 +16,12 @@ pub(super) async fn recount(
     _totals: &mut Totals,
 ) -> Result<(), sqlx::Error> {
     let mut by_time = ByTime::default();
-    let keys = || {
-        put.iter()
-            .map(|put| put.key)
-            .chain(gone.iter().map(|gone| gone.key))
-    };
     let before = sqlx::query!(
         r#"SELECT org_id AS "org_id!", created_at
            FROM UNNEST($1::text[], $2::text[]) AS touched (org_id, id)
            JOIN leads USING (org_id, id)"#,
-        keys().map(|key| key.0).bind_iter() as _,
-        keys().map(|key| key.1).bind_iter() as _,
+        touched(put, gone).map(|key| key.0).bind_iter() as _,
+        touched(put, gone).map(|key| key.1).bind_iter() as _,
     )
     .fetch_all(&mut *rows)
     .await?;

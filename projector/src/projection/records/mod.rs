@@ -37,6 +37,12 @@ struct Gone<'a> {
     deleted_at: DateTime<Utc>,
 }
 
+/// The keys of all rows that a batch touches.
+fn touched<'a, R>(put: &[Put<'a, R>], gone: &[Gone<'a>]) -> impl Iterator<Item = Key<'a>> {
+    let gone = gone.iter().map(|gone| gone.key);
+    put.iter().map(|put| put.key).chain(gone)
+}
+
 /// What an event leaves of its record.
 enum Left<'a, R> {
     All(&'a R),

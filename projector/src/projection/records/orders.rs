@@ -8,7 +8,7 @@ use sqlx::postgres::PgBindIterExt as _;
 use super::by_time::ByTime;
 use super::revenue::Revenue;
 use super::tables::Orders;
-use super::{Gone, Put, Table as _};
+use super::{Gone, Put, Table as _, touched};
 use crate::projection::totals::Totals;
 
 /// The status as it is stored.
@@ -29,17 +29,12 @@ pub(super) async fn recount(
     totals: &mut Totals,
 ) -> Result<(), sqlx::Error> {
     let (mut revenue, mut by_time) = (Revenue::default(), ByTime::default());
-    let keys = || {
-        put.iter()
-            .map(|put| put.key)
-            .chain(gone.iter().map(|gone| gone.key))
-    };
     let before = sqlx::query!(
         r#"SELECT org_id AS "org_id!", status, amount, created_at
          FROM UNNEST($1::text[], $2::text[]) AS touched (org_id, id)
          JOIN orders USING (org_id, id)"#,
-        keys().map(|key| key.0).bind_iter() as _,
-        keys().map(|key| key.1).bind_iter() as _,
+        touched(put, gone).map(|key| key.0).bind_iter() as _,
+        touched(put, gone).map(|key| key.1).bind_iter() as _,
     )
     .fetch_all(&mut *rows)
     .await?;

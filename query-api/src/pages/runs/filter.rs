@@ -5,7 +5,7 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
 use serde::Serialize;
 use service::HttpError;
 
-use crate::paging::Parameters;
+use crate::paging::{Parameters, wrong};
 
 /// The states that a run may be in.
 pub(super) const STATES: [&str; 6] = [
@@ -95,10 +95,6 @@ impl Filter {
         } = self;
         workflow.is_some() || state.is_some() || from.is_some() || to.is_some() || q.is_some()
     }
-}
-
-fn wrong(name: &str, reason: &str) -> HttpError {
-    HttpError::bad_request(format!("{name}: {reason}"))
 }
 
 /// A time as a browser's field gives it, or a day; in UTC where no zone is named.
