@@ -37,7 +37,7 @@ const AT_THIS_TIME: Duration = Duration::from_secs(1);
 /// A message larger than this counts as several.
 pub(crate) const MESSAGE_BYTES: u64 = 8 * 1024;
 /// What may be read for each message that may be written, in bytes.
-const READ_FOR_MESSAGE: f64 = 2_048.0;
+const READ_FOR_MESSAGE: f64 = 1_024.0;
 /// How often one looks whether a party may read.
 const LOOK: Duration = Duration::from_millis(10);
 

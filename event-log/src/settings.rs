@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Where NATS listens unless told otherwise.
 const LOCAL_NATS: &str = "nats://127.0.0.1:4222";
 const SLOW_MS: u64 = 3;
-const LEAST_MESSAGES: u64 = 500;
+const LEAST_MESSAGES: u64 = 1_500;
 
 /// Where the log is and how long its streams live.
 #[derive(Clone, Debug, clap::Args)]
@@ -39,7 +39,7 @@ pub struct LogSettings {
     pub log_slow_ms: u64,
 
     /// Messages of up to 8 KiB a second that an organization may write however slow the log is. For
-    /// each of them it may read 2 KiB.
+    /// each of them it may read 1 KiB.
     #[arg(
         long,
         env = "WAYPOST_LOG_LEAST_MESSAGES",

@@ -131,7 +131,7 @@ async fn a_reader_waits_until_it_may_go_on() {
         tokio::time::advance(STEP).await;
         pace.answered(MS * 50);
     }
-    pace.count(Asked::Bytes, A, 1 << 20);
+    pace.count(Asked::Bytes, A, least() * 1_024);
     assert!(pace.admits(Asked::Messages, B));
     let begun = Instant::now();
     let someone_is_there = async {

@@ -18,6 +18,7 @@ use std::time::Duration;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
@@ -254,18 +255,21 @@ async fn say_last(mut stream: TcpStream, answer: &[u8]) {
     }
 }
 
+/// Bytes of a connection that the system takes from us while it cannot send them yet. By itself it
+/// takes megabytes, so that who reads nothing costs work and memory until these are full.
+const UNSENT_BYTES: u32 = 128 * 1024;
+
 /// Answers are small and whole: waiting to fill a packet would only delay them. Who takes nothing
 /// of what waits, or has vanished without a word, is given up by the system.
 fn prepare(stream: &TcpStream, unread: Duration) -> io::Result<()> {
-    use rustix::net::sockopt;
     const PROBE: Duration = Duration::from_secs(15);
-    stream.set_nodelay(true)?;
-    let unread_ms = u32::try_from(unread.as_millis()).unwrap_or(u32::MAX);
-    sockopt::set_tcp_user_timeout(stream, unread_ms.max(1))?;
-    sockopt::set_socket_keepalive(stream, true)?;
-    sockopt::set_tcp_keepidle(stream, unread.max(Duration::from_secs(1)))?;
-    sockopt::set_tcp_keepintvl(stream, PROBE)?;
-    Ok(())
+    let socket = SockRef::from(stream);
+    socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_user_timeout(Some(unread.max(Duration::from_millis(1))))?;
+    let silent = unread.max(Duration::from_secs(1));
+    let keepalive = TcpKeepalive::new().with_time(silent).with_interval(PROBE);
+    socket.set_tcp_keepalive(&keepalive)?;
+    socket.set_tcp_notsent_lowat(UNSENT_BYTES)
 }
 
 /// A token that Ctrl-C or SIGTERM cancels; a second signal ends the process at once.

@@ -1,7 +1,9 @@
 //! The one tail of the log in this process, handed out to all sockets.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use chrono::Utc;
 use domain::circles::Viewer;
@@ -9,6 +11,7 @@ use event_log::{Batch, EventLog};
 use schemas::{Event, Log, OrgId, Recorded, Visibility};
 use serde_json::Value;
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use super::channel::Channel;
 use super::ring::{Found, LiveEvent, Ring};
@@ -18,6 +21,12 @@ use crate::people::People;
 const ALL_RINGS_BYTES: usize = 64 * 1024 * 1024;
 /// What one organization's ring may hold at most and in any case.
 const RING_BYTES: std::ops::RangeInclusive<usize> = 64 * 1024..=4 * 1024 * 1024;
+
+/// How long a socket lets its organization's events gather after it was woken, for each socket
+/// that the organization has here: all of them together are woken at most so often.
+const GATHER_EACH: Duration = Duration::from_micros(500);
+/// The longest that events gather, however many sockets there are.
+const GATHER_AT_MOST: Duration = Duration::from_millis(50);
 
 /// Hands each organization's events to its sockets, encoding each event once.
 ///
@@ -33,18 +42,14 @@ pub(super) struct Hub {
 struct State {
     /// The sequence up to which events have been handed out.
     head: u64,
-    feeds: HashMap<OrgId, Joined>,
-}
-
-struct Joined {
-    feed: Arc<Feed>,
-    members: usize,
+    feeds: HashMap<OrgId, Arc<Feed>>,
 }
 
 /// One organization's events for its sockets.
 struct Feed {
     ring: Mutex<Ring>,
     changed: watch::Sender<()>,
+    members: AtomicU32,
 }
 
 impl Hub {
@@ -69,7 +74,7 @@ impl Hub {
             if matches!(recorded.event, Event::AccountForgotten(_)) {
                 state.forget(recorded.sequence);
             }
-            let Some(Joined { feed, .. }) = state.feeds.get(&recorded.stream.org) else {
+            let Some(feed) = state.feeds.get(&recorded.stream.org) else {
                 continue;
             };
             feed.take(
@@ -126,16 +131,19 @@ impl Hub {
     pub(super) fn join(&self, org: &OrgId) -> Membership {
         let mut state = lock(&self.state);
         let head = state.head;
-        let joined = state.feeds.entry(org.clone()).or_insert_with(|| Joined {
-            feed: Arc::new(Feed::behind(head)),
-            members: 0,
-        });
-        joined.members += 1;
+        let behind = || Arc::new(Feed::behind(head));
+        let feed = state
+            .feeds
+            .entry(org.clone())
+            .or_insert_with(behind)
+            .clone();
+        feed.members.fetch_add(1, Ordering::Relaxed);
         Membership {
             hub: self.clone(),
             org: org.clone(),
-            changed: joined.feed.changed.subscribe(),
-            feed: joined.feed.clone(),
+            changed: feed.changed.subscribe(),
+            feed,
+            rests_until: Instant::now(),
         }
     }
 
@@ -153,8 +161,8 @@ impl Hub {
 impl State {
     /// What was kept encoded may tell of somebody who was forgotten: the log tells it again.
     fn forget(&self, through: u64) {
-        for joined in self.feeds.values() {
-            lock(&joined.feed.ring).clear(through);
+        for feed in self.feeds.values() {
+            lock(&feed.ring).clear(through);
         }
     }
 }
@@ -164,7 +172,14 @@ impl Feed {
         Self {
             ring: Mutex::new(Ring::new(head)),
             changed: watch::Sender::new(()),
+            members: AtomicU32::new(0),
         }
+    }
+
+    /// How long a socket lets events gather.
+    fn gathers(&self) -> Duration {
+        let members = self.members.load(Ordering::Relaxed);
+        GATHER_EACH.saturating_mul(members).min(GATHER_AT_MOST)
     }
 
     fn take(
@@ -204,6 +219,7 @@ pub(super) struct Membership {
     org: OrgId,
     feed: Arc<Feed>,
     changed: watch::Receiver<()>,
+    rests_until: Instant,
 }
 
 impl Membership {
@@ -218,10 +234,16 @@ impl Membership {
     }
 
     /// Waits for something new. The hub outlives its members, so there is no other end to it.
+    ///
+    /// What comes after a pause is told at once. What comes in quick succession is told together,
+    /// since otherwise a busy organization with many sockets would cost a wake-up and a write for
+    /// each batch and socket.
     pub(super) async fn changed(&mut self) {
+        sleep_until(self.rests_until).await;
         if self.changed.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
+        self.rests_until = Instant::now() + self.feed.gathers();
     }
 
     /// Up to `max` of the channel's events behind `after`.
@@ -233,11 +255,9 @@ impl Membership {
 impl Drop for Membership {
     fn drop(&mut self) {
         let mut state = lock(&self.hub.state);
-        if let Some(joined) = state.feeds.get_mut(&self.org) {
-            joined.members -= 1;
-            if joined.members == 0 {
-                state.feeds.remove(&self.org);
-            }
+        // Under the lock under which sockets join.
+        if self.feed.members.fetch_sub(1, Ordering::Relaxed) == 1 {
+            state.feeds.remove(&self.org);
         }
     }
 }

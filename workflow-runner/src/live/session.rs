@@ -89,7 +89,7 @@ impl Session {
             step = tokio::select! {
                 heard = self.wire.next() => self.hear(heard).await,
                 (number, done) = wait_for(&mut self.working) => self.take(number, done),
-                () = changed(&mut self.member) => Ok(()),
+                () = changed(&mut self.member), if self.wire.is_idle() => Ok(()),
                 () = self.subscriber.woken() => self.check_token(),
                 _ = self.ping.tick() => self.beat(),
                 () = &mut self.ended => Err(Some(CloseReason::TokenEnded)),
