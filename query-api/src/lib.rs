@@ -125,6 +125,7 @@ fn state_of(dependencies: Dependencies) -> State {
         access,
         log,
         progress: Progress::follow(pool.clone(), settings.position_poll),
+        counts: search::Counts::default(),
         position_wait: settings.position_wait,
         exports: Exports::new(pool.clone(), clock.clone(), settings.exports),
         feeds: Feeds::new(settings.feeds),

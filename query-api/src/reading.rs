@@ -12,6 +12,7 @@ use service::HttpError;
 use sqlx::PgPool;
 
 use crate::progress::Projection;
+use crate::search::Counts;
 use crate::state::State;
 
 const MIN_POSITION: &str = "waypost-min-position";
@@ -48,6 +49,11 @@ impl<S> Reading<S> {
         &self.caller
     }
 
+    /// How many records were found before.
+    pub(crate) fn counts(&self) -> &Counts {
+        self.models.counts()
+    }
+
     /// The read models, once the projections that are read from have reached the position that
     /// the caller named.
     pub(crate) async fn models(&self, projections: &[Projection]) -> Result<&PgPool, HttpError> {
@@ -78,6 +84,11 @@ impl Models {
             least: positions(&parts.headers, &state.log),
             state: state.clone(),
         }
+    }
+
+    /// How many records were found before.
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.state.counts
     }
 
     async fn reached(&self, projections: &[Projection]) -> Result<&PgPool, HttpError> {

@@ -15,6 +15,7 @@ use crate::exports::Exports;
 use crate::feed::Feeds;
 use crate::pages::MapSettings;
 use crate::progress::Progress;
+use crate::search::Counts;
 
 /// What every handler shares; clones are the same. The read models are reached through
 /// [`Reading`](crate::reading::Reading) alone.
@@ -24,6 +25,7 @@ pub(crate) struct State {
     pub(crate) log: EventLog,
     pub(crate) pool: PgPool,
     pub(crate) progress: Progress,
+    pub(crate) counts: Counts,
     pub(crate) position_wait: Duration,
     pub(crate) exports: Exports,
     pub(crate) feeds: Feeds,

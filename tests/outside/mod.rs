@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 mod account_own;
 mod accounts;
 mod analytics;
+mod any_page;
 mod backup;
 mod business;
 mod characters;

@@ -7,9 +7,10 @@ use crate::checkpoint::{self, Checkpoint};
 use crate::error::RepairError;
 
 /// What every copy has beside the projection's own tables.
-const SHARED: [&str; 4] = [
+const SHARED: [&str; 5] = [
     "projection_checkpoints",
     "totals",
+    "list_blocks",
     "dead_letters",
     "record_changes",
 ];
@@ -30,6 +31,8 @@ pub(crate) struct Layout {
     pub(crate) serving: String,
     pub(crate) name: &'static str,
     pub(crate) tables: &'static [&'static str],
+    /// The indexes of these tables that folding needs.
+    pub(crate) indexes: Vec<String>,
 }
 
 /// Runs SQL whose names come from this program or the database itself.
@@ -69,6 +72,15 @@ impl Layout {
         run(&mut transaction, format!("CREATE SCHEMA {schema}")).await?;
         for table in SHARED.iter().chain(self.tables) {
             self.make_table(&mut transaction, table, kept).await?;
+        }
+        for table in self.tables {
+            let folding = self.missing(&mut transaction, table).await?;
+            let folding = folding
+                .into_iter()
+                .filter(|one| self.indexes.contains(&one.0));
+            for (_, index) in folding {
+                run(&mut transaction, index).await?;
+            }
         }
         checkpoint::ensure(&mut transaction, log, epoch, &[name]).await?;
         let comment = format!("COMMENT ON SCHEMA {schema} IS '{mark}'");
@@ -112,7 +124,8 @@ impl Layout {
         .await
     }
 
-    /// A table with its primary key. Other indexes are cheaper to build once the rows are there.
+    /// A table with its primary key. Other indexes are cheaper to build once the rows are there,
+    /// unless folding needs them.
     async fn make_table(
         &self,
         rows: &mut PgConnection,
@@ -152,29 +165,36 @@ impl Layout {
     /// Builds the indexes that the serving tables have and the copy's have not, and tells the
     /// planner what is in these.
     pub(crate) async fn finish(&self, rows: &mut PgConnection) -> Result<(), sqlx::Error> {
-        let Self {
-            schema, serving, ..
-        } = self;
         for table in self.tables {
-            let missing: Vec<String> = sqlx::query_scalar(
-                "SELECT replace(indexdef, format(' ON %I.%I ', $1::text, tablename),
-                                          format(' ON %I.%I ', $2::text, tablename))
-                 FROM pg_indexes AS wanted WHERE schemaname = $1::text AND tablename = $3
-                   AND NOT EXISTS (SELECT FROM pg_indexes AS made
-                                   WHERE made.schemaname = $2::text
-                                     AND made.indexname = wanted.indexname)",
-            )
-            .bind(serving)
-            .bind(schema)
-            .bind(table)
-            .fetch_all(&mut *rows)
-            .await?;
-            for index in missing {
+            for (_, index) in self.missing(rows, table).await? {
                 run(rows, index).await?;
             }
-            run(rows, format!("ANALYZE {schema}.{table}")).await?;
+            run(rows, format!("ANALYZE {}.{table}", self.schema)).await?;
         }
         Ok(())
+    }
+
+    /// The indexes that a serving table has and the copy's has not: their names, and how they are
+    /// made.
+    async fn missing(
+        &self,
+        rows: &mut PgConnection,
+        table: &str,
+    ) -> Result<Vec<(String, String)>, sqlx::Error> {
+        sqlx::query_as(
+            "SELECT indexname::text,
+                    replace(indexdef, format(' ON %I.%I ', $1::text, tablename),
+                                      format(' ON %I.%I ', $2::text, tablename))
+             FROM pg_indexes AS wanted WHERE schemaname = $1::text AND tablename = $3
+               AND NOT EXISTS (SELECT FROM pg_indexes AS made
+                               WHERE made.schemaname = $2::text
+                                 AND made.indexname = wanted.indexname)",
+        )
+        .bind(&self.serving)
+        .bind(&self.schema)
+        .bind(table)
+        .fetch_all(rows)
+        .await
     }
 
     /// Puts the copy's tables in the place of the serving ones, within a transaction. They must be
@@ -193,7 +213,11 @@ impl Layout {
             let cleaned = format!("ALTER TABLE {serving}.{table} RESET (autovacuum_enabled)");
             run(rows, cleaned).await?;
         }
-        for (table, owner) in [("totals", "kind"), ("dead_letters", "projection")] {
+        for (table, owner) in [
+            ("totals", "kind"),
+            ("list_blocks", "kind"),
+            ("dead_letters", "projection"),
+        ] {
             let gone = format!("DELETE FROM {serving}.{table} WHERE {owner} = '{name}'");
             run(rows, gone).await?;
             let moved = format!("INSERT INTO {serving}.{table} SELECT * FROM {schema}.{table}");

@@ -76,6 +76,7 @@ impl Copy {
             serving: serving(pool).await?,
             name: projection.name(),
             tables: projection.tables(),
+            indexes: projection.folds_by(),
         };
         let mut session = connect::copier(pool, &layout.schema, &layout.serving).await?;
         if !try_lock(&mut session, &layout.schema).await? {

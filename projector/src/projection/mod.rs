@@ -2,6 +2,7 @@
 
 mod accounts;
 mod api_keys;
+mod blocks;
 mod circles;
 mod crossings;
 mod deliveries;
@@ -33,6 +34,11 @@ pub(crate) trait Projection: Send + Sync {
 
     /// The tables that it alone writes. Rows of `totals` under its name are its own as well.
     fn tables(&self) -> &'static [&'static str];
+
+    /// The indexes of its tables, beside primary keys, that it reads while it folds.
+    fn folds_by(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// The column by whose time its rows end where the events of its log do.
     fn lives_by(&self) -> Option<&'static str> {

@@ -82,12 +82,14 @@ async fn tables(
             counted.push_str(&ending);
         }
     }
-    tables.push(Table {
-        name: "totals",
-        columns: columns(rows, layout, "totals").await?,
-        condition: counted,
-        lives_by: None,
-    });
+    for table in ["totals", "list_blocks"] {
+        tables.push(Table {
+            name: table,
+            columns: columns(rows, layout, table).await?,
+            condition: counted.clone(),
+            lives_by: None,
+        });
+    }
     let mut letters = columns(rows, layout, "dead_letters").await?;
     // Reasons are in the words of the program that gave them.
     letters.retain(|column| {

@@ -6,6 +6,7 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod blocks;
 mod circles;
 mod contacts;
 mod expiry;

@@ -172,7 +172,7 @@ impl World {
 
     /// Takes rows and positions from projections, each named as its table: as new ones they begin.
     pub(crate) async fn make_new(&self, names: &[&str]) {
-        let sql = format!("TRUNCATE {}, totals", names.join(", "));
+        let sql = format!("TRUNCATE {}, totals, list_blocks", names.join(", "));
         sqlx::query(sqlx::AssertSqlSafe(sql))
             .execute(&self.pool)
             .await
@@ -188,8 +188,36 @@ impl World {
         sqlx::query_scalar(sql).fetch_one(&self.pool).await.unwrap()
     }
 
+    /// Counts the blocks of all lists from the rows, and holds those that are kept against them.
+    async fn assert_blocks(&self) {
+        let mut transaction = self.pool.begin().await.unwrap();
+        for step in [
+            "CREATE TEMPORARY TABLE kept ON COMMIT DROP AS TABLE list_blocks",
+            "SELECT count_list_blocks()",
+        ] {
+            transaction.execute(step).await.unwrap();
+        }
+        let different: Vec<String> = sqlx::query_scalar(
+            "SELECT 'kept ' || to_json(one)::text FROM (TABLE kept EXCEPT TABLE list_blocks) AS one
+             UNION ALL
+             SELECT 'counted ' || to_json(one)::text
+             FROM (TABLE list_blocks EXCEPT TABLE kept) AS one",
+        )
+        .fetch_all(&mut *transaction)
+        .await
+        .unwrap();
+        assert!(different.is_empty(), "{different:#?}");
+        transaction.rollback().await.unwrap();
+    }
+
     /// Takes away what the test made on the shared servers.
     pub(crate) async fn end(self) {
+        self.assert_blocks().await;
+        self.end_spoilt().await;
+    }
+
+    /// The same after rows were changed by hand.
+    pub(crate) async fn end_spoilt(self) {
         self.pool.close().await;
         let mut admin = self.database.connect().await.unwrap();
         let drop = format!("DROP DATABASE {} WITH (FORCE)", self.prefix);

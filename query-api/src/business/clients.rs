@@ -9,8 +9,8 @@ use serde::Serialize;
 use service::HttpError;
 use sqlx::PgPool;
 
-use super::list::{Asked, Found, List, find_page};
-use crate::paging::{Listed, Page, Parameters};
+use super::list::{Asked, Found, List};
+use crate::paging::{Listed, Page, Parameters, find_page};
 use crate::progress::Projection;
 use crate::reading::Reading;
 use crate::search::{CLIENTS, Within};
@@ -27,6 +27,7 @@ struct Client {
     is_active: bool,
     created_at: DateTime<Utc>,
     #[serde(skip)]
+    #[sqlx(default)]
     total: i64,
 }
 
@@ -59,7 +60,7 @@ pub(super) async fn list_clients(
     if !asked.search.is_plain() {
         let within = Within::all(&CLIENTS, org);
         let hits = within
-            .find::<Client>(COLUMNS, &asked.search, page, models)
+            .find::<Client>(COLUMNS, &asked.search, page, (models, reading.counts()))
             .await?;
         return Ok(asked.answer(&uri, hits));
     }
@@ -77,10 +78,10 @@ async fn find_clients(
     models: &PgPool,
 ) -> Result<Vec<Client>, sqlx::Error> {
     find_page!(
-        Client from "clients":
-        "shown.id, name, email, phone, company, city, is_active, created_at"
-        where "true",
-        org, "", page
+        Client from "clients" by "id":
+        r#"shown.id AS "id!", name AS "name!", email, phone, company, city,
+           is_active AS "is_active!", created_at AS "created_at!""#
+        within "true", total "state = $3", (org.as_str(), "", ""), page
     )
     .fetch_all(models)
     .await

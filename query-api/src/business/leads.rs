@@ -9,8 +9,8 @@ use serde::Serialize;
 use service::HttpError;
 use sqlx::PgPool;
 
-use super::list::{Asked, Found, List, find_page};
-use crate::paging::{Listed, Page, Parameters};
+use super::list::{Asked, Found, List};
+use crate::paging::{Listed, Page, Parameters, find_page};
 use crate::progress::Projection;
 use crate::reading::Reading;
 use crate::search::{LEADS, Within};
@@ -28,6 +28,7 @@ struct Lead {
     score: i64,
     created_at: DateTime<Utc>,
     #[serde(skip)]
+    #[sqlx(default)]
     total: i64,
 }
 
@@ -60,7 +61,7 @@ pub(super) async fn list_leads(
     if !asked.search.is_plain() {
         let within = Within::all(&LEADS, org);
         let hits = within
-            .find::<Lead>(COLUMNS, &asked.search, page, models)
+            .find::<Lead>(COLUMNS, &asked.search, page, (models, reading.counts()))
             .await?;
         return Ok(asked.answer(&uri, hits));
     }
@@ -74,10 +75,10 @@ pub(super) async fn list_leads(
 
 async fn find_leads(org: &OrgId, page: &Page, models: &PgPool) -> Result<Vec<Lead>, sqlx::Error> {
     find_page!(
-        Lead from "leads":
-        "shown.id, name, phone, email, service, source, status, score, created_at"
-        where "true",
-        org, "", page
+        Lead from "leads" by "id":
+        r#"shown.id AS "id!", name AS "name!", phone, email, service, source, status,
+           score AS "score!", created_at AS "created_at!""#
+        within "true", total "state = $3", (org.as_str(), "", ""), page
     )
     .fetch_all(models)
     .await

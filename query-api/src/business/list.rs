@@ -10,66 +10,6 @@ use sqlx::PgPool;
 use crate::paging::{DEFAULT_LIMIT, Listed, Page, Parameters};
 use crate::search::{Hits, Kind, Search};
 
-/// Finds a page of `$row`s among the rows of a table that meet a condition on `$2`, the state that
-/// is counted (empty for all). Every row carries the total of the list.
-///
-/// Places are found in an index alone, and from whichever end of the list is nearer: the total is
-/// exact and of the same snapshot, so that the last page costs what the first does. Only the rows
-/// that are shown are read themselves; `LIMIT 1` keeps the planner, which cannot know how few they
-/// are, from reading them all.
-macro_rules! find_page {
-    ($row:ident from $table:literal: $columns:literal where $condition:literal,
-     $org:expr, $state:expr, $page:expr) => {
-        sqlx::query_as!(
-            $row,
-            r#"WITH list AS MATERIALIZED (
-                   SELECT coalesce(sum(count), 0)::bigint AS total FROM totals
-                   WHERE org_id = $1 AND parent = '' AND state = $2 AND kind = '"#
-                + $table
-                + r#"'
-               ), place AS (
-                   (SELECT id FROM "#
-                + $table
-                + r#"
-                    WHERE org_id = $1 AND "#
-                + $condition
-                + r#"
-                      AND created_at <= coalesce($3::timestamptz, 'infinity')
-                      AND (created_at < coalesce($3::timestamptz, 'infinity') OR id > $4)
-                      AND $5 <= (SELECT total / 2 FROM list)
-                    ORDER BY created_at DESC, id OFFSET $5 LIMIT $6)
-                   UNION ALL
-                   (SELECT id FROM "#
-                + $table
-                + r#"
-                    WHERE org_id = $1 AND "#
-                + $condition
-                + r#"
-                      AND $5 > (SELECT total / 2 FROM list)
-                    ORDER BY created_at, id DESC
-                    OFFSET (SELECT greatest(total - $5 - $6, 0) FROM list)
-                    LIMIT (SELECT greatest(least($6, total - $5), 0) FROM list))
-               )
-               SELECT "#
-                + $columns
-                + r#", list.total AS "total!"
-               FROM list, place, LATERAL
-                    (SELECT * FROM "#
-                + $table
-                + r#"
-                     WHERE org_id = $1 AND id = place.id LIMIT 1) AS shown
-               ORDER BY created_at DESC, id"#,
-            $org.as_str(),
-            $state,
-            $page.after_time(),
-            $page.after_id(),
-            $page.offset(),
-            $page.fetched(),
-        )
-    };
-}
-pub(super) use find_page;
-
 /// A record as it was found in a list.
 pub(super) trait Found: Listed {
     /// How many the whole list has.

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use service::HttpError;
 use sqlx::PgPool;
 
-use super::list::{Asked, Found, List, find_page};
-use crate::paging::{Listed, Page, Parameters};
+use super::list::{Asked, Found, List};
+use crate::paging::{Listed, Page, Parameters, find_page};
 use crate::progress::Projection;
 use crate::reading::Reading;
 use crate::search::{ORDERS, Within};
@@ -57,6 +57,7 @@ struct Row {
     client_email: Option<String>,
     product_name: Option<String>,
     created_at: DateTime<Utc>,
+    #[sqlx(default)]
     total: i64,
 }
 
@@ -111,7 +112,7 @@ pub(super) async fn list_orders(
     let (org, page) = (reading.org(), &asked.page);
     if !asked.search.is_plain() {
         let within = Within::all(&ORDERS, org).of_state(status);
-        let hits = within.find::<Row>(COLUMNS, &asked.search, page, models);
+        let hits = within.find::<Row>(COLUMNS, &asked.search, page, (models, reading.counts()));
         return Ok(asked.answer(&uri, hits.await?.map(Order::from)));
     }
     let rows = find_orders(org, status, page, models).await?;
@@ -142,24 +143,25 @@ async fn find_orders(
     page: &Page,
     models: &PgPool,
 ) -> Result<Vec<Row>, sqlx::Error> {
+    let org = org.as_str();
     // Two statements, so that each of them is planned for its own index.
     if status.is_empty() {
         find_page!(
-            Row from "orders":
-            "shown.id, order_number, status, amount, plan, client_name, client_email,
-             product_name, created_at"
-            where "true",
-            org, status, page
+            Row from "orders" by "id":
+            r#"shown.id AS "id!", order_number AS "order_number!", status AS "status!",
+               amount AS "amount!", plan, client_name, client_email, product_name,
+               created_at AS "created_at!""#
+            within "true", total "state = $3", (org, "", status), page
         )
         .fetch_all(models)
         .await
     } else {
         find_page!(
-            Row from "orders":
-            "shown.id, order_number, status, amount, plan, client_name, client_email,
-             product_name, created_at"
-            where "status = $2",
-            org, status, page
+            Row from "orders" by "id":
+            r#"shown.id AS "id!", order_number AS "order_number!", status AS "status!",
+               amount AS "amount!", plan, client_name, client_email, product_name,
+               created_at AS "created_at!""#
+            within "status = $3", total "state = $3", (org, "", status), page
         )
         .fetch_all(models)
         .await

@@ -17,6 +17,7 @@ use crate::locations::bigint;
 use crate::paging::Parameters;
 use crate::progress::Projection;
 use crate::reading::Models;
+use crate::search::Counts;
 use crate::state::State;
 
 /// Where whoever is not signed in is sent.
@@ -101,6 +102,11 @@ impl Visit {
     pub(super) async fn models(&self, projections: &[Projection]) -> Result<&PgPool, HttpError> {
         let after = self.position.as_deref();
         self.models.reached_after(after, projections).await
+    }
+
+    /// How many records were found before.
+    pub(super) fn counts(&self) -> &Counts {
+        self.models.counts()
     }
 
     /// A page at a place of the dashboard.

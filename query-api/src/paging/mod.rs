@@ -1,9 +1,11 @@
 //! Lists: which part is asked for, and the envelope that it comes in.
 //!
-//! A list is ordered newest first, then by id, where nothing else is asked for. A page is found by its number, or by the cursor
-//! that the page before it gave, which costs the same however far down the list it is.
+//! A list is ordered newest first, then by id, where nothing else is asked for. A page is found by
+//! its number, or by the cursor that the page before it gave; either costs the same however far
+//! down the list it is.
 
 mod cursor;
+mod find;
 mod parameters;
 
 use axum::Json;
@@ -15,6 +17,7 @@ use service::HttpError;
 
 use self::cursor::Cursor;
 pub(crate) use self::cursor::{Place, Sorted};
+pub(crate) use self::find::find_page;
 pub(crate) use self::parameters::{Parameters, time_of, wrong};
 
 /// How many items a page has unless something else is asked for.
@@ -119,6 +122,14 @@ impl Page {
     /// See [`Self::after_time`].
     pub(crate) fn after_id(&self) -> &str {
         self.cursor.as_ref().map_or("", |cursor| &cursor.id)
+    }
+
+    /// The least id that the page's first item may have, where it has the time of
+    /// [`Self::after_time`].
+    pub(crate) fn least_id(&self) -> String {
+        // The least text of all that come behind the cursor's.
+        let behind = |cursor: &Cursor| format!("{}\u{1}", cursor.id);
+        self.cursor.as_ref().map(behind).unwrap_or_default()
     }
 
     /// How many items to leave out from there.

@@ -5,9 +5,11 @@
 //! asked for is quicker depends on the text.
 
 mod asked;
+mod counts;
 mod kind;
 mod statement;
 
 pub(crate) use self::asked::{Search, anywhere, asked_text};
+pub(crate) use self::counts::Counts;
 pub(crate) use self::kind::{CLIENTS, COMPANIES, CONTACTS, DEALS, Kind, LEADS, ORDERS};
 pub(crate) use self::statement::{Hits, Within};

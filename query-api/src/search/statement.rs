@@ -1,12 +1,14 @@
 //! The statements that find records.
 
 use chrono::{DateTime, Utc};
+use futures::future::try_join;
 use schemas::OrgId;
 use serde::Serialize;
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgPool, Postgres, QueryBuilder, Row as _};
 
 use super::asked::Search;
+use super::counts::{Counts, Found, Version};
 use super::kind::{Kind, States};
 use crate::paging::{Listed, Page, Place, Sorted};
 
@@ -72,13 +74,7 @@ impl<T: Serialize> Listed for Hit<T> {
     }
 }
 
-/// A row with what every statement here adds to it.
-struct Found<T> {
-    hit: Hit<T>,
-    total: i64,
-}
-
-impl<'r, T: FromRow<'r, PgRow>> FromRow<'r, PgRow> for Found<T> {
+impl<'r, T: FromRow<'r, PgRow>> FromRow<'r, PgRow> for Hit<T> {
     fn from_row(row: &'r PgRow) -> Result<Self, sqlx::Error> {
         let name: Option<String> = row.try_get("place_name")?;
         let amount: Option<i64> = row.try_get("place_amount")?;
@@ -88,14 +84,12 @@ impl<'r, T: FromRow<'r, PgRow>> FromRow<'r, PgRow> for Found<T> {
             (None, Some(amount)) => Place::Amount(amount),
             (None, None) => Place::Created(created_at),
         };
-        let hit = Hit {
+        Ok(Self {
             record: T::from_row(row)?,
             place,
             created_at,
             id: row.try_get("id")?,
-        };
-        let total = row.try_get("total")?;
-        Ok(Self { hit, total })
+        })
     }
 }
 
@@ -115,34 +109,68 @@ impl<'a> Within<'a> {
         Self { state, ..self }
     }
 
-    /// Finds a page. `columns` are SQL, over the kind's table.
+    /// Finds a page. `columns` are SQL, over the kind's table. Where counting what was found takes
+    /// long, it goes on beside, and the total may be that of a moment later.
     pub(crate) async fn find<T>(
         self,
         columns: &'static str,
         search: &Search,
         page: &Page,
-        models: &PgPool,
+        (models, counts): (&PgPool, &Counts),
     ) -> Result<Hits<T>, sqlx::Error>
     where
         T: for<'r> FromRow<'r, PgRow> + Send + Unpin,
     {
         let mut query = self.page(columns, search, page);
-        let found = query.build_query_as::<Found<T>>().persistent(false);
-        let found = found.fetch_all(models).await?;
-        let total = match found.first() {
-            Some(first) => first.total,
-            // Past the end no row says how many there are.
-            None => self.count_all(search, models).await?,
-        };
-        let rows = found.into_iter().map(|found| found.hit).collect();
+        let found = query.build_query_as::<Hit<T>>().persistent(false);
+        let found = found.fetch_all(models);
+        let (rows, total) = try_join(found, self.total(search, models, counts)).await?;
         Ok(Hits { rows, total })
     }
 
-    async fn count_all(self, search: &Search, models: &PgPool) -> Result<i64, sqlx::Error> {
-        let mut query = QueryBuilder::new("SELECT ");
-        self.count(&mut query, search);
-        let count = query.build_query_scalar().persistent(false);
-        count.fetch_one(models).await
+    /// How many there are: from the counters where these know, else counted, unless it is known
+    /// from before and nothing has changed.
+    async fn total(
+        self,
+        search: &Search,
+        models: &PgPool,
+        counts: &Counts,
+    ) -> Result<i64, sqlx::Error> {
+        let is_counted = self.state.is_empty() || matches!(self.kind.states, States::Counted(_));
+        if search.text.is_none() && is_counted {
+            return self.count_by_counters(models).await;
+        }
+        let counted = Found {
+            org: self.org.clone(),
+            kind: self.kind.table,
+            state: self.state.to_owned(),
+            pattern: search.pattern(),
+            counted_to: self.counted_to,
+        };
+        if let Some(version) = Version::now(self.org, self.kind.table, models).await?
+            && let Some(count) = counts.known(&counted, version)
+        {
+            return Ok(count);
+        }
+        let mut query = self.count(search);
+        let found = query.build_query_as::<(i64, Option<i64>, Option<DateTime<Utc>>)>();
+        let (count, sequence, changed_at) = found.persistent(false).fetch_one(models).await?;
+        if let Some(version) = Version::of(sequence, changed_at) {
+            counts.keep(counted, version, count);
+        }
+        Ok(count)
+    }
+
+    async fn count_by_counters(self, models: &PgPool) -> Result<i64, sqlx::Error> {
+        sqlx::query_scalar!(
+            r#"SELECT coalesce(sum(count), 0)::bigint AS "total!" FROM totals
+               WHERE org_id = $1 AND kind = $2 AND parent = '' AND state = $3"#,
+            self.org.as_str(),
+            self.kind.table,
+            self.state,
+        )
+        .fetch_one(models)
+        .await
     }
 
     fn page(self, columns: &'static str, search: &Search, page: &Page) -> QueryBuilder<Postgres> {
@@ -155,9 +183,7 @@ impl<'a> Within<'a> {
         let mut query = QueryBuilder::new("SELECT id, created_at, ");
         query.push(columns).push(", ").push(name);
         query.push(" AS place_name, ").push(amount);
-        query.push(" AS place_amount, ");
-        self.count(&mut query, search);
-        query.push(" AS total FROM ").push(self.kind.table);
+        query.push(" AS place_amount FROM ").push(self.kind.table);
         self.conditions(&mut query, search);
         if let Some((place, id)) = page.after() {
             follow(&mut query, key, search.descending, place, id);
@@ -177,25 +203,19 @@ impl<'a> Within<'a> {
         }
     }
 
-    /// How many there are: from the counters where these know, else counted.
-    fn count(self, query: &mut QueryBuilder<Postgres>, search: &Search) {
-        let is_counted = self.state.is_empty() || matches!(self.kind.states, States::Counted(_));
-        if search.text.is_none() && is_counted {
-            query.push("(SELECT coalesce(sum(count), 0)::bigint FROM totals WHERE org_id = ");
-            query.push_bind(self.org.as_str().to_owned());
-            query.push(" AND kind = ").push_bind(self.kind.table);
-            query.push(" AND parent = '' AND state = ");
-            query.push_bind(self.state.to_owned()).push(")");
-            return;
-        }
-        query
-            .push("(SELECT count(*) FROM (SELECT FROM ")
-            .push(self.kind.table);
-        self.conditions(query, search);
+    /// How many are found, and the version of what they were counted in.
+    fn count(self, search: &Search) -> QueryBuilder<Postgres> {
+        let mut query = QueryBuilder::new("SELECT found.count, sequence, changed_at FROM ");
+        query.push("(SELECT count(*) AS count FROM (SELECT FROM ");
+        query.push(self.kind.table);
+        self.conditions(&mut query, search);
         if let Some(most) = self.counted_to {
             query.push(" LIMIT ").push_bind(most);
         }
-        query.push(") AS found)");
+        query.push(") AS rows) AS found LEFT JOIN record_changes ON org_id = ");
+        query.push_bind(self.org.as_str().to_owned());
+        query.push(" AND kind = ").push_bind(self.kind.table);
+        query
     }
 
     /// What all that is found has in common.

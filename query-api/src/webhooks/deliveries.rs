@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::get::{find_webhook, no_webhook};
 use super::sought::Sought;
-use crate::paging::{Listed, Page, Parameters};
+use crate::paging::{Listed, Page, Parameters, find_page};
 use crate::progress::Projection;
 use crate::reading::{Reading, ResourceId};
 use crate::state::State;
@@ -74,50 +74,20 @@ pub(super) async fn list_deliveries(
     Ok(page.answer(&uri, deliveries, total))
 }
 
-/// Places are found in an index alone, and from whichever end of the list is nearer: the total
-/// is exact and of the same snapshot, so that the last page costs what the first does. Only the
-/// deliveries that are shown are read themselves; `LIMIT 1` keeps the planner, which cannot know
-/// how few they are, from reading them all. Of a deleted endpoint there are none.
+/// A page of an endpoint's deliveries. Of a deleted endpoint there are none.
 pub(crate) async fn find_deliveries(
     org: &OrgId,
     webhook: &str,
     page: &Page,
     models: &PgPool,
 ) -> Result<Vec<Delivery>, sqlx::Error> {
-    sqlx::query_as!(
-        Delivery,
-        r#"WITH list AS MATERIALIZED (
-               SELECT coalesce(sum(count), 0)::bigint AS total FROM totals
-               WHERE org_id = $1 AND kind = 'deliveries' AND parent = $2
-           ), place AS (
-               (SELECT delivery_id FROM deliveries
-                WHERE org_id = $1 AND webhook_id = $2
-                  AND created_at <= coalesce($3::timestamptz, 'infinity')
-                  AND (created_at < coalesce($3::timestamptz, 'infinity') OR delivery_id > $4)
-                  AND $5 <= (SELECT total / 2 FROM list)
-                ORDER BY created_at DESC, delivery_id OFFSET $5 LIMIT $6)
-               UNION ALL
-               (SELECT delivery_id FROM deliveries
-                WHERE org_id = $1 AND webhook_id = $2
-                  AND $5 > (SELECT total / 2 FROM list)
-                ORDER BY created_at, delivery_id DESC
-                OFFSET (SELECT greatest(total - $5 - $6, 0) FROM list)
-                LIMIT (SELECT greatest(least($6, total - $5), 0) FROM list))
-           )
-           SELECT delivery.delivery_id AS id, delivery.event_id, delivery.event_type,
-                  delivery.status, delivery.next_attempt_at,
-                  delivery.attempts AS "attempts: _", delivery.created_at, list.total AS "total!"
-           FROM list, place, LATERAL
-                (SELECT * FROM deliveries
-                 WHERE org_id = $1 AND delivery_id = place.delivery_id LIMIT 1) AS delivery
-           WHERE EXISTS (SELECT FROM webhooks WHERE org_id = $1 AND webhook_id = $2)
-           ORDER BY delivery.created_at DESC, delivery.delivery_id"#,
-        org.as_str(),
-        webhook,
-        page.after_time(),
-        page.after_id(),
-        page.offset(),
-        page.fetched(),
+    find_page!(
+        Delivery from "deliveries" by "delivery_id":
+        r#"shown.delivery_id AS "id!", event_id AS "event_id!", event_type AS "event_type!",
+           status AS "status!", next_attempt_at, attempts AS "attempts!: _",
+           created_at AS "created_at!""#
+        within "webhook_id = $2 AND EXISTS (SELECT FROM webhooks WHERE org_id = $1 AND webhook_id = $2)",
+        total "$3 = ''", (org.as_str(), webhook, ""), page
     )
     .fetch_all(models)
     .await

@@ -228,6 +228,24 @@ impl House {
         self.log.commit(Commit::from(write)).await.unwrap()
     }
 
+    /// Counts the lists that the rows make up, as the projector does.
+    pub(crate) async fn count_lists(&self) {
+        for count in [
+            "DELETE FROM totals WHERE org_id = $1",
+            "INSERT INTO totals (org_id, kind, state, count)
+             SELECT org_id, 'orders', '', count(*) FROM orders WHERE org_id = $1 GROUP BY 1
+             UNION ALL
+             SELECT org_id, 'orders', status, count(*) FROM orders WHERE org_id = $1 GROUP BY 1, 3",
+            "INSERT INTO totals (org_id, kind, parent, state, count)
+             SELECT org_id, 'runs', workflow_id, state, count(*) FROM runs
+             WHERE org_id = $1 GROUP BY 1, 3, 4",
+        ] {
+            self.execute(count).await;
+        }
+        let count = self.pool.execute("SELECT count_list_blocks()");
+        count.await.unwrap();
+    }
+
     /// Changes the read models; `$1` is the organization.
     pub(crate) async fn execute(&self, sql: &'static str) {
         let statement = sqlx::query(sql).bind(self.org.as_str());

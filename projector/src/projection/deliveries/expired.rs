@@ -3,8 +3,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgPool};
 
-use super::KIND;
-use crate::projection::totals::Totals;
+use super::{Counted, Counts};
 
 /// The advisory lock that those who fold deliveries share, and whoever deletes old ones takes: a
 /// row counts once, whichever of them comes to it.
@@ -28,29 +27,23 @@ pub(crate) async fn delete_expired(
     sqlx::query!("SELECT pg_advisory_xact_lock($1)", EXPIRING)
         .execute(&mut *transaction)
         .await?;
-    let gone = sqlx::query!(
+    let gone = sqlx::query_as!(
+        Counted,
         r#"WITH old AS (
                SELECT org_id, delivery_id FROM deliveries
                WHERE changed_at < $1 ORDER BY changed_at LIMIT $2
-           ), gone AS (
-               DELETE FROM deliveries USING old
-               WHERE deliveries.org_id = old.org_id
-                 AND deliveries.delivery_id = old.delivery_id
-               RETURNING deliveries.org_id, webhook_id, status
            )
-           SELECT org_id, webhook_id, status, count(*) AS "count!"
-           FROM gone GROUP BY org_id, webhook_id, status"#,
+           DELETE FROM deliveries USING old
+           WHERE deliveries.org_id = old.org_id
+             AND deliveries.delivery_id = old.delivery_id
+           RETURNING deliveries.org_id, webhook_id, deliveries.delivery_id, created_at, status,
+                     -1::bigint AS "change!""#,
         oldest,
         i64::from(limit),
     )
     .fetch_all(&mut *transaction)
     .await?;
-    let (mut totals, mut deleted) = (Totals::default(), 0);
-    for row in gone {
-        totals.add_within(&row.org_id, KIND, &row.webhook_id, &row.status, -row.count);
-        deleted += row.count.unsigned_abs();
-    }
-    totals.write(&mut transaction).await?;
+    Counts::of(&gone).write(&mut transaction).await?;
     transaction.commit().await?;
-    Ok(deleted)
+    Ok(u64::try_from(gone.len()).unwrap_or(u64::MAX))
 }

@@ -13,6 +13,7 @@ use serde::Serialize;
 use sqlx::PgConnection;
 use sqlx::postgres::PgBindIterExt as _;
 
+use super::blocks::{Blocks, Place, Rows};
 use super::text::optional;
 use super::totals::Totals;
 use super::{ApplyError, Projection, bigint};
@@ -20,6 +21,14 @@ use super::{ApplyError, Projection, bigint};
 pub(crate) use expired::delete_expired;
 
 const KIND: &str = "deliveries";
+
+/// How deliveries are listed: by their endpoint.
+const ROWS: Rows = Rows {
+    table: KIND,
+    id: "delivery_id",
+    parent: Some("webhook_id"),
+    state: None,
+};
 
 /// The deliveries of every organization.
 pub(super) struct Deliveries;
@@ -32,6 +41,23 @@ struct Progress<'a> {
     changed_at: DateTime<Utc>,
     standing: Standing,
     attempts: Vec<Attempt<'a>>,
+}
+
+/// What is counted of deliveries.
+struct Counts {
+    totals: Totals,
+    blocks: Blocks,
+}
+
+/// A delivery as it is counted.
+struct Counted {
+    org_id: String,
+    webhook_id: String,
+    delivery_id: String,
+    created_at: DateTime<Utc>,
+    status: String,
+    /// One for what is there now, minus one for what was there before.
+    change: i64,
 }
 
 /// Where a delivery stands.
@@ -66,6 +92,10 @@ impl Projection for Deliveries {
         &["deliveries"]
     }
 
+    fn folds_by(&self) -> Vec<String> {
+        ROWS.indexes()
+    }
+
     fn lives_by(&self) -> Option<&'static str> {
         Some("created_at")
     }
@@ -77,11 +107,33 @@ impl Projection for Deliveries {
     ) -> BoxFuture<'a, Result<(), ApplyError>> {
         Box::pin(async move {
             let progress = fold(events);
-            let mut totals = Totals::default();
-            upsert(rows, &progress, &mut totals).await?;
-            totals.write(rows).await?;
+            let counts = upsert(rows, &progress).await?;
+            counts.write(rows).await?;
             Ok(())
         })
+    }
+}
+
+impl Counts {
+    fn of(counted: &[Counted]) -> Self {
+        let (mut totals, mut blocks) = (Totals::default(), Blocks::of(ROWS));
+        for one in counted {
+            totals.add_within(&one.org_id, KIND, &one.webhook_id, &one.status, one.change);
+            let place = Place {
+                org_id: &one.org_id,
+                parent: &one.webhook_id,
+                state: &one.status,
+                created_at: one.created_at,
+                id: &one.delivery_id,
+            };
+            blocks.change(place, one.change);
+        }
+        Self { totals, blocks }
+    }
+
+    async fn write(self, rows: &mut PgConnection) -> Result<(), sqlx::Error> {
+        self.totals.write(rows).await?;
+        self.blocks.write(rows).await
     }
 }
 
@@ -160,10 +212,9 @@ impl Progress<'_> {
 async fn upsert(
     rows: &mut PgConnection,
     deliveries: &[Progress<'_>],
-    totals: &mut Totals,
-) -> Result<(), ApplyError> {
+) -> Result<Counts, ApplyError> {
     if deliveries.is_empty() {
-        return Ok(());
+        return Ok(Counts::of(&[]));
     }
     expired::keep(rows).await?;
     let attempts: Result<Vec<String>, _> = deliveries
@@ -173,7 +224,8 @@ async fn upsert(
     let attempts = attempts.map_err(|error| ApplyError::Refused(error.to_string()))?;
     let messages = || deliveries.iter().map(|delivery| delivery.message);
     // Parts of one statement all see the table as it was before: `before` has the old states.
-    let changes = sqlx::query!(
+    let counted = sqlx::query_as!(
+        Counted,
         r#"WITH attempted AS MATERIALIZED (
                SELECT * FROM UNNEST($1::text[], $2::text[], $3::text[], $4::uuid[], $5::bigint[],
                    $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::timestamptz[],
@@ -181,7 +233,8 @@ async fn upsert(
                AS a (org_id, delivery_id, webhook_id, event_id, event_sequence, event_type,
                      status, next_attempt_at, attempts, created_at, changed_at)
            ), before AS (
-               SELECT org_id, deliveries.webhook_id, deliveries.status
+               SELECT org_id, deliveries.webhook_id, delivery_id, deliveries.created_at,
+                      deliveries.status
                FROM attempted JOIN deliveries USING (org_id, delivery_id)
            ), written AS (
                INSERT INTO deliveries (org_id, delivery_id, webhook_id, event_id, event_sequence,
@@ -193,15 +246,13 @@ async fn upsert(
                    status = excluded.status, next_attempt_at = excluded.next_attempt_at,
                    attempts = deliveries.attempts || excluded.attempts,
                    changed_at = excluded.changed_at
-               RETURNING org_id, webhook_id, status
-           ), counted AS (
-               SELECT *, 1 AS change FROM written
-               UNION ALL
-               SELECT *, -1 FROM before
+               RETURNING org_id, webhook_id, delivery_id, created_at, status
            )
-           SELECT org_id AS "org_id!", webhook_id AS "webhook_id!", status AS "status!",
-                  sum(change) AS "change!"
-           FROM counted GROUP BY org_id, webhook_id, status"#,
+           SELECT org_id AS "org_id!", webhook_id AS "webhook_id!", delivery_id AS "delivery_id!",
+                  created_at AS "created_at!", status AS "status!", 1::bigint AS "change!"
+           FROM written
+           UNION ALL
+           SELECT *, -1 FROM before"#,
         deliveries
             .iter()
             .map(|delivery| delivery.org_id)
@@ -233,8 +284,5 @@ async fn upsert(
     )
     .fetch_all(rows)
     .await?;
-    for row in changes {
-        totals.add_within(&row.org_id, KIND, &row.webhook_id, &row.status, row.change);
-    }
-    Ok(())
+    Ok(Counts::of(&counted))
 }

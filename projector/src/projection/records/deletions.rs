@@ -3,7 +3,7 @@
 use sqlx::PgConnection;
 use sqlx::postgres::PgBindIterExt as _;
 
-use super::{Gone, Put};
+use super::Change;
 use crate::projection::totals::Totals;
 
 /// Notes in a table of its own what a batch deletes, and forgets what is there again.
@@ -11,8 +11,7 @@ macro_rules! deletions {
     ($($name:ident in $table:literal),+ $(,)?) => {$(
         pub(super) async fn $name<R>(
             rows: &mut PgConnection,
-            put: &[Put<'_, R>],
-            gone: &[Gone<'_>],
+            Change { put, gone, .. }: &Change<'_, R>,
             _totals: &mut Totals,
         ) -> Result<(), sqlx::Error> {
             if !put.is_empty() {

@@ -15,14 +15,12 @@ use schemas::{AggregateType, Event, Recorded};
 use sqlx::PgConnection;
 
 pub(super) use self::tables::{Clients, Companies, Contacts, Deals, Leads, Orders};
+use super::blocks::{Blocks, Place, Rows};
 use super::totals::Totals;
 use super::{ApplyError, Projection};
 
 /// A record's organization and id.
 type Key<'a> = (&'a str, &'a str);
-
-/// Rows that came or went, by organization.
-type Counts = Vec<(String, i64)>;
 
 /// A record to write, as the batch leaves it.
 struct Put<'a, R> {
@@ -35,6 +33,24 @@ struct Put<'a, R> {
 struct Gone<'a> {
     key: Key<'a>,
     deleted_at: DateTime<Utc>,
+}
+
+/// A row as it was before a batch, as far as something is derived from it.
+struct Held {
+    org_id: String,
+    id: String,
+    created_at: DateTime<Utc>,
+    /// Empty for kinds that are not listed by state.
+    state: String,
+    /// 0 for kinds whose amounts are not summed up.
+    amount: i64,
+}
+
+/// What a batch changes.
+struct Change<'a, R> {
+    before: Vec<Held>,
+    put: Vec<Put<'a, R>>,
+    gone: Vec<Gone<'a>>,
 }
 
 /// The keys of all rows that a batch touches.
@@ -60,30 +76,42 @@ trait Table: Send + Sync {
     /// What an event carries of a record: all of it.
     type Record: Send + Sync;
 
+    /// How the table's rows are listed.
+    const ROWS: Rows;
+
     /// What an event of this kind leaves.
     fn left_by(event: &Event) -> Option<Left<'_, Self::Record>>;
 
-    /// Writes rows; tells how many were not there before.
+    /// The rows that a batch touches, as they are.
+    fn held<'a>(
+        rows: &'a mut PgConnection,
+        put: &'a [Put<'a, Self::Record>],
+        gone: &'a [Gone<'a>],
+    ) -> BoxFuture<'a, Result<Vec<Held>, sqlx::Error>>;
+
+    /// Writes rows.
     fn upsert<'a>(
         rows: &'a mut PgConnection,
         put: &'a [Put<'a, Self::Record>],
-    ) -> BoxFuture<'a, Result<Counts, sqlx::Error>>;
+    ) -> BoxFuture<'a, Result<(), sqlx::Error>>;
 
-    /// Takes rows away; tells how many were there.
+    /// Takes rows away.
     fn delete<'a>(
         rows: &'a mut PgConnection,
         gone: &'a [Gone<'a>],
-    ) -> BoxFuture<'a, Result<Counts, sqlx::Error>>;
+    ) -> BoxFuture<'a, Result<(), sqlx::Error>>;
 
-    /// Keeps what else is derived from these rows, before they change.
+    /// Keeps what else is derived from these rows.
     fn derive<'a>(
         _rows: &'a mut PgConnection,
-        _put: &'a [Put<'a, Self::Record>],
-        _gone: &'a [Gone<'a>],
+        _change: &'a Change<'a, Self::Record>,
         _totals: &'a mut Totals,
     ) -> BoxFuture<'a, Result<(), sqlx::Error>> {
         Box::pin(future::ready(Ok(())))
     }
+
+    /// When a record came to be, and its state where there is a list of each.
+    fn listed(record: &Self::Record) -> (DateTime<Utc>, &str);
 }
 
 impl<T: Table> Projection for T {
@@ -99,6 +127,10 @@ impl<T: Table> Projection for T {
         T::TABLES
     }
 
+    fn folds_by(&self) -> Vec<String> {
+        T::ROWS.indexes()
+    }
+
     fn apply<'a>(
         &'a mut self,
         rows: &'a mut PgConnection,
@@ -106,23 +138,49 @@ impl<T: Table> Projection for T {
     ) -> BoxFuture<'a, Result<(), ApplyError>> {
         Box::pin(async move {
             let (put, gone) = last_of_each::<T>(events);
-            let mut totals = Totals::default();
-            T::derive(rows, &put, &gone, &mut totals).await?;
-            if !put.is_empty() {
-                for (org_id, added) in T::upsert(rows, &put).await? {
-                    totals.add(&org_id, T::NAME, added);
-                }
+            let before = T::held(rows, &put, &gone).await?;
+            let change = Change { before, put, gone };
+            let (mut totals, blocks) = count::<T>(&change);
+            T::derive(rows, &change, &mut totals).await?;
+            if !change.put.is_empty() {
+                T::upsert(rows, &change.put).await?;
             }
-            if !gone.is_empty() {
-                for (org_id, removed) in T::delete(rows, &gone).await? {
-                    totals.add(&org_id, T::NAME, -removed);
-                }
+            if !change.gone.is_empty() {
+                T::delete(rows, &change.gone).await?;
             }
             totals.write(rows).await?;
+            blocks.write(rows).await?;
             changes::note(rows, T::NAME, events).await?;
             Ok(())
         })
     }
+}
+
+/// Takes off what the rows say before a batch, and adds what they say after it.
+fn count<T: Table>(change: &Change<'_, T::Record>) -> (Totals, Blocks) {
+    let (mut totals, mut blocks) = (Totals::default(), Blocks::of(T::ROWS));
+    for held in &change.before {
+        totals.add(&held.org_id, T::NAME, -1);
+        blocks.remove(Place {
+            org_id: &held.org_id,
+            parent: "",
+            state: &held.state,
+            created_at: held.created_at,
+            id: &held.id,
+        });
+    }
+    for Put { key, record, .. } in &change.put {
+        let (created_at, state) = T::listed(record);
+        totals.add(key.0, T::NAME, 1);
+        blocks.add(Place {
+            org_id: key.0,
+            parent: "",
+            state,
+            created_at,
+            id: key.1,
+        });
+    }
+    (totals, blocks)
 }
 
 /// Each event carries the whole record, so that of a batch only the last of each matters.

@@ -3,12 +3,11 @@
 
 use schemas::record::{Order, OrderStatus};
 use sqlx::PgConnection;
-use sqlx::postgres::PgBindIterExt as _;
 
 use super::by_time::ByTime;
 use super::revenue::Revenue;
 use super::tables::Orders;
-use super::{Gone, Put, Table as _, touched};
+use super::{Change, Put, Table as _};
 use crate::projection::totals::Totals;
 
 /// The status as it is stored.
@@ -24,27 +23,17 @@ pub(super) fn status_name(status: OrderStatus) -> &'static str {
 /// Counts the orders of a batch anew: takes off what the rows say now, adds what they will say.
 pub(super) async fn recount(
     rows: &mut PgConnection,
-    put: &[Put<'_, Order>],
-    gone: &[Gone<'_>],
+    change: &Change<'_, Order>,
     totals: &mut Totals,
 ) -> Result<(), sqlx::Error> {
     let (mut revenue, mut by_time) = (Revenue::default(), ByTime::default());
-    let before = sqlx::query!(
-        r#"SELECT org_id AS "org_id!", status, amount, created_at
-         FROM UNNEST($1::text[], $2::text[]) AS touched (org_id, id)
-         JOIN orders USING (org_id, id)"#,
-        touched(put, gone).map(|key| key.0).bind_iter() as _,
-        touched(put, gone).map(|key| key.1).bind_iter() as _,
-    )
-    .fetch_all(&mut *rows)
-    .await?;
-    for row in before {
-        totals.add_within(&row.org_id, Orders::NAME, "", &row.status, -1);
-        let brought = brought_in(&row.status, row.amount);
+    for row in &change.before {
+        totals.add_within(&row.org_id, Orders::NAME, "", &row.state, -1);
+        let brought = brought_in(&row.state, row.amount);
         revenue.add(&row.org_id, row.created_at, -brought);
         by_time.add(&row.org_id, row.created_at, -1, -brought);
     }
-    for Put { key, record, .. } in put {
+    for Put { key, record, .. } in &change.put {
         let status = status_name(record.status);
         totals.add_within(key.0, Orders::NAME, "", status, 1);
         let brings_in = brought_in(status, record.amount);

@@ -1,21 +1,25 @@
 //! The tables of the records, column by column.
 
+use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
+use futures::{FutureExt as _, TryFutureExt as _};
 use schemas::record::{Client, Company, Contact, Deal, Lead, Order};
 use schemas::{AggregateType, Event};
 use sqlx::PgConnection;
 use sqlx::postgres::PgBindIterExt as _;
 
+use super::super::blocks::Rows;
 use super::super::text::{optional, storable};
 use super::super::totals::Totals;
-use super::{Counts, Gone, Left, Put, Table, deletions, leads, orders};
+use super::{Change, Gone, Held, Left, Put, Table, deletions, leads, orders, touched};
 
 /// States a table once: its own columns with their parameters and how a record fills them. The
 /// key and the times are common to all. Postgres checks each statement when it is described.
 macro_rules! table {
     ($(#[$doc:meta])* $name:ident of $record:ident in $table:literal by
         $created:ident, $updated:ident, $deleted:ident
-        $(with $derive:path, $($derived:literal),+)? {
+        $(with $derive:path, $($derived:literal),+)?
+        listed by $column_of_state:expr, $state:literal = $state_of:expr, summed by $sum:literal {
         $($column:literal $parameter:literal = $value:expr),+ $(,)?
     }) => {
         $(#[$doc])*
@@ -25,6 +29,12 @@ macro_rules! table {
             const NAME: &'static str = $table;
             const TABLES: &'static [&'static str] = &[$table $($(, $derived)+)?];
             const AGGREGATES: &'static [AggregateType] = &[AggregateType::$record];
+            const ROWS: Rows = Rows {
+                table: $table,
+                id: "id",
+                parent: None,
+                state: $column_of_state,
+            };
             type Record = $record;
 
             fn left_by(event: &Event) -> Option<Left<'_, $record>> {
@@ -35,60 +45,86 @@ macro_rules! table {
                 }
             }
 
+            fn held<'a>(
+                rows: &'a mut PgConnection,
+                put: &'a [Put<'a, $record>],
+                gone: &'a [Gone<'a>],
+            ) -> BoxFuture<'a, Result<Vec<Held>, sqlx::Error>> {
+                let held = sqlx::query_as!(
+                    Held,
+                    "SELECT org_id AS \"org_id!\", id AS \"id!\", created_at, " + $state
+                        + " AS \"state!\", " + $sum + " AS \"amount!\"
+                     FROM UNNEST($1::text[], $2::text[]) AS touched (org_id, id)
+                     JOIN " + $table + " USING (org_id, id)",
+                    touched(put, gone).map(|key| key.0).bind_iter() as _,
+                    touched(put, gone).map(|key| key.1).bind_iter() as _,
+                );
+                Box::pin(held.fetch_all(rows))
+            }
+
+            fn listed(record: &$record) -> (DateTime<Utc>, &str) {
+                let state: fn(&$record) -> &str = $state_of;
+                (record.created_at, state(record))
+            }
+
             fn upsert<'a>(
                 rows: &'a mut PgConnection,
                 put: &'a [Put<'a, $record>],
-            ) -> BoxFuture<'a, Result<Counts, sqlx::Error>> {
+            ) -> BoxFuture<'a, Result<(), sqlx::Error>> {
                 let records = || put.iter().map(|put| put.record);
-                // A row that was not there before carries no trace of an updating transaction.
-                let added = sqlx::query!(
-                    "WITH written AS (INSERT INTO " + $table
+                let written = sqlx::query!(
+                    "INSERT INTO " + $table
                         + " (org_id, id, created_at, updated_at" + $(", " + $column +)+ ")
-                         SELECT * FROM UNNEST($1::text[], $2::text[], $3::timestamptz[],
-                             $4::timestamptz[]" + $(", " + $parameter +)+ ")
-                         ON CONFLICT (org_id, id) DO UPDATE SET
-                             created_at = excluded.created_at, updated_at = excluded.updated_at"
-                        + $(", " + $column + " = excluded." + $column +)+ "
-                         RETURNING org_id, (xmax = 0) AS added)
-                     SELECT org_id AS \"org_id!\", count(*) AS \"count!\"
-                     FROM written WHERE added GROUP BY org_id",
+                     SELECT * FROM UNNEST($1::text[], $2::text[], $3::timestamptz[],
+                         $4::timestamptz[]" + $(", " + $parameter +)+ ")
+                     ON CONFLICT (org_id, id) DO UPDATE SET
+                         created_at = excluded.created_at, updated_at = excluded.updated_at"
+                        + $(", " + $column + " = excluded." + $column +)+ "",
                     put.iter().map(|put| put.key.0).bind_iter() as _,
                     put.iter().map(|put| put.key.1).bind_iter() as _,
                     records().map(|record| record.created_at).bind_iter() as _,
                     put.iter().map(|put| put.updated_at).bind_iter() as _,
                     $(records().map($value).bind_iter() as _,)+
-                )
-                .map(|row| (row.org_id, row.count));
-                Box::pin(added.fetch_all(rows))
+                );
+                written.execute(rows).map_ok(drop).boxed()
             }
 
             fn delete<'a>(
                 rows: &'a mut PgConnection,
                 gone: &'a [Gone<'a>],
-            ) -> BoxFuture<'a, Result<Counts, sqlx::Error>> {
+            ) -> BoxFuture<'a, Result<(), sqlx::Error>> {
                 let removed = sqlx::query!(
-                    "WITH removed AS (
-                         DELETE FROM " + $table + " AS record
-                         USING UNNEST($1::text[], $2::text[]) AS gone (org_id, id)
-                         WHERE record.org_id = gone.org_id AND record.id = gone.id
-                         RETURNING record.org_id)
-                     SELECT org_id AS \"org_id!\", count(*) AS \"count!\"
-                     FROM removed GROUP BY org_id",
+                    "DELETE FROM " + $table + " AS record
+                     USING UNNEST($1::text[], $2::text[]) AS gone (org_id, id)
+                     WHERE record.org_id = gone.org_id AND record.id = gone.id",
                     gone.iter().map(|gone| gone.key.0).bind_iter() as _,
                     gone.iter().map(|gone| gone.key.1).bind_iter() as _,
-                )
-                .map(|row| (row.org_id, row.count));
-                Box::pin(removed.fetch_all(rows))
+                );
+                removed.execute(rows).map_ok(drop).boxed()
             }
 
             $(fn derive<'a>(
                 rows: &'a mut PgConnection,
-                put: &'a [Put<'a, $record>],
-                gone: &'a [Gone<'a>],
+                change: &'a Change<'a, $record>,
                 totals: &'a mut Totals,
             ) -> BoxFuture<'a, Result<(), sqlx::Error>> {
-                Box::pin($derive(rows, put, gone, totals))
+                Box::pin($derive(rows, change, totals))
             })?
+        }
+    };
+    // Most kinds are listed as a whole only.
+    ($(#[$doc:meta])* $name:ident of $record:ident in $table:literal by
+        $created:ident, $updated:ident, $deleted:ident
+        $(with $derive:path, $($derived:literal),+)? {
+        $($columns:tt)+
+    }) => {
+        table! {
+            $(#[$doc])*
+            $name of $record in $table by $created, $updated, $deleted
+                $(with $derive, $($derived),+)?
+                listed by None, "''" = |_| "", summed by "0::bigint" {
+                $($columns)+
+            }
         }
     };
 }
@@ -149,7 +185,9 @@ table! {
 table! {
     /// The orders of every organization, with what they bring in.
     Orders of Order in "orders" by OrderCreated, OrderUpdated, OrderDeleted
-        with orders::recount, "revenue_months", "orders_by_time" {
+        with orders::recount, "revenue_months", "orders_by_time"
+        listed by Some("status"), "status" = |order| orders::status_name(order.status),
+        summed by "amount" {
         "order_number" "$5::text[]" = |order| storable(&order.order_number),
         "status" "$6::text[]" = |order| orders::status_name(order.status),
         "amount" "$7::bigint[]" = |order| order.amount,

@@ -14,10 +14,19 @@ use sqlx::PgConnection;
 use self::outlines::Outlines;
 use self::rows::{Folded, Key};
 use self::run::Run;
+use super::blocks::{Blocks, Place, Rows};
 use super::totals::Totals;
 use super::{ApplyError, Projection};
 
 const KIND: &str = "runs";
+
+/// How runs are listed: by their workflow.
+const ROWS: Rows = Rows {
+    table: KIND,
+    id: "run_id",
+    parent: Some("workflow_id"),
+    state: Some("state"),
+};
 
 /// The runs of every organization.
 #[derive(Default)]
@@ -39,6 +48,10 @@ impl Projection for Runs {
         &["runs", "workflow_outlines"]
     }
 
+    fn folds_by(&self) -> Vec<String> {
+        ROWS.indexes()
+    }
+
     fn apply<'a>(
         &'a mut self,
         rows: &'a mut PgConnection,
@@ -53,7 +66,9 @@ impl Projection for Runs {
             }
             self.fold(&mut folded, events)?;
             rows::write(rows, &folded).await?;
-            count(&folded).write(rows).await?;
+            let (totals, blocks) = count(&folded);
+            totals.write(rows).await?;
+            blocks.write(rows).await?;
             Ok(())
         })
     }
@@ -106,16 +121,22 @@ fn begun_before<'a>(events: &[&'a Recorded]) -> Vec<Key<'a>> {
         .collect()
 }
 
-fn count(folded: &Folded<'_>) -> Totals {
-    let mut totals = Totals::default();
-    for ((org, _), run) in folded {
-        let mut add = |state: run::State, change| {
-            totals.add_within(org, KIND, &run.workflow_id, state.name(), change);
+fn count(folded: &Folded<'_>) -> (Totals, Blocks) {
+    let (mut totals, mut blocks) = (Totals::default(), Blocks::of(ROWS));
+    for ((org, id), run) in folded {
+        let place = |state: run::State| Place {
+            org_id: org,
+            parent: &run.workflow_id,
+            state: state.name(),
+            created_at: run.created_at,
+            id,
         };
         if let Some(before) = run.before {
-            add(before, -1);
+            totals.add_within(org, KIND, &run.workflow_id, before.name(), -1);
+            blocks.remove(place(before));
         }
-        add(run.state, 1);
+        totals.add_within(org, KIND, &run.workflow_id, run.state.name(), 1);
+        blocks.add(place(run.state));
     }
-    totals
+    (totals, blocks)
 }

@@ -28,8 +28,8 @@ pub(super) async fn read<'a>(
         return Ok(Folded::new());
     }
     let found = sqlx::query!(
-        r#"SELECT wanted.place AS "place!", r.workflow_id, r.workflow_version, r.state, r.started_at,
-                  r.ended_at, r.error, r.steps::text AS "steps!"
+        r#"SELECT wanted.place AS "place!", r.workflow_id, r.workflow_version, r.state, r.created_at,
+                  r.started_at, r.ended_at, r.error, r.steps::text AS "steps!"
            FROM UNNEST($1::text[], $2::text[]) WITH ORDINALITY AS wanted (org_id, run_id, place)
            JOIN runs r USING (org_id, run_id)"#,
         wanted.iter().map(|(org, _)| *org).bind_iter() as _,
@@ -48,6 +48,7 @@ pub(super) async fn read<'a>(
             origin: None,
             before: Some(state),
             state,
+            created_at: row.created_at,
             started_at: row.started_at,
             ended_at: row.ended_at,
             error: row.error,
@@ -115,7 +116,7 @@ async fn insert(
             .bind_iter() as _,
         runs().map(|run| run.state.name()).bind_iter() as _,
         added.iter().map(|(.., payload)| payload).bind_iter() as _,
-        origins().map(|origin| origin.at).bind_iter() as _,
+        runs().map(|run| run.created_at).bind_iter() as _,
         runs().map(|run| run.started_at).bind_iter() as _,
         runs().map(|run| run.ended_at).bind_iter() as _,
         runs().map(|run| optional(run.error.as_ref())).bind_iter() as _,

@@ -110,7 +110,6 @@ struct Attempt {
 #[derive(Debug)]
 pub(super) struct Origin<'a> {
     pub(super) triggered: &'a Triggered,
-    pub(super) at: DateTime<Utc>,
 }
 
 /// A run as it reads.
@@ -125,6 +124,7 @@ pub(super) struct Run<'a> {
     /// The state before the batch, where there was one.
     pub(super) before: Option<State>,
     pub(super) state: State,
+    pub(super) created_at: DateTime<Utc>,
     pub(super) started_at: Option<DateTime<Utc>>,
     pub(super) ended_at: Option<DateTime<Utc>>,
     pub(super) error: Option<String>,
@@ -146,9 +146,10 @@ impl<'a> Run<'a> {
             workflow_id: triggered.workflow_id.to_string(),
             workflow_version: triggered.workflow_version,
             plan: Some(Arc::clone(plan)),
-            origin: Some(Origin { triggered, at }),
+            origin: Some(Origin { triggered }),
             before: None,
             state: State::Queued,
+            created_at: at,
             started_at: None,
             ended_at: None,
             error: None,

@@ -79,7 +79,7 @@ pub(super) async fn list_records(
         ..Within::all(kind.list, visit.org())
     };
     let found = within
-        .find::<Row>(kind.cells, &search, &page, models)
+        .find::<Row>(kind.cells, &search, &page, (models, visit.counts()))
         .await?;
     let mut rows = found.rows;
     let asked = Asked {

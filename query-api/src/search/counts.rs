@@ -1,0 +1,121 @@
+//! How many records were found, known for as long as none of them changes.
+//!
+//! What is counted exactly and matches much takes long to count. Whoever looks through pages of it
+//! asks for the same number again and again.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use chrono::{DateTime, Utc};
+use schemas::OrgId;
+use sqlx::PgPool;
+
+/// Numbers that are kept; with one more all are forgotten.
+const KEPT: usize = 10_000;
+
+/// What was found and counted.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Found {
+    pub(super) org: OrgId,
+    pub(super) kind: &'static str,
+    pub(super) state: String,
+    pub(super) pattern: Option<String>,
+    pub(super) counted_to: Option<i64>,
+}
+
+/// What names a state of an organization's records of a kind: the projection notes the change by
+/// which it came about, in the transaction that makes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Version {
+    sequence: i64,
+    changed_at: DateTime<Utc>,
+}
+
+/// The numbers that are known; clones share them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counts(Arc<Mutex<HashMap<Found, (Version, i64)>>>);
+
+impl Counts {
+    /// The number, if nothing has changed since it was counted.
+    pub(super) fn known(&self, counted: &Found, version: Version) -> Option<i64> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (of, count) = known.get(counted)?;
+        (*of == version).then_some(*count)
+    }
+
+    pub(super) fn keep(&self, counted: Found, version: Version, count: i64) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= KEPT {
+            known.clear();
+        }
+        known.insert(counted, (version, count));
+    }
+}
+
+impl Version {
+    pub(super) fn of(sequence: Option<i64>, changed_at: Option<DateTime<Utc>>) -> Option<Self> {
+        let (sequence, changed_at) = sequence.zip(changed_at)?;
+        Some(Self {
+            sequence,
+            changed_at,
+        })
+    }
+
+    /// The version of what can be read now; `None` where nothing has been noted.
+    pub(super) async fn now(
+        org: &OrgId,
+        kind: &str,
+        models: &PgPool,
+    ) -> Result<Option<Self>, sqlx::Error> {
+        sqlx::query_as!(
+            Version,
+            "SELECT sequence, changed_at FROM record_changes WHERE org_id = $1 AND kind = $2",
+            org.as_str(),
+            kind,
+        )
+        .fetch_optional(models)
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_known_until_something_changes() {
+        let (counts, counted) = (Counts::default(), counted("%a%"));
+        let version = |sequence| Version {
+            sequence,
+            changed_at: DateTime::UNIX_EPOCH,
+        };
+        assert_eq!(counts.known(&counted, version(1)), None);
+        counts.keep(counted.clone(), version(1), 7);
+        assert_eq!(counts.known(&counted, version(1)), Some(7));
+        assert_eq!(counts.known(&counted, version(2)), None);
+        assert_eq!(counts.known(&self::counted("%b%"), version(1)), None);
+    }
+
+    #[test]
+    fn no_more_numbers_are_kept_than_there_may_be() {
+        let counts = Counts::default();
+        let version = Version {
+            sequence: 1,
+            changed_at: DateTime::UNIX_EPOCH,
+        };
+        for nth in 0..=KEPT {
+            counts.keep(counted(&nth.to_string()), version, 1);
+        }
+        assert_eq!(counts.0.lock().unwrap().len(), 1);
+    }
+
+    fn counted(pattern: &str) -> Found {
+        Found {
+            org: OrgId::from("org"),
+            kind: "orders",
+            state: String::new(),
+            pattern: Some(pattern.to_owned()),
+            counted_to: None,
+        }
+    }
+}
