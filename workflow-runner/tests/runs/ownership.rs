@@ -58,6 +58,29 @@ async fn runs_triggered_without_a_runner_wait_for_one() {
     assert_eq!(receiver.received().len(), 50);
 }
 
+/// More than is kept of what the log brought: the rest is read when it is its turn.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn runs_wait_for_a_runner_however_much_they_carry() {
+    let world = World::new().await;
+    world.save("w", workflow(&[trigger()])).await;
+    let payload = json!({ "text": "x".repeat(200 * 1024) });
+    let mut runs = Vec::new();
+    for _ in 0..120 {
+        runs.push(world.trigger("w", payload.clone()).await);
+    }
+    world.cancel(&runs[7]).await;
+    let _runner = world.runner().await;
+    for (nth, run) in runs.iter().enumerate() {
+        let end = world.ended(run).await;
+        match nth {
+            7 => assert!(matches!(end, Event::RunCancelled(_)), "{end:?}"),
+            _ => assert!(matches!(end, Event::RunSucceeded(_)), "{end:?}"),
+        }
+        let behind = world.events(run).await.pop().unwrap();
+        assert!(is_end(&behind.event), "{behind:?}");
+    }
+}
+
 #[tokio::test]
 async fn two_runners_share_the_runs_and_do_each_once() {
     let receiver = Receiver::start().await;
