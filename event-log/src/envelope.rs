@@ -1,5 +1,6 @@
 //! Events on the wire: CloudEvents 1.0 in binary mode, attributes in `ce-…` headers and the data
-//! as the body.
+//! as the body. What is the same for every event (`specversion`, `source`, the content's type) is
+//! left out: headers are the larger part of an event, and of what it costs to carry.
 
 use std::borrow::Cow;
 use std::str::FromStr as _;
@@ -16,8 +17,6 @@ use uuid::Uuid;
 
 use crate::subject::kind_of;
 
-const SPECVERSION: HeaderName = HeaderName::from_static("ce-specversion");
-const SOURCE: HeaderName = HeaderName::from_static("ce-source");
 const ID: HeaderName = HeaderName::from_static("ce-id");
 const TYPE: HeaderName = HeaderName::from_static("ce-type");
 const TIME: HeaderName = HeaderName::from_static("ce-time");
@@ -30,7 +29,6 @@ const HOPS: HeaderName = HeaderName::from_static("ce-hops");
 const CAUSE: HeaderName = HeaderName::from_static("ce-causeid");
 const ACTOR: HeaderName = HeaderName::from_static("ce-actor");
 const CAUSED_RUNS: HeaderName = HeaderName::from_static("ce-causedruns");
-const CONTENT_TYPE: HeaderName = HeaderName::from_static("content-type");
 const RECEIPT_KEY: HeaderName = HeaderName::from_static("waypost-receipt");
 const RECEIPT_FINGERPRINT: HeaderName = HeaderName::from_static("waypost-receipt-fingerprint");
 
@@ -50,14 +48,11 @@ pub(crate) fn encode(stream: &StreamId, new: &NewEvent) -> Result<Encoded, serde
         size += AsRef::<str>::as_ref(&name).len() + value.len() + ": \r\n".len();
         headers.insert(name, value.into_owned());
     };
-    add(SPECVERSION, "1.0".into());
-    add(SOURCE, "/waypost".into());
     add(ID, new.id.to_string().into());
     add(TYPE, header_text(&new.event.recorded_type()));
     add(TIME, time_text(new.time).into());
     add(SUBJECT, header_text(&stream.to_string()));
     add(ORG, header_text(stream.org.as_str()));
-    add(CONTENT_TYPE, "application/json".into());
     if let Some(correlation) = &new.context.correlation_id {
         add(CORRELATION, header_text(correlation));
     }
@@ -106,7 +101,7 @@ pub(crate) fn decode(
         .split_once('/')
         .ok_or_else(|| format!("{SUBJECT} is {named}"))?;
     let time = DateTime::parse_from_rfc3339(need(TIME)?).map_err(|e| format!("{TIME}: {e}"))?;
-    let event_type = plain_text(need(TYPE)?);
+    let event_type = unescaped(need(TYPE)?);
     Ok(Recorded {
         sequence,
         stream: StreamId {
@@ -158,7 +153,11 @@ fn header_text(text: &str) -> Cow<'_, str> {
 }
 
 fn plain_text(text: &str) -> String {
-    percent_decode_str(text).decode_utf8_lossy().into_owned()
+    unescaped(text).into_owned()
+}
+
+fn unescaped(text: &str) -> Cow<'_, str> {
+    percent_decode_str(text).decode_utf8_lossy()
 }
 
 #[cfg(test)]

@@ -158,6 +158,7 @@ impl Runner {
             log: all.log,
             people: self.live.people(),
             clock: all.clock,
+            readiness: all.readiness,
             renderer: self.renderer.clone(),
             settings: all.settings.runs,
             open_runs: self.open_runs.clone(),

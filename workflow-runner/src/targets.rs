@@ -26,7 +26,8 @@ pub const USER_AGENT: &str = concat!("Waypost/", env!("CARGO_PKG_VERSION"));
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Shorter than the usual servers' own, so that a kept connection is seldom one they just closed.
 const IDLE: Duration = Duration::from_secs(30);
-const IDLE_PER_HOST: usize = 64;
+/// As many as the calls of one batch of runs: a connection costs both sides more than a call.
+const IDLE_PER_HOST: usize = 512;
 
 /// What may be called.
 #[derive(Clone, Debug, Default, Args)]

@@ -3,10 +3,11 @@
 //!
 //! A single publish costs the server one flush, a batch a few flushes whatever its size. So where
 //! few commits are on their way each goes out on its own, and many go out together; which of the
-//! two it is follows from the load, with nothing to configure. One batch is under way at a time:
-//! whoever comes meanwhile fills the next one, in turns of those whom the commits belong to.
+//! two it is follows from the load, with nothing to configure. Whoever comes while a batch is under
+//! way fills the next one, in turns of those whom the commits belong to. That one goes when it is
+//! full or the other has ended: the server is given the next while it writes the first.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -27,6 +28,8 @@ const RECEIVED_AT_ONCE: usize = 1_024;
 /// What a batch may hold where several append: whoever comes next waits for it.
 const SHARED_MESSAGES: usize = 64;
 const SHARED_BYTES: usize = BATCH_BYTES / 8;
+/// Batches under way at a time, where what waits fills them.
+const SIDE_BY_SIDE: usize = 2;
 /// How often one looks whether those held back may go on.
 const LOOK: Duration = Duration::from_millis(2);
 
@@ -101,9 +104,12 @@ pub(super) struct Group {
     /// Those that go again. They go before and without any others: they were just looked at, and
     /// so the wrong expectations of others hold them up no more than once.
     again: VecDeque<Pending>,
-    /// The batch under way, and questions about what came too late for one.
+    /// Batches under way, and questions about what came too late for one.
     under_way: JoinSet<Vec<Pending>>,
-    batch: Option<Id>,
+    /// The batches among them, and the aggregates that each writes to.
+    batches: HashMap<Id, HashSet<u64>>,
+    /// Messages of those who wait in turns.
+    waiting: usize,
 }
 
 impl Group {
@@ -114,7 +120,8 @@ impl Group {
             turns: Turns::default(),
             again: VecDeque::new(),
             under_way: JoinSet::new(),
-            batch: None,
+            batches: HashMap::new(),
+            waiting: 0,
         }
     }
 
@@ -122,7 +129,7 @@ impl Group {
     pub(super) async fn run(mut self, mut waiting: mpsc::Receiver<Pending>) {
         let mut new = Vec::new();
         loop {
-            let are_held = self.batch.is_none() && !self.turns.is_empty();
+            let are_held = self.batches.is_empty() && !self.turns.is_empty();
             tokio::select! {
                 () = sleep(LOOK), if are_held => {}
                 Some(ended) = self.under_way.join_next_with_id() => self.ended(ended),
@@ -143,8 +150,10 @@ impl Group {
         if self.turns.waiting(party) >= self.load.room(party, time) {
             return pending.refuse(AppendError::HeldBack);
         }
-        if let Err(too_many) = self.turns.push(party, pending) {
-            too_many.give_up();
+        let messages = pending.prepared.len();
+        match self.turns.push(party, pending) {
+            Ok(()) => self.waiting += messages,
+            Err(too_many) => too_many.give_up(),
         }
     }
 
@@ -160,26 +169,46 @@ impl Group {
                 error.id()
             }
         };
-        self.batch.take_if(|batch| *batch == id);
+        self.batches.remove(&id);
     }
 
     fn dispatch(&mut self) {
-        if self.batch.is_some() {
-            return;
+        while self.has_room() {
+            let mut taken = self.take_again();
+            if taken.is_empty() && self.may_take_turns() {
+                taken = self.take_in_turns();
+            }
+            if taken.is_empty() {
+                return;
+            }
+            self.send(taken);
         }
-        let mut taken = self.take_again();
-        if taken.is_empty() {
-            taken = self.take_in_turns();
-        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.batches.len() < SIDE_BY_SIDE
+    }
+
+    /// Whether the next in turn may go: beside another batch only as many as make up a full one,
+    /// since fewer are the cheaper the longer they wait for more.
+    fn may_take_turns(&self) -> bool {
+        let is_full = || self.waiting >= BATCH_MESSAGES && !self.load.is_shared();
+        self.again.is_empty() && (self.batches.is_empty() || is_full())
+    }
+
+    fn send(&mut self, taken: Taken) {
         let Taken {
-            members, doubtful, ..
+            members,
+            touched,
+            doubtful,
+            ..
         } = taken;
         if !doubtful.is_empty() {
             self.under_way.spawn(look(self.sender.clone(), doubtful));
         }
         if !members.is_empty() {
             let batch = self.under_way.spawn(carry(self.sender.clone(), members));
-            self.batch = Some(batch.id());
+            self.batches.insert(batch.id(), touched);
         }
     }
 
@@ -187,7 +216,7 @@ impl Group {
         let mut taken = Taken::new(BATCH_MESSAGES, BATCH_BYTES);
         let mut staying = VecDeque::new();
         while let Some(next) = self.again.pop_front() {
-            match taken.offer(next) {
+            match taken.offer(next, &self.batches) {
                 Fit::Taken(_) | Fit::Over => {}
                 Fit::Stays(pending) => staying.push_back(pending),
                 Fit::Full(pending) => {
@@ -210,12 +239,14 @@ impl Group {
         };
         let mut staying = Vec::new();
         while let Some((party, next)) = self.turns.pop(|party| self.load.may_write(party)) {
-            match taken.offer(next) {
+            let messages = next.prepared.len();
+            match taken.offer(next, &self.batches) {
                 Fit::Taken(weight) => {
+                    self.waiting -= messages;
                     self.turns.count(party, weight);
                     self.load.wrote(party, weight);
                 }
-                Fit::Over => {}
+                Fit::Over => self.waiting -= messages,
                 Fit::Stays(pending) => staying.push((party, pending)),
                 Fit::Full(pending) => {
                     staying.push((party, pending));
@@ -272,14 +303,18 @@ impl Taken {
         self.members.is_empty() && self.doubtful.is_empty()
     }
 
-    fn offer(&mut self, mut next: Pending) -> Fit {
+    fn offer(&mut self, mut next: Pending, under_way: &HashMap<Id, HashSet<u64>>) -> Fit {
         if next.is_over() {
             next.give_up();
             return Fit::Over;
         }
         let weight = next.prepared.weight();
         let aggregates = next.prepared.expectations.iter().map(|e| e.aggregate);
-        if next.doubtful {
+        let is_written = |aggregate| under_way.values().any(|batch| batch.contains(&aggregate));
+        if aggregates.clone().any(is_written) {
+            next.doubtful = true;
+            return Fit::Stays(next);
+        } else if next.doubtful {
             self.doubtful.push(next);
         } else if aggregates.clone().any(|a| self.touched.contains(&a)) {
             next.doubtful = true;

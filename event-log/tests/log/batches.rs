@@ -1,6 +1,6 @@
 //! Batches at the server's limits, and what the server is relied on to say about them.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::Context;
@@ -115,6 +115,37 @@ async fn the_flood_of_one_organization_holds_up_no_other() {
     for outcome in flood.await.concat() {
         outcome.unwrap();
     }
+}
+
+/// What fills a second batch goes before the first is acknowledged.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_full_batches_are_under_way_at_a_time() {
+    let log = TestLog::new().await;
+    let here = log.raw_stream(Log::Events).await;
+    let way = Duration::from_millis(250);
+    let far = far_away(&log.settings, way).await;
+    let commits = || (0..1_000).map(|_| fresh(1)).collect();
+    let mut appending = Box::pin(join_all((0..3).map(|_| far.commit_each(commits()))));
+    let mut seen = Vec::new();
+    let mut looks = tokio::time::interval(Duration::from_millis(20));
+    let outcomes = loop {
+        tokio::select! {
+            outcomes = &mut appending => break outcomes,
+            _ = looks.tick() => {
+                let state = here.get_info().await.unwrap().state;
+                seen.push((Instant::now(), state.messages));
+            }
+        }
+    };
+    assert!(outcomes.concat().iter().all(Result::is_ok));
+    // One after the other they would be two ways apart.
+    let soon = way * 2 - Duration::from_millis(50);
+    let together = |(at, count): &(Instant, u64)| {
+        let soon = seen.iter().filter(|(later, _)| *later < *at + soon);
+        soon.map(|(_, later)| later.saturating_sub(*count)).max()
+    };
+    let most = seen.iter().filter_map(together).max();
+    assert!(most > Some(1_000), "{most:?}");
 }
 
 /// Sends one message of a batch past the event log; the last is answered.

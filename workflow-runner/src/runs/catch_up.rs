@@ -7,7 +7,8 @@ use event_log::{EventLog, Follower, Item};
 use schemas::{AggregateType, Log};
 use tokio::time::sleep;
 
-use super::index::{Partition, RunKey};
+use super::held::{Held, HeldTriggers};
+use super::index::{Change, Partition, RunKey};
 use crate::checkpoints::Checkpoints;
 use crate::leases::Leases;
 
@@ -17,22 +18,37 @@ const AGAIN: Duration = Duration::from_millis(250);
 /// Partitions by their number, folded up to the same place in the log or further.
 pub(super) type Folded = BTreeMap<u16, Partition>;
 
-/// Folds partitions up to the log's end, and gives back the tail that goes on from there. Tries
-/// until it succeeds: nothing can be done without.
+/// What is known of partitions that were taken over.
+pub(super) struct CaughtUp {
+    pub(super) folded: Folded,
+    /// Of runs that were triggered since the checkpoints and that nobody has touched.
+    pub(super) triggers: HeldTriggers,
+    /// Goes on from there.
+    pub(super) tail: Follower,
+}
+
+/// Folds partitions up to the log's end. Tries until it succeeds: nothing can be done without.
 pub(super) async fn catch_up(
     log: EventLog,
     leases: Leases,
     checkpoints: Checkpoints<Partition>,
     wanted: Vec<u16>,
-) -> (Folded, Follower) {
+) -> CaughtUp {
     let mut folded = Folded::new();
     for partition in wanted {
         let noted = checkpoints.read(partition).await;
         folded.insert(partition, noted.unwrap_or_default());
     }
+    let mut triggers = HeldTriggers::default();
     loop {
-        match fold_to_end(&log, &leases, &mut folded).await {
-            Ok(tail) => return (folded, tail),
+        match fold_to_end(&log, &leases, &mut folded, &mut triggers).await {
+            Ok(tail) => {
+                return CaughtUp {
+                    folded,
+                    triggers,
+                    tail,
+                };
+            }
             Err(error) => {
                 tracing::warn!(error, "Cannot follow the log to take over runs");
                 sleep(AGAIN).await;
@@ -45,6 +61,7 @@ async fn fold_to_end(
     log: &EventLog,
     leases: &Leases,
     folded: &mut Folded,
+    triggers: &mut HeldTriggers,
 ) -> Result<Follower, String> {
     let after = folded.values().map(|partition| partition.folded_to).min();
     let after = after.unwrap_or_default();
@@ -54,7 +71,7 @@ async fn fold_to_end(
         let batch = tail.next(EVENTS_AT_ONCE).await;
         let batch = batch.map_err(|error| error.to_string())?;
         for item in batch.items {
-            take_in(leases, folded, item);
+            take_in(leases, folded, triggers, item);
         }
         for partition in folded.values_mut() {
             partition.folded_to = partition.folded_to.max(batch.last_sequence);
@@ -63,13 +80,22 @@ async fn fold_to_end(
     Ok(tail)
 }
 
-fn take_in(leases: &Leases, folded: &mut Folded, item: Item) {
+fn take_in(leases: &Leases, folded: &mut Folded, triggers: &mut HeldTriggers, item: Item) {
     // What cannot be read is met again by the job of the run it belongs to.
     let Item::Event(recorded) = item else { return };
     let number = leases.partition_of(&recorded.stream.id);
     if let Some(partition) = folded.get_mut(&number)
         && partition.folded_to < recorded.sequence
     {
-        partition.fold(RunKey::of(&recorded.stream.id), &recorded);
+        let key = RunKey::of(&recorded.stream.id);
+        match partition.fold(key, &recorded) {
+            Change::Ready => {
+                if let Some(held) = Held::of(&recorded) {
+                    triggers.put(key, held);
+                }
+            }
+            Change::Nothing | Change::Waits(_) => {}
+            Change::Ended => drop(triggers.take(key)),
+        }
     }
 }

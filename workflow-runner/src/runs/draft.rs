@@ -72,6 +72,11 @@ impl Draft {
         self.events.len()
     }
 
+    /// The run's own events that are not appended yet.
+    pub(super) fn events(&self) -> &[NewEvent] {
+        &self.events
+    }
+
     /// Whether an attempt has begun and its outcome is not recorded.
     pub(super) fn is_open(&self, step: &StepId, attempt: u32) -> bool {
         let found = self.run.steps.get(step);

@@ -246,12 +246,11 @@ impl<'j> Executor<'j> {
 
     /// Appends what is decided; `false` where the run had to be read again instead.
     async fn append(&mut self) -> Result<bool, Stop> {
-        let commit = self.draft.commit();
         let mut pause = AGAIN;
         loop {
-            match self.job.shared.log.commit(commit.clone()).await {
+            match self.job.shared.log.commit(self.draft.commit()).await {
                 Ok(position) => {
-                    measure::appended(&commit);
+                    measure::appended(self.draft.events());
                     self.draft.appended(position.sequence());
                     self.reloads = 0;
                     return Ok(true);

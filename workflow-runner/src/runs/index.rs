@@ -134,6 +134,11 @@ impl Partition {
 }
 
 impl Open {
+    /// Whether nothing is known to have happened since the event that opened it.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.known == self.first
+    }
+
     fn moved(&mut self, event: &Event) -> Change {
         match (event, self.phase) {
             (_, Phase::UnderWay) => Change::Nothing,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use domain::run::{End, NotARun};
 use event_log::{EventLog, ReadError};
-use schemas::{Log, Recorded};
+use schemas::{Event, Log, Recorded};
 use service::Clock;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -56,6 +56,8 @@ pub(super) enum From {
     Trigger(Arc<Recorded>),
     /// The place in the log of the event that opened it: its trigger, or that it was retried.
     Opening(u64),
+    /// The same of a run of which nothing else is known.
+    Untouched(u64),
     /// As before; the run is to be ended because its last job broke down.
     Broken(u64),
 }
@@ -99,6 +101,13 @@ impl Job {
         match &self.from {
             From::Trigger(trigger) => draft(std::slice::from_ref(&**trigger)),
             From::Opening(first) => self.load_from(&self.opening_at(*first).await?).await,
+            From::Untouched(first) => {
+                let opening = self.opening_at(*first).await?;
+                match &opening.event {
+                    Event::WorkflowTriggered(_) => draft(&[opening]),
+                    _ => self.load_from(&opening).await,
+                }
+            }
             From::Broken(first) => {
                 let opening = self.opening_at(*first).await?;
                 let reason = "the run met an internal error";

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use event_log::Commit;
 use metrics::{counter, gauge, histogram};
-use schemas::Event;
+use schemas::{Event, NewEvent};
 
 use super::capacity::Load;
 
@@ -92,9 +91,9 @@ pub(super) fn describe() {
     );
 }
 
-/// Counts what a commit says about its run.
-pub(super) fn appended(commit: &Commit) {
-    for event in commit.writes.iter().flat_map(|write| &write.events) {
+/// Counts what appended events say about their run.
+pub(super) fn appended(events: &[NewEvent]) {
+    for event in events {
         match &event.event {
             Event::RunStarted(_) => counter!(STARTED).increment(1),
             Event::RunSucceeded(_) => counter!(ENDED, "state" => "SUCCEEDED").increment(1),

@@ -14,6 +14,7 @@ mod checkpoint;
 mod draft;
 mod evaluator;
 mod executor;
+mod held;
 mod index;
 mod job;
 mod measure;

@@ -17,7 +17,8 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::backlog::{Backlog, RunRef, Turn};
-use super::catch_up::{Folded, catch_up};
+use super::catch_up::{CaughtUp, catch_up};
+use super::held::HeldTriggers;
 use super::index::{Change, Partition, Phase, RunKey};
 use super::job::Shared;
 use super::open::OpenRuns;
@@ -42,9 +43,11 @@ pub(super) struct Scheduler {
     partitions: BTreeMap<u16, Partition>,
     /// Partitions on their way to `partitions`.
     coming: BTreeSet<u16>,
-    catching_up: JoinSet<(Folded, Follower)>,
+    catching_up: JoinSet<CaughtUp>,
     tail: Option<Follower>,
     backlog: Backlog,
+    /// Of runs in the backlog.
+    triggers: HeldTriggers,
     timers: BTreeSet<(DateTime<Utc>, RunRef)>,
     workers: WorkerPool,
     saving: JoinSet<()>,
@@ -74,6 +77,7 @@ impl Scheduler {
             catching_up: JoinSet::new(),
             tail: None,
             backlog: Backlog::default(),
+            triggers: HeldTriggers::default(),
             timers: BTreeSet::new(),
             saving: JoinSet::new(),
             saved: HashMap::new(),
@@ -96,7 +100,7 @@ impl Scheduler {
                     Ok(()) => self.reassign(),
                     Err(_) => break,
                 },
-                Some(folded) = self.catching_up.join_next() => self.take_over(folded),
+                Some(caught_up) = self.catching_up.join_next() => self.take_over(caught_up),
                 Some(ended) = self.workers.next_ended() => self.job_ended(ended),
                 () = capacity.freed() => {}
                 batch = next_batch(&mut self.tail) => self.take_in(batch).await,
@@ -134,15 +138,20 @@ impl Scheduler {
         }
     }
 
-    fn take_over(&mut self, folded: Result<(Folded, Follower), JoinError>) {
-        let (folded, tail) = match folded {
-            Ok(folded) => folded,
+    fn take_over(&mut self, caught_up: Result<CaughtUp, JoinError>) {
+        let caught_up = match caught_up {
+            Ok(caught_up) => caught_up,
             Err(error) => {
                 tracing::error!(%error, "Taking over runs failed");
                 self.coming.clear();
                 return self.reassign();
             }
         };
+        let CaughtUp {
+            folded,
+            mut triggers,
+            tail,
+        } = caught_up;
         // The tail that goes on from the earlier place serves both old and new partitions.
         let reached = tail.last_sequence();
         if self
@@ -155,19 +164,29 @@ impl Scheduler {
         for (number, partition) in folded {
             // It may have been lost again meanwhile.
             if self.coming.remove(&number) {
-                self.take_over_partition(number, partition);
+                self.take_over_partition(number, partition, &mut triggers);
             }
         }
     }
 
-    fn take_over_partition(&mut self, number: u16, mut partition: Partition) {
+    fn take_over_partition(
+        &mut self,
+        number: u16,
+        mut partition: Partition,
+        triggers: &mut HeldTriggers,
+    ) {
         for (key, open) in &mut partition.open {
             let run = (number, *key);
             if self.workers.works_on(*key) {
                 open.phase = Phase::UnderWay;
             }
             match open.phase {
-                Phase::Ready => self.backlog.push(open.turn, run),
+                Phase::Ready => {
+                    if let Some(held) = triggers.take(*key) {
+                        self.triggers.put(*key, held);
+                    }
+                    self.backlog.push(open.turn, run);
+                }
                 Phase::Waiting(until) => drop(self.timers.insert((until, run))),
                 Phase::UnderWay => {}
             }
@@ -217,6 +236,7 @@ impl Scheduler {
                 if matches!(recorded.event, Event::RunCancelled(_)) {
                     measure::cancelled();
                 }
+                self.triggers.take(key);
                 self.workers.call_off(key);
             }
         }

@@ -62,7 +62,7 @@ pub struct RunSettings {
         id = "runs_concurrency",
         long,
         env = "WAYPOST_RUNS_CONCURRENCY",
-        default_value_t = 512
+        default_value_t = 1_024
     )]
     pub concurrency: usize,
     /// Runs started by events that one process works on at a time, besides
@@ -118,7 +118,7 @@ pub struct RunSettings {
 impl Default for RunSettings {
     fn default() -> Self {
         Self {
-            concurrency: 512,
+            concurrency: 1_024,
             event_concurrency: 16,
             calls: 4_096,
             memory_mib: 256,

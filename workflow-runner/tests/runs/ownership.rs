@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use schemas::{Event, Recorded, RunId};
-use serde_json::json;
+use serde_json::{Value, json};
 use workflow_runner::runs::RunSettings;
 
 use crate::receiver::{Answer, Receiver};
@@ -56,6 +56,29 @@ async fn runs_triggered_without_a_runner_wait_for_one() {
     let _runner = world.runner().await;
     assert_whole(&world, &runs).await;
     assert_eq!(receiver.received().len(), 50);
+}
+
+/// More than is kept of what the log brought: the rest is read when it is its turn.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn runs_wait_for_a_runner_however_much_they_carry() {
+    let world = World::new().await;
+    world.save("w", workflow(&[trigger()])).await;
+    let payload = json!({ "text": "x".repeat(200 * 1024) });
+    let mut runs = Vec::new();
+    for _ in 0..120 {
+        runs.push(world.trigger("w", payload.clone()).await);
+    }
+    world.cancel(&runs[7]).await;
+    let _runner = world.runner().await;
+    for (nth, run) in runs.iter().enumerate() {
+        let end = world.ended(run).await;
+        match nth {
+            7 => assert!(matches!(end, Event::RunCancelled(_)), "{end:?}"),
+            _ => assert!(matches!(end, Event::RunSucceeded(_)), "{end:?}"),
+        }
+        let behind = world.events(run).await.pop().unwrap();
+        assert!(is_end(&behind.event), "{behind:?}");
+    }
 }
 
 #[tokio::test]
@@ -143,7 +166,7 @@ async fn a_clean_end_finishes_the_steps_under_way() {
 }
 
 #[tokio::test]
-async fn a_runner_says_when_it_is_ready() {
+async fn a_runner_says_when_its_runs_and_triggers_are_ready() {
     let receiver = Receiver::start().await;
     let world = world_with_three_steps(&receiver).await;
     let runner = world.runner().await;
@@ -151,13 +174,20 @@ async fn a_runner_says_when_it_is_ready() {
     let url = format!("http://{}/readyz", listener.local_addr().unwrap());
     let router = service::health::router(runner.readiness.clone());
     let serving = tokio::spawn(async move { axum::serve(listener, router).await });
-    let ready = async || reqwest::get(&url).await.unwrap().status().is_success();
+    let ready = async |part| {
+        let told = reqwest::get(&url).await.unwrap().text().await.unwrap();
+        let told: Value = serde_json::from_str(&told).unwrap();
+        told["checks"][part]["ok"] == true
+    };
     let end = tokio::time::Instant::now() + crate::world::PATIENCE;
-    while !ready().await {
+    while !(ready("runs").await && ready("triggers").await) {
         assert!(tokio::time::Instant::now() < end, "it never gets ready");
         tokio::time::sleep(crate::world::LOOK).await;
     }
     runner.stop().await;
-    assert!(!ready().await, "it has ended");
+    assert!(
+        !ready("runs").await && !ready("triggers").await,
+        "it has ended"
+    );
     serving.abort();
 }

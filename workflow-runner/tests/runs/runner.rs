@@ -41,6 +41,7 @@ impl Runner {
         let shutdown = CancellationToken::new();
         let readiness = Readiness::default();
         let (stop, ready) = (shutdown.clone(), readiness.clone());
+        let judged = readiness.clone();
         let open = if allow_private { "1" } else { "0" };
         let open = open.parse().unwrap();
         let task = tokio::spawn(async move {
@@ -48,7 +49,7 @@ impl Runner {
             let clock = Arc::new(SystemClock);
             let open_runs = OpenRuns::at_most(settings.open.per_organization);
             let counted = open_runs.clone();
-            let setting_off = set_off(&log, &people, &settings, counted, stop.clone());
+            let setting_off = set_off(&log, &people, &settings, (counted, judged), stop.clone());
             let judging = async {
                 if with_triggers {
                     setting_off.await;
@@ -99,13 +100,14 @@ async fn set_off(
     log: &EventLog,
     people: &People,
     settings: &RunSettings,
-    open_runs: OpenRuns,
+    (open_runs, readiness): (OpenRuns, Readiness),
     stop: CancellationToken,
 ) {
     let dependencies = triggers::Dependencies {
         log: log.clone(),
         people: people.clone(),
         clock: Arc::new(SystemClock),
+        readiness,
         renderer: Renderer::new(log.clone(), &TemplateSettings::default()),
         settings: settings.clone(),
         open_runs,

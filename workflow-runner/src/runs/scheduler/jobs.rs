@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::backlog::{Origin, RunRef, Turn};
 use super::super::capacity::Working;
+use super::super::held::Held;
 use super::super::index::{Change, Open, Phase};
 use super::super::job::{From, Job, Outcome};
 use super::super::measure;
@@ -19,8 +20,8 @@ use super::Scheduler;
 const AGAIN: TimeDelta = TimeDelta::milliseconds(250);
 
 impl Scheduler {
-    /// A run is to be carried on. One that is new is started with what is at hand, if there is
-    /// room; all others are read again when it is their turn, so that what waits costs nothing.
+    /// A run is to be carried on. One that is new is started with what is at hand, at once if there
+    /// is room; all others are read again when it is their turn, so that what waits costs little.
     pub(super) fn ready(&mut self, run: RunRef, recorded: Arc<Recorded>) {
         let turn = Turn::of(&recorded);
         let new = matches!(recorded.event, Event::WorkflowTriggered(_));
@@ -37,7 +38,12 @@ impl Scheduler {
                 let from = From::Trigger(recorded);
                 self.start(turn, run, from, Some(working));
             }
-            None => self.backlog.push(turn, run),
+            None => {
+                if let Some(held) = Held::of(&recorded) {
+                    self.triggers.put(run.1, held);
+                }
+                self.backlog.push(turn, run);
+            }
         }
     }
 
@@ -63,9 +69,15 @@ impl Scheduler {
             });
             self.backlog = backlog;
             let Some((turn, run)) = next else { return };
+            let trigger = self.triggers.take(run.1);
             match self.open(run) {
                 Some(open) if open.phase == Phase::Ready => {
-                    let from = From::Opening(open.first);
+                    let (first, is_untouched) = (open.first, open.is_untouched());
+                    let from = match trigger.filter(|_| is_untouched) {
+                        Some(held) => From::Trigger(held.trigger),
+                        None if is_untouched => From::Untouched(first),
+                        None => From::Opening(first),
+                    };
                     self.start(turn, run, from, working);
                 }
                 _ => {}

@@ -1,6 +1,7 @@
 //! Follows the log, and has what concerns anybody matched.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use event_log::{Batch, Follower};
@@ -46,6 +47,8 @@ pub(super) struct Dispatcher {
     firing: JoinSet<()>,
     saving: JoinSet<()>,
     saved: HashMap<u16, Note>,
+    /// Whether all partitions that are owned are matched, for the readiness check.
+    following: Arc<AtomicBool>,
 }
 
 impl Dispatcher {
@@ -54,6 +57,7 @@ impl Dispatcher {
         leases: Leases,
         checkpoints: Checkpoints<Note>,
         settings: RunSettings,
+        following: Arc<AtomicBool>,
     ) -> Self {
         Self {
             owned: leases.owned(),
@@ -71,6 +75,7 @@ impl Dispatcher {
             firing: JoinSet::new(),
             saving: JoinSet::new(),
             saved: HashMap::new(),
+            following,
         }
     }
 
@@ -80,6 +85,8 @@ impl Dispatcher {
         self.reassign();
         loop {
             self.start_what_fits();
+            self.following
+                .store(self.coming.is_empty(), Ordering::Relaxed);
             let timer = self.timers.until_next(self.matcher.clock.now());
             tokio::select! {
                 () = shutdown.cancelled() => break,

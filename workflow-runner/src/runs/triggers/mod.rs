@@ -29,11 +29,13 @@ mod timers;
 mod waits;
 mod workflows;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
 use event_log::{EventLog, ReadError, TailError};
 use schemas::{AggregateType, Log};
 use service::Clock;
+use service::health::Readiness;
 use tokio_util::sync::CancellationToken;
 
 use super::checkpoint::PREFIX;
@@ -60,6 +62,8 @@ pub struct Dependencies {
     pub people: People,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// Where this part says whether it is ready.
+    pub readiness: Readiness,
     /// What compiles and evaluates filters and matches.
     pub renderer: Renderer,
     /// How runs are carried out.
@@ -88,9 +92,17 @@ pub enum Error {
 /// Sets runs off and ends waits until `shutdown`, together with every other process that does.
 /// Gives the leases up at the end.
 pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Result<(), Error> {
-    let Dependencies { log, settings, .. } = &dependencies;
+    let Dependencies {
+        log,
+        settings,
+        readiness,
+        ..
+    } = &dependencies;
+    let following = announce(readiness);
     let leases = Leases::start(log, "triggers", PARTITIONS, settings.lease).await?;
-    let ended = Box::pin(watch(dependencies, leases.clone(), shutdown)).await;
+    let shown = Arc::clone(&following);
+    let ended = Box::pin(watch(dependencies, leases.clone(), shown, shutdown)).await;
+    following.store(false, Ordering::Relaxed);
     leases.stop().await;
     ended
 }
@@ -98,6 +110,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
 async fn watch(
     dependencies: Dependencies,
     leases: Leases,
+    following: Arc<AtomicBool>,
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
     let Dependencies {
@@ -107,6 +120,7 @@ async fn watch(
         renderer,
         settings,
         open_runs,
+        ..
     } = dependencies;
     let checkpoints = Checkpoints::open(&log, PREFIX).await?;
     let index = read_workflows(&log).await?;
@@ -121,8 +135,23 @@ async fn watch(
         people,
         clock,
     };
-    let dispatcher = Dispatcher::new(Arc::new(matcher), leases, checkpoints, settings);
+    let dispatcher = Dispatcher::new(Arc::new(matcher), leases, checkpoints, settings, following);
     Box::pin(dispatcher.run(shutdown)).await
+}
+
+/// Says by what it gives whether events are matched at the moment.
+fn announce(readiness: &Readiness) -> Arc<AtomicBool> {
+    let following = Arc::new(AtomicBool::new(false));
+    let shown = Arc::clone(&following);
+    readiness.add("triggers", move || {
+        let follows = shown.load(Ordering::Relaxed);
+        async move {
+            follows
+                .then_some(())
+                .ok_or_else(|| "not matched at the moment".to_owned())
+        }
+    });
+    following
 }
 
 /// Every workflow as it stands.
