@@ -10,9 +10,9 @@ use futures::StreamExt as _;
 use crate::system::System;
 
 /// The bytes of a small event.
-const PAYLOAD: usize = 200;
+pub(crate) const PAYLOAD: usize = 200;
 
-async fn connect(nats_url: &str) -> jetstream::Context {
+pub(crate) async fn connect(nats_url: &str) -> jetstream::Context {
     let first = nats_url.split(',').next().unwrap_or_default();
     let server: ServerAddr = first.parse().expect("an address");
     let user = server.username().unwrap_or_default().to_owned();

@@ -1,5 +1,5 @@
-//! Webhook deliveries per second to one endpoint, over a bare client's requests to the same
-//! receiver with as many under way.
+//! Webhook deliveries per second, over a bare client's requests to the same receiver with as many
+//! under way.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -16,7 +16,11 @@ use crate::system::System;
 use crate::webhook::receive;
 
 /// Requests under way to one endpoint, as Waypost has them by default.
-const CONCURRENCY: usize = 32;
+const TO_ONE: usize = 32;
+/// Requests under way to all endpoints of one organization that is alone, likewise.
+const TO_ALL: usize = 256;
+/// Endpoints of one organization together.
+const MANY: usize = 100;
 /// How long deliveries may take that were imported.
 const PATIENCE: Duration = Duration::from_mins(5);
 
@@ -31,36 +35,53 @@ struct Arrivals {
 
 type Shared = Arc<Mutex<Arrivals>>;
 
-/// Has as many contacts delivered as `count`.
+/// Has about as many events delivered as `count`, to one endpoint and to many together.
 pub(crate) async fn measure(system: &System, time: Duration, count: usize, report: &mut Report) {
+    for (what, endpoints, under_way) in [
+        ("one endpoint", 1, TO_ONE),
+        ("100 endpoints together", MANY, TO_ALL),
+    ] {
+        let pair = delivered(system, time, count / endpoints, (endpoints, under_way)).await;
+        let what = format!("webhook deliveries to {what}, over a bare client's requests");
+        report.rate(&what, &[pair], "0.25");
+    }
+}
+
+/// Deliveries per second of so many contacts to each of some endpoints, and the requests per second
+/// of a bare client.
+async fn delivered(
+    system: &System,
+    time: Duration,
+    contacts: usize,
+    (endpoints, under_way): (usize, usize),
+) -> (f64, f64) {
     let (org, key) = system.organization().await;
     let arrivals = Shared::default();
     let router = axum::Router::new()
         .fallback(arrived)
         .with_state(arrivals.clone());
     let addr = receive(router).await;
-    let hook = json!({ "url": format!("http://{addr}/"), "events": ["contact.created"] });
     let mut connection = Connection::open(system.addr()).await;
-    let request = load::post("/api/v1/webhooks", &key, &hook.to_string());
-    connection.send_for_body(&request).await;
-    import_contacts(system, &org, count).await;
+    for nth in 0..endpoints {
+        let url = format!("http://{addr}/{nth}");
+        let hook = json!({ "url": url, "events": ["contact.created"] });
+        let request = load::post("/api/v1/webhooks", &key, &hook.to_string());
+        connection.send_for_body(&request).await;
+    }
+    import_contacts(system, &org, contacts).await;
     let end = Instant::now() + PATIENCE;
     let (ours, body) = loop {
         assert!(Instant::now() < end, "every delivery arrives");
-        if let Some(measured) = measured(&arrivals, count) {
+        if let Some(measured) = measured(&arrivals, contacts * endpoints) {
             break measured;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     };
     let body = std::str::from_utf8(&body).expect("JSON").to_owned();
     let requests = Arc::new(vec![load::post("/", &key, &body)]);
-    let bare = load::run(addr, CONCURRENCY, time, "200", requests).await;
+    let bare = load::run(addr, under_way, time, "200", requests).await;
     assert_eq!(bare.other, 0, "the receiver takes everything");
-    report.rate(
-        "webhook deliveries to one endpoint, over a bare client's requests",
-        &[(ours, bare.rate())],
-        "",
-    );
+    (ours, bare.rate())
 }
 
 /// The rate from the first to the last, once all are there, and a body.

@@ -6,6 +6,7 @@
 )]
 
 mod accept;
+mod bare_runs;
 mod ceiling;
 mod deliveries;
 mod export;

@@ -1,20 +1,34 @@
-//! Runs ended per second, over triggers accepted per second: whether the runner keeps up.
+//! Runs ended per second, over a bare loop that does the same appends and calls, and how soon a
+//! run begins.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, Utc};
 use event_log::{EventLog, Item, Keyring, LogSettings};
 use schemas::{AggregateType, Event, Log};
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use crate::accept::put_workflow;
+use crate::bare_runs::{self, Parts};
 use crate::load;
 use crate::report::Report;
-use crate::system::System;
+use crate::system::{System, until_ready};
 use crate::webhook::receive;
 
 const CONNECTIONS: usize = 64;
 const EVENTS_AT_ONCE: usize = 1_000;
+/// Between two looks at how far the log has come, which cost the server next to nothing: whoever
+/// read every event meanwhile would take a sixth of the machine.
+const LOOK: Duration = Duration::from_millis(5);
+const PATIENCE: Duration = Duration::from_mins(2);
+/// Triggers a second, for how soon a run begins.
+const STEADY: f64 = 1_000.0;
+const BODY: &str = r#"{"email":"ada@example.com","score":81}"#;
+
+/// What is measured: a name, the steps behind the first, what a run consists of, and the aim.
+type Work = (&'static str, Vec<Value>, Parts, &'static str);
 
 /// Has runs wait for a runner, and then carried out, of workflows with more and more steps.
 pub(crate) async fn measure(system: &System, time: Duration, report: &mut Report) {
@@ -32,26 +46,42 @@ pub(crate) async fn measure(system: &System, time: Duration, report: &mut Report
     let log = LogSettings::at(system.servers.nats_url());
     let log = EventLog::connect(&log, Keyring::load(system.home()).expect("keys")).await;
     let log = log.expect("a log");
-    let works = [
-        ("runs of one step", vec![]),
-        ("runs with a message", vec![tell.clone()]),
-        ("runs with a call and a message", vec![call, tell]),
+    let parts = |first, second| Parts {
+        first,
+        call: (second > 0).then_some((receiver, second)),
+    };
+    let works: [Work; 3] = [
+        ("one step", vec![], parts(4, 0), "8,000, at least 0.5"),
+        (
+            "a message",
+            vec![tell.clone()],
+            parts(7, 0),
+            "6,000, at least 0.5",
+        ),
+        (
+            "a call and a message",
+            vec![call, tell],
+            parts(5, 4),
+            "3,500, at least 0.5",
+        ),
     ];
-    for (nth, (what, steps)) in works.into_iter().enumerate() {
+    for (nth, (what, steps, parts, aim)) in works.into_iter().enumerate() {
         let id = format!("w{nth}");
         put_workflow(system, &org, &id, &definition(steps)).await;
-        let path = format!("/api/v1/workflows/{id}/trigger");
-        let body = r#"{"email":"ada@example.com","score":81}"#;
-        let requests = Arc::new(vec![load::post(&path, &key, body)]);
-        let after = log.end(Log::Events).await.expect("an end").sequence();
-        let accepted = load::run(system.addr(), CONNECTIONS, time, "202", requests).await;
+        let bare = bare_runs::rate(system, parts, time).await;
+        let accepted = load::run(system.addr(), CONNECTIONS, time, "202", triggers(&id, &key));
+        let accepted = accepted.await;
         assert_eq!(accepted.other, 0, "every trigger is accepted");
-        let runner = system.run("workflow-runner");
-        let ended = ended(&log, after, accepted.answered).await;
-        drop(runner);
-        let what = format!("{what} ended, over triggers accepted");
-        report.rate(&what, &[(ended, accepted.rate())], "");
+        let ours = ended(system, &log, accepted.answered, parts).await;
+        let what = format!("runs of {what} ended, over a bare loop of the same appends and calls");
+        report.rate(&what, &[(ours, bare)], aim);
     }
+    begun(system, &log, triggers("w0", &key), time, report).await;
+}
+
+fn triggers(workflow: &str, key: &str) -> Arc<Vec<Vec<u8>>> {
+    let path = format!("/api/v1/workflows/{workflow}/trigger");
+    Arc::new(vec![load::post(&path, key, BODY)])
 }
 
 fn definition(steps: Vec<Value>) -> Value {
@@ -62,23 +92,91 @@ fn definition(steps: Vec<Value>) -> Value {
     json!({ "name": "Bench", "status": "ACTIVE", "steps": all })
 }
 
-/// The rate at which so many runs end, from the first event of a runner on.
-async fn ended(log: &EventLog, after: u64, count: u64) -> f64 {
+/// The rate at which so many runs end that wait, from the first event of a runner on.
+async fn ended(system: &System, log: &EventLog, count: u64, parts: Parts) -> f64 {
+    let before = end(log).await;
+    let runner = system.run("workflow-runner");
+    until(log, before + 1).await;
+    let began = Instant::now();
+    until(log, before + count * parts.events() as u64).await;
+    let took = began.elapsed();
+    drop(runner);
+    let succeeded = count_since(log, before).await;
+    assert_eq!(succeeded, count, "every run ends well");
+    #[expect(clippy::cast_precision_loss, reason = "counts of a bench are small")]
+    let count = count as f64;
+    count / took.as_secs_f64()
+}
+
+async fn end(log: &EventLog) -> u64 {
+    log.end(Log::Events).await.expect("an end").sequence()
+}
+
+async fn until(log: &EventLog, sequence: u64) {
+    let deadline = Instant::now() + PATIENCE;
+    while end(log).await < sequence {
+        assert!(Instant::now() < deadline, "every run ends");
+        sleep(LOOK).await;
+    }
+}
+
+/// Runs that ended well behind a place in the log.
+async fn count_since(log: &EventLog, after: u64) -> u64 {
+    let mut succeeded = 0;
+    each_since(log, after, |event, _, _| {
+        succeeded += u64::from(matches!(event, Event::RunSucceeded(_)));
+    })
+    .await;
+    succeeded
+}
+
+/// Goes through the events of runs behind a place in the log.
+async fn each_since(log: &EventLog, after: u64, mut see: impl FnMut(&Event, &str, DateTime<Utc>)) {
     let runs = [AggregateType::Run];
     let mut tail = log.tail(Log::Events, after, &runs).await.expect("a tail");
-    let (mut began, mut ended) = (None, 0_u32);
-    while u64::from(ended) < count {
+    while !tail.caught_up() {
         for item in tail.next(EVENTS_AT_ONCE).await.expect("events").items {
             let Item::Event(recorded) = item else {
                 panic!("every event can be read");
             };
-            match recorded.event {
-                Event::WorkflowTriggered(_) => {}
-                Event::RunSucceeded(_) => ended += 1,
-                _ => drop(began.get_or_insert_with(Instant::now)),
-            }
+            see(&recorded.event, &recorded.stream.id, recorded.time);
         }
     }
-    let began = began.expect("runs have begun");
-    f64::from(ended) / began.elapsed().as_secs_f64()
+}
+
+/// How soon after a trigger was decided, which is before it is accepted, its first step begins.
+async fn begun(
+    system: &System,
+    log: &EventLog,
+    triggers: Arc<Vec<Vec<u8>>>,
+    time: Duration,
+    report: &mut Report,
+) {
+    let runner = system.run("workflow-runner");
+    until_ready(runner.addr).await;
+    let steady = |time| load::run_paced(system.addr(), 32, STEADY, time, triggers.clone());
+    steady(Duration::from_secs(1)).await;
+    let after = end(log).await;
+    steady(time).await;
+    // The last of them end within moments.
+    sleep(Duration::from_secs(1)).await;
+    drop(runner);
+    let mut triggered = std::collections::HashMap::new();
+    let mut waited = Vec::new();
+    each_since(log, after, |event, run, at| match event {
+        Event::WorkflowTriggered(_) => drop(triggered.insert(run.to_owned(), at)),
+        Event::RunStepStarted(_) => {
+            let began = triggered.remove(run).map(|since| at - since);
+            waited.extend(began.and_then(|began| began.to_std().ok()));
+        }
+        _ => {}
+    })
+    .await;
+    assert!(triggered.is_empty(), "every run begins");
+    waited.sort_unstable();
+    let at = |percent: usize| waited[(waited.len() - 1) * percent / 100];
+    for (percent, aim) in [(50, ""), (99, "under 5 ms")] {
+        let what = format!("trigger decided → first step begun at 1,000/s, p{percent}");
+        report.time(&what, at(percent), aim);
+    }
 }

@@ -1,0 +1,135 @@
+//! A bare loop that appends what runs append, and calls what they call: what could be had at most
+//! of the same servers by somebody who decides nothing and reads nothing.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::{self, stream};
+use async_nats::{Client, HeaderMap};
+use futures::future::join_all;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::ceiling;
+use crate::load::{self, Connection};
+use crate::system::System;
+
+/// Messages of a batch, the server's limit.
+const BATCH: usize = 1_000;
+/// Loops side by side: while one waits for the disk or for answers, another sends.
+const LOOPS: usize = 2;
+/// Connections of each loop for its calls.
+const CONNECTIONS: usize = 32;
+
+/// What one run is made of.
+#[derive(Clone, Copy)]
+pub(crate) struct Parts {
+    /// Events of its first commit.
+    pub(crate) first: usize,
+    /// Whom it calls then, and the events of the commit that follows.
+    pub(crate) call: Option<(SocketAddr, usize)>,
+}
+
+impl Parts {
+    /// Events of the whole.
+    pub(crate) fn events(self) -> usize {
+        self.first + self.call.map_or(0, |(_, second)| second)
+    }
+}
+
+/// Runs that a bare loop does in a second.
+pub(crate) async fn rate(system: &System, parts: Parts, time: Duration) -> f64 {
+    let context = ceiling::connect(system.servers.nats_url()).await;
+    let config = stream::Config {
+        name: "BARE".to_owned(),
+        num_replicas: system.replicas(),
+        subjects: vec!["bare.>".to_owned()],
+        allow_atomic_publish: true,
+        ..stream::Config::default()
+    };
+    let made = context.get_or_create_stream(config).await;
+    made.expect("a stream");
+    let started = Instant::now();
+    let loops = (0..LOOPS).map(|_| {
+        let work = run(context.clone(), parts, started + time);
+        tokio::spawn(work)
+    });
+    let done = join_all(loops).await.into_iter();
+    let done: u32 = done.map(|done| done.expect("a loop")).sum();
+    let rate = f64::from(done) / started.elapsed().as_secs_f64();
+    let gone = context.delete_stream("BARE").await;
+    gone.expect("the stream goes");
+    rate
+}
+
+async fn run(context: jetstream::Context, parts: Parts, end: Instant) -> u32 {
+    let client = context.client();
+    let together = BATCH / parts.first;
+    let mut connections = Vec::new();
+    if let Some((receiver, _)) = parts.call {
+        connections = join_all((0..CONNECTIONS).map(|_| Connection::open(receiver))).await;
+    }
+    let request = Arc::new(load::post("/", "none", r#"{"score":81}"#));
+    let mut done = 0;
+    while Instant::now() < end {
+        let subject = |_| format!("bare.run.{}", Uuid::now_v7());
+        let mut runs: Vec<_> = (0..together).map(|n| (subject(n), 0)).collect();
+        append(&client, &mut runs, parts.first).await;
+        if let Some((_, second)) = parts.call {
+            call(&mut connections, &request, together).await;
+            append(&client, &mut runs, second).await;
+        }
+        done += u32::try_from(together).expect("a small number");
+    }
+    done
+}
+
+/// Appends so many events to each of some runs behind their last ones, in one atomic batch.
+async fn append(client: &Client, runs: &mut [(String, u64)], events: usize) {
+    let batch = Uuid::now_v7().simple().to_string();
+    let all = runs.len() * events;
+    let mut place = 0;
+    for (subject, last) in &*runs {
+        for event in 0..events {
+            place += 1;
+            let mut headers = HeaderMap::new();
+            headers.insert("Nats-Batch-Id", batch.as_str());
+            headers.insert("Nats-Batch-Sequence", place.to_string());
+            if event == 0 {
+                headers.insert("Nats-Expected-Last-Subject-Sequence", last.to_string());
+            }
+            let (subject, payload) = (subject.clone(), vec![b'x'; ceiling::PAYLOAD].into());
+            if place < all {
+                let sent = client.publish_with_headers(subject, headers, payload);
+                sent.await.expect("a publish");
+                continue;
+            }
+            headers.insert("Nats-Batch-Commit", "1");
+            let answer = client.request_with_headers(subject, headers, payload);
+            let answer = answer.await.expect("an acknowledgement");
+            let answer: Value = serde_json::from_slice(&answer.payload).expect("JSON");
+            let end = answer["seq"].as_u64().expect("a batch that is stored");
+            tell_places(runs, events as u64, end);
+            return;
+        }
+    }
+}
+
+/// A batch's messages stand one behind the other, up to `end`.
+fn tell_places(runs: &mut [(String, u64)], events: u64, end: u64) {
+    for ((_, last), behind) in runs.iter_mut().rev().zip(0..) {
+        *last = end - events * behind;
+    }
+}
+
+async fn call(connections: &mut [Connection], request: &Arc<Vec<u8>>, calls: usize) {
+    let each = calls.div_ceil(connections.len());
+    let all = connections.iter_mut().map(|connection| async {
+        for _ in 0..each {
+            let head = connection.send(request).await;
+            assert!(head.starts_with("200"), "{head}");
+        }
+    });
+    join_all(all).await;
+}
