@@ -2,30 +2,53 @@
 
 use std::sync::Arc;
 
-use schemas::{AggregateType, Recorded};
+use schemas::{AggregateType, EventId, Recorded};
 
+use crate::mark::Mark;
 use crate::subject::kind_of;
 
 /// Events in order.
 #[derive(Debug)]
 pub struct Batch {
-    /// At least one, unless events are left out.
+    /// None where events are left out, or it turned out that nothing more stands in the log.
     pub items: Vec<Item>,
     /// Whether nothing more stood in the log when the last of them was sent.
     pub caught_up: bool,
     /// The sequence of the last of them.
     pub last_sequence: u64,
+    /// Its id, where it could be read.
+    pub last_event: Option<EventId>,
     /// About how many bytes they had on the way.
     pub bytes: usize,
 }
 
 impl Batch {
+    /// Nothing more stands in the log behind `last`.
+    pub(crate) fn end(last: Mark) -> Self {
+        Self {
+            items: Vec::new(),
+            caught_up: true,
+            last_sequence: last.sequence,
+            last_event: last.event,
+            bytes: 0,
+        }
+    }
+
     /// Adds what follows this batch in the log.
     pub fn append(&mut self, mut next: Self) {
         self.items.append(&mut next.items);
         self.caught_up = next.caught_up;
         self.last_sequence = next.last_sequence;
+        self.last_event = next.last_event;
         self.bytes += next.bytes;
+    }
+
+    /// The place that it leads to.
+    pub fn mark(&self) -> Mark {
+        Mark {
+            sequence: self.last_sequence,
+            event: self.last_event,
+        }
     }
 
     /// The events among its items that can be read.
@@ -75,6 +98,11 @@ impl Item {
             Self::Event(recorded) => recorded.sequence,
             Self::Undecodable { sequence, .. } => *sequence,
         }
+    }
+
+    /// The event's id, where it can be read.
+    pub(crate) fn id(&self) -> Option<EventId> {
+        self.event().map(|recorded| recorded.id)
     }
 
     /// Whether it is of one of these kinds, or nobody can say of which.

@@ -1,11 +1,13 @@
 //! Which sequences of a stream are gone by the server's own account.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use async_nats::Client;
 use serde::Deserialize;
 use tokio::time::timeout;
 
+use crate::beginning::begins;
 use crate::connection;
 use crate::streams::LogStream;
 
@@ -15,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What the server said when it was last asked.
 #[derive(Debug, Default)]
 pub(crate) struct Deleted {
-    /// The first sequence that the stream still has; those before it have expired.
+    /// What came before this sequence has expired, or was erased as the beginning of the stream.
     first: u64,
     /// Deleted sequences behind the first, in order.
     single: Vec<u64>,
@@ -23,7 +25,14 @@ pub(crate) struct Deleted {
 
 #[derive(Deserialize)]
 struct Answer {
+    config: Config,
     state: State,
+}
+
+#[derive(Default, Deserialize)]
+struct Config {
+    #[serde(default)]
+    metadata: HashMap<String, String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -51,7 +60,7 @@ impl Deleted {
         let answer = answer.map_err(|error| error.to_string())?;
         let answer: Answer =
             serde_json::from_slice(&answer.payload).map_err(|error| error.to_string())?;
-        Ok(answer.state.into())
+        Ok(answer.into())
     }
 
     /// Whether every sequence from `from` up to but without `next` is known to be gone.
@@ -66,8 +75,9 @@ impl Deleted {
     }
 }
 
-impl From<State> for Deleted {
-    fn from(state: State) -> Self {
+impl From<Answer> for Deleted {
+    fn from(answer: Answer) -> Self {
+        let Answer { config, state } = answer;
         let mut single = state.deleted;
         single.sort_unstable();
         match state.lost.map(|lost| lost.msgs) {
@@ -76,8 +86,9 @@ impl From<State> for Deleted {
             // Whatever it calls deleted may be what it lost.
             Some(None) => single.clear(),
         }
+        let begins = begins(&config.metadata).unwrap_or(u64::MAX);
         Self {
-            first: state.first_seq,
+            first: state.first_seq.min(begins),
             single,
         }
     }
@@ -114,17 +125,25 @@ mod tests {
     }
 
     fn told(state: &str) -> Deleted {
-        serde_json::from_str::<Answer>(state).unwrap().state.into()
+        let answer = format!(r#"{{"config":{{}},"state":{state}}}"#);
+        serde_json::from_str::<Answer>(&answer).unwrap().into()
     }
 
     #[test]
     fn what_the_server_lost_is_not_excused_as_deleted() {
-        let deleted = told(r#"{"state":{"first_seq":1,"deleted":[4,3,9]}}"#);
+        let deleted = told(r#"{"first_seq":1,"deleted":[4,3,9]}"#);
         assert!(deleted.explain(3, 5) && deleted.explain(9, 10));
-        let lost = told(r#"{"state":{"first_seq":1,"deleted":[3,4,9],"lost":{"msgs":[4]}}}"#);
+        let lost = told(r#"{"first_seq":1,"deleted":[3,4,9],"lost":{"msgs":[4]}}"#);
         assert!(lost.explain(3, 4) && !lost.explain(3, 5) && lost.explain(9, 10));
-        let unknown = told(r#"{"state":{"first_seq":1,"deleted":[3],"lost":{"msgs":null}}}"#);
+        let unknown = told(r#"{"first_seq":1,"deleted":[3],"lost":{"msgs":null}}"#);
         assert!(!unknown.explain(3, 4));
+    }
+
+    #[test]
+    fn a_beginning_of_what_is_for_ever_does_not_expire() {
+        let answer = r#"{"config":{"metadata":{"waypost-begins":"3"}},"state":{"first_seq":6}}"#;
+        let lost: Deleted = serde_json::from_str::<Answer>(answer).unwrap().into();
+        assert!(lost.explain(1, 3) && !lost.explain(1, 6) && !lost.explain(4, 6));
     }
 
     #[test]

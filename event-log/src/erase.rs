@@ -2,12 +2,10 @@
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use schemas::StreamId;
-use serde_json::json;
 
+use crate::read::{Most, Start};
 use crate::{EventLog, ReadError};
 
-/// Sequences looked up at once.
-const BATCH: usize = 1_000;
 /// Messages that are erased side by side.
 const SIDE_BY_SIDE: usize = 16;
 
@@ -24,18 +22,13 @@ impl EventLog {
         let reader = self.reader(log);
         let mut erased = 0;
         while let Some(first) = reader.first_after(&subject, 0).await? {
-            let query = json!({
-                "seq": first.sequence, "next_by_subj": subject.as_str(), "batch": BATCH,
-            });
-            let found = reader.get_many(&query).await?.messages;
-            // A copy that lags may not know yet what its leader has just named.
-            let mut sequences: Vec<u64> = found.iter().map(|stored| stored.sequence).collect();
-            if sequences.is_empty() {
-                sequences.push(first.sequence);
-            }
-            let erase = sequences
-                .into_iter()
-                .map(|sequence| self.erase_one(log, sequence));
+            let start = Start::After(first.sequence - 1);
+            let found = reader.read(&subject, start, Most::BATCH).await?;
+            let found = found.messages.iter();
+            let sequences: Vec<u64> = found.map(|stored| stored.sequence).collect();
+            self.note_beginning(log, &sequences).await?;
+            let sequences = sequences.into_iter();
+            let erase = sequences.map(|sequence| self.erase_one(log, sequence));
             let gone: Vec<bool> = stream::iter(erase)
                 .buffer_unordered(SIDE_BY_SIDE)
                 .try_collect()
@@ -50,9 +43,9 @@ impl EventLog {
         let stream = &self.streams().get(log).stream;
         match stream.delete_message(sequence).await {
             Ok(deleted) => Ok(deleted),
-            Err(error) => match self.get(log, sequence).await {
-                Ok(None) => Ok(false),
-                Ok(Some(_)) | Err(_) => Err(ReadError::Unavailable(error.to_string())),
+            Err(error) => match self.reader(log).still_has(sequence).await {
+                Ok(false) => Ok(false),
+                Ok(true) | Err(_) => Err(ReadError::Unavailable(error.to_string())),
             },
         }
     }

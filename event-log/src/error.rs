@@ -1,5 +1,7 @@
 //! What can go wrong besides an append.
 
+use crate::WentBack;
+
 /// Why the log cannot be used at all.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -55,4 +57,7 @@ pub enum TailError {
         /// The last missing sequence.
         to: u64,
     },
+    /// What was read of it is not there any more.
+    #[error(transparent)]
+    WentBack(#[from] WentBack),
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use schemas::{AggregateType, Log};
 
 use crate::batch::Batch;
+use crate::mark::Mark;
 use crate::shared::{Share, SharedStream, Taken};
 use crate::tail::Tail;
 use crate::{EventLog, ReadError, TailError};
@@ -17,8 +18,8 @@ pub struct Follower {
     feed: Log,
     /// Where it names any: events of other kinds are left out.
     only: Vec<AggregateType>,
-    /// The sequence of the last event taken.
-    last: u64,
+    /// The last event taken.
+    last: Mark,
     /// Events that wait behind it in the log.
     pending: u64,
     source: Source,
@@ -45,7 +46,10 @@ impl EventLog {
             stream: Arc::clone(self.followed(feed)),
             feed,
             only: only.to_vec(),
-            last: after,
+            last: Mark {
+                sequence: after,
+                event: None,
+            },
             pending: tail.pending(),
             source: Source::Own(Box::new(tail)),
         })
@@ -54,7 +58,8 @@ impl EventLog {
 
 impl Follower {
     /// Waits for an event, then takes what is ready, up to `max` events. Where these are of other
-    /// kinds only, the batch has none.
+    /// kinds only, or it turns out meanwhile that nothing more stands in the log, the batch has
+    /// none.
     ///
     /// Faults of the server and the connection are healed within. Cancelling the wait loses
     /// nothing.
@@ -71,12 +76,16 @@ impl Follower {
                     self.pending = tail.pending();
                     break batch;
                 }
-                Source::Shared(share) => match share.take(self.last, max) {
+                Source::Shared(share) => match share.take(self.last.sequence, max) {
                     Taken::Events(batch, pending) => {
                         self.pending = pending;
                         break batch;
                     }
-                    Taken::Nothing => share.changed().await,
+                    Taken::Nothing(0) if self.pending > 0 => {
+                        self.pending = 0;
+                        return Ok(Batch::end(self.last));
+                    }
+                    Taken::Nothing(_) => share.changed().await,
                     Taken::Gone => {
                         let tail = self.log.tail_later(self.feed, self.last);
                         self.source = Source::Own(Box::new(tail));
@@ -84,7 +93,7 @@ impl Follower {
                 },
             }
         };
-        self.last = batch.last_sequence;
+        self.last = batch.mark();
         if !self.only.is_empty() {
             let only = &self.only;
             batch.items.retain(|item| item.is_of(only));
@@ -94,7 +103,7 @@ impl Follower {
 
     /// The sequence of the last event taken.
     pub fn last_sequence(&self) -> u64 {
-        self.last
+        self.last.sequence
     }
 
     /// How many events waited behind the last one taken, when the server was last heard of.
@@ -102,7 +111,8 @@ impl Follower {
         self.pending
     }
 
-    /// Whether none did; true at once for one that begins at the end.
+    /// Whether none did, and the leader had none at some time since this began to follow; true at
+    /// once for one that begins at the end.
     pub fn caught_up(&self) -> bool {
         self.pending == 0
     }
@@ -110,9 +120,9 @@ impl Follower {
     fn share_at_the_end(&mut self) {
         if let Source::Own(tail) = &self.source
             && tail.caught_up()
-            && let Some(share) = self
-                .stream
-                .join(self.last, || self.log.tail_later(self.feed, self.last))
+            && let Some(share) = self.stream.join(self.last.sequence, || {
+                self.log.tail_later(self.feed, self.last)
+            })
         {
             self.source = Source::Shared(share);
         }

@@ -3,14 +3,11 @@
 use std::collections::HashMap;
 
 use async_nats::Subject;
-use async_nats::jetstream::stream::State;
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use schemas::{Log, Recorded, StreamId};
-use serde_json::{Value, json};
-use tokio::time::{Instant, timeout};
 
-use crate::read::{BATCH, BATCH_BYTES, LAG, PATIENCE, decode, silence};
-use crate::{EventLog, Position, ReadError, connection};
+use crate::read::{Most, Start, decode};
+use crate::{EventLog, Position, ReadError};
 
 /// How much there is of a log.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +21,7 @@ pub struct Size {
 impl EventLog {
     /// All events of an aggregate, oldest first.
     pub async fn load(&self, stream: &StreamId) -> Result<Vec<Recorded>, ReadError> {
-        self.load_from(stream, json!({ "seq": 1 }), None).await
+        self.load_from(stream, Start::After(0)).await
     }
 
     /// The events of an aggregate that the log took up since a time by its own clock, oldest
@@ -34,53 +31,33 @@ impl EventLog {
         stream: &StreamId,
         since: DateTime<Utc>,
     ) -> Result<Vec<Recorded>, ReadError> {
-        let start = since.to_rfc3339_opts(SecondsFormat::Micros, true);
-        let start = json!({ "start_time": start });
-        self.load_from(stream, start, Some(since)).await
+        self.load_from(stream, Start::Since(since)).await
     }
 
     /// An aggregate's first event.
     pub async fn first(&self, stream: &StreamId) -> Result<Option<Recorded>, ReadError> {
         let subject = self.subjects().of(stream);
-        let query = json!({ "seq": 1, "next_by_subj": subject.as_str() });
-        let reader = self.reader(stream.aggregate.log());
-        let stored = reader.get_one(&query).await?;
+        let stored = self.reader(stream.aggregate.log()).first(&subject).await?;
         stored.as_ref().map(decode).transpose()
     }
 
     async fn load_from(
         &self,
         stream: &StreamId,
-        mut start: Value,
-        since: Option<DateTime<Utc>>,
+        mut start: Start,
     ) -> Result<Vec<Recorded>, ReadError> {
         let subject = self.subjects().of(stream);
         let reader = self.reader(stream.aggregate.log());
-        let asked = Instant::now();
         let mut events: Vec<Recorded> = Vec::new();
         loop {
-            if let Some(last) = events.last() {
-                start = json!({ "seq": last.sequence + 1 });
-            }
-            let mut query = start.clone();
-            query["next_by_subj"] = json!(subject.as_str());
-            query["batch"] = json!(BATCH);
-            query["max_bytes"] = json!(BATCH_BYTES);
-            let found = reader.get_many(&query).await?;
+            let found = reader.read(&subject, start, Most::BATCH).await?;
             for stored in &found.messages {
                 events.push(decode(stored)?);
             }
-            if found.more && !found.messages.is_empty() {
-                continue;
+            match events.last() {
+                Some(last) if !found.is_complete => start = Start::After(last.sequence),
+                _ => return Ok(events),
             }
-            let last = events.last().map(|last| last.sequence);
-            if reader.is_whole(&subject, last, since).await? {
-                return Ok(events);
-            }
-            if asked.elapsed() > PATIENCE {
-                return Err(silence());
-            }
-            tokio::time::sleep(LAG).await;
         }
     }
 
@@ -114,10 +91,7 @@ impl EventLog {
 
     /// The event at a sequence; `None` where it was deleted or is not there yet.
     pub async fn get(&self, log: Log, sequence: u64) -> Result<Option<Recorded>, ReadError> {
-        let stored = self
-            .reader(log)
-            .get_one(&json!({ "seq": sequence }))
-            .await?;
+        let stored = self.reader(log).get(sequence).await?;
         stored.as_ref().map(decode).transpose()
     }
 
@@ -130,25 +104,17 @@ impl EventLog {
     /// The sequences behind which all is still there, and of the last event, at this moment. They
     /// are equal where nothing is left.
     pub async fn bounds(&self, log: Log) -> Result<(u64, u64), ReadError> {
-        let state = self.stream_state(log).await?;
+        let state = self.reader(log).state().await?;
         let (first, last) = (state.first_sequence, state.last_sequence);
         Ok((first.saturating_sub(1).min(last), last))
     }
 
     /// How much there is of a log at this moment.
     pub async fn size(&self, log: Log) -> Result<Size, ReadError> {
-        let state = self.stream_state(log).await?;
+        let state = self.reader(log).state().await?;
         Ok(Size {
             events: state.messages,
             bytes: state.bytes,
         })
-    }
-
-    async fn stream_state(&self, log: Log) -> Result<State, ReadError> {
-        connection::check(self.client()).map_err(ReadError::Unavailable)?;
-        let info = timeout(PATIENCE, self.streams().get(log).stream.get_info()).await;
-        let info = info.map_err(|_| silence())?;
-        let info = info.map_err(|error| ReadError::Unavailable(error.to_string()))?;
-        Ok(info.state)
     }
 }

@@ -14,11 +14,11 @@ use crate::pace::{Asked, Pace};
 use crate::party::Party;
 use crate::shared::SharedStream;
 use crate::streams::{self, LogStream, Streams};
-use crate::subject::{Subjects, kind_of};
+use crate::subject::{Subjects, ids_of, kind_of};
 use crate::vault::Opened;
 use crate::{
-    AppendError, Commit, Durability, Error, Keyring, LogSettings, Position, PositionError, Vault,
-    connection, durability,
+    AppendError, Bucket, Commit, Durability, Error, Keyring, LogSettings, Position, PositionError,
+    Vault, connection, durability,
 };
 
 /// Commits of one [`EventLog::commit_each`] that are on their way at once: enough to fill batches.
@@ -188,8 +188,14 @@ impl EventLog {
         kind_of(subject)
     }
 
+    /// The ids of the organization and the aggregate that a subject names, where they are such as
+    /// stand for themselves.
+    pub fn ids_of(subject: &str) -> Option<(OrgId, &str)> {
+        ids_of(subject)
+    }
+
     /// A key-value bucket for what is no fact: leases and checkpoints.
-    pub async fn bucket(&self, name: &str, max_age: Option<Duration>) -> Result<kv::Store, Error> {
+    pub async fn bucket(&self, name: &str, max_age: Option<Duration>) -> Result<Bucket, Error> {
         bucket(&self.shared.context, &self.shared.settings, name, max_age).await
     }
 
@@ -232,6 +238,10 @@ impl EventLog {
 
     pub(crate) fn settings(&self) -> &LogSettings {
         &self.shared.settings
+    }
+
+    pub(crate) fn context(&self) -> &jetstream::Context {
+        &self.shared.context
     }
 
     pub(crate) fn client(&self) -> &Client {
@@ -288,7 +298,7 @@ async fn bucket(
     settings: &LogSettings,
     name: &str,
     max_age: Option<Duration>,
-) -> Result<kv::Store, Error> {
+) -> Result<Bucket, Error> {
     let bucket = format!("{}{name}", settings.log_prefix);
     let config = kv::Config {
         bucket: bucket.clone(),
@@ -298,8 +308,9 @@ async fn bucket(
         ..kv::Config::default()
     };
     let store = context.create_or_update_key_value(config).await;
-    store.map_err(|error| Error::Prepare {
+    let store = store.map_err(|error| Error::Prepare {
         name: bucket,
         reason: error.to_string(),
-    })
+    })?;
+    Ok(Bucket::new(context, store, settings))
 }

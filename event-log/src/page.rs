@@ -4,11 +4,9 @@
 
 use std::sync::Arc;
 
-use async_nats::jetstream::stream::RawMessageErrorKind;
 use schemas::{AggregateType, Log, OrgId, Recorded};
-use serde_json::json;
 
-use crate::read::{StreamReader, decode};
+use crate::read::{Most, Start, StreamReader, decode};
 use crate::{EventLog, Item, ReadError};
 
 /// About how many bytes of events one page holds; always at least one event.
@@ -66,14 +64,14 @@ impl EventLog {
         after: u64,
         limit: usize,
     ) -> Result<Page, ReadError> {
-        let query = json!({
-            "seq": after.saturating_add(1), "next_by_subj": subject, "batch": limit, "max_bytes": PAGE_BYTES,
-        });
         let reader = StreamReader::new(self.readers().clone(), self.streams().get(log));
-        let found = reader.get_many(&query).await?.messages;
-        let through = found.last().map_or(after, |last| last.sequence);
-        let complete = found.len() < limit && !self.any_after(log, &subject, through).await?;
-        let items = found.iter().map(|stored| match decode(stored) {
+        let most = Most {
+            messages: limit,
+            bytes: PAGE_BYTES,
+        };
+        let found = reader.read(&subject, Start::After(after), most).await?;
+        let through = found.messages.last().map_or(after, |last| last.sequence);
+        let items = found.messages.iter().map(|stored| match decode(stored) {
             Ok(event) => Item::Event(Arc::new(event)),
             Err(error) => Item::Undecodable {
                 sequence: stored.sequence,
@@ -84,20 +82,7 @@ impl EventLog {
         Ok(Page {
             items: items.collect(),
             through,
-            complete,
+            complete: found.is_complete,
         })
-    }
-
-    /// Asks the stream's leader: a copy that lags must not make a reader believe it has seen all.
-    async fn any_after(&self, log: Log, subject: &str, after: u64) -> Result<bool, ReadError> {
-        let stream = &self.streams().get(log).stream;
-        match stream
-            .get_first_raw_message_by_subject(subject, after.saturating_add(1))
-            .await
-        {
-            Ok(_) => Ok(true),
-            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(false),
-            Err(error) => Err(ReadError::Unavailable(error.to_string())),
-        }
     }
 }

@@ -10,7 +10,7 @@ use async_nats::jetstream::consumer::pull;
 use async_nats::{StatusCode, Subscriber};
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::json;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout_at};
 
 use crate::way::Way;
 
@@ -35,6 +35,8 @@ pub(crate) struct Pull {
     subject: String,
     inbox: String,
     answers: Subscriber,
+    /// When the server spoke last, or was asked.
+    heard: Instant,
     /// Messages that the request under way may still bring.
     left: usize,
     /// Whether more waited behind the last message, so that the next answer has none to wait for.
@@ -52,6 +54,7 @@ impl Pull {
             inbox,
             answers: answers.map_err(|error| error.to_string())?,
             way: way.clone(),
+            heard: Instant::now(),
             left: 0,
             is_behind: false,
             asked: None,
@@ -64,8 +67,10 @@ impl Pull {
             if self.left == 0 {
                 self.ask().await?;
             }
-            let answer = timeout(SILENCE, self.answers.next()).await;
+            // However often the wait is cancelled: what counts is when the server spoke last.
+            let answer = timeout_at(self.heard + SILENCE, self.answers.next()).await;
             let answer = answer.map_err(|_| "the server is silent".to_owned())?;
+            self.heard = Instant::now();
             let message = answer.ok_or("the connection is closed")?;
             match message.status.unwrap_or(StatusCode::OK) {
                 StatusCode::OK => {
@@ -106,6 +111,7 @@ impl Pull {
             .client
             .publish_with_reply(subject, inbox, request.to_string().into());
         sent.await.map_err(|error| error.to_string())?;
+        self.heard = Instant::now();
         self.left = self.way.messages;
         self.asked = self.is_behind.then(Instant::now);
         Ok(())

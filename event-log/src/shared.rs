@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::batch::{Batch, Item};
+use crate::mark::Mark;
 use crate::tail::Tail;
 
 /// Bytes of events that are kept for those who take them later, as they came from the server.
@@ -22,6 +23,8 @@ const READ: usize = 512;
 pub(crate) struct SharedStream {
     state: Mutex<State>,
     changed: watch::Sender<()>,
+    /// The newest event that anybody in this process has taken.
+    newest: Mutex<Mark>,
 }
 
 #[derive(Default)]
@@ -48,8 +51,8 @@ pub(crate) struct Share {
 pub(crate) enum Taken {
     /// Events in order, and how many more there are.
     Events(Batch, u64),
-    /// Nothing new yet.
-    Nothing,
+    /// Nothing new yet; how many more there are in the log.
+    Nothing(u64),
     /// Some of what comes next is gone.
     Gone,
 }
@@ -104,6 +107,18 @@ impl SharedStream {
             changed: self.changed.subscribe(),
             stream: Arc::clone(self),
         })
+    }
+
+    /// Notes an event that was taken, by whomever.
+    pub(crate) fn took(&self, mark: Mark) {
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        if mark.event.is_some() && newest.sequence < mark.sequence {
+            *newest = mark;
+        }
+    }
+
+    pub(crate) fn newest(&self) -> Mark {
+        *self.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -199,12 +214,13 @@ impl Window {
         let to = self.kept.len().min(from + max);
         let taken = self.kept.range(from..to);
         let Some(newest) = taken.clone().next_back() else {
-            return Taken::Nothing;
+            return Taken::Nothing(self.pending);
         };
         let left = (self.kept.len() - to) as u64 + self.pending;
         let batch = Batch {
             caught_up: left == 0,
             last_sequence: newest.item.sequence(),
+            last_event: newest.item.id(),
             bytes: taken.clone().map(|kept| kept.bytes).sum(),
             items: taken.map(|kept| kept.item.clone()).collect(),
         };
@@ -225,6 +241,7 @@ mod tests {
         Batch {
             caught_up: true,
             last_sequence: *sequences.end(),
+            last_event: None,
             bytes,
             items: sequences.map(item).collect(),
         }
@@ -237,7 +254,7 @@ mod tests {
                 let items = batch.items.iter();
                 Some((items.map(Item::sequence).collect(), left))
             }
-            Taken::Nothing => Some((Vec::new(), 0)),
+            Taken::Nothing(left) => Some((Vec::new(), left)),
             Taken::Gone => None,
         }
     }
@@ -253,8 +270,8 @@ mod tests {
         assert_eq!(sequences(&window, 10, 3), Some((vec![11, 12, 15], 5)));
         assert_eq!(sequences(&window, 15, 9), Some((vec![16, 17], 3)));
         assert_eq!(sequences(&window, 13, 1), Some((vec![15], 5)));
-        assert_eq!(sequences(&window, 17, 9), Some((vec![], 0)));
-        assert_eq!(sequences(&window, 20, 9), Some((vec![], 0)));
+        assert_eq!(sequences(&window, 17, 9), Some((vec![], 3)));
+        assert_eq!(sequences(&window, 20, 9), Some((vec![], 3)));
         assert_eq!(sequences(&window, 9, 9), None);
     }
 

@@ -9,6 +9,7 @@ use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, Stor
 use ring::rand::{SecureRandom as _, SystemRandom};
 use schemas::Log;
 
+use crate::beginning::{BEGINS, begins};
 use crate::subject::Subjects;
 use crate::{Error, LogSettings};
 
@@ -137,17 +138,22 @@ async fn prepare_stream(
             "stream {name} was not created by Waypost (it has no epoch)"
         ))
     })?;
+    let first = stream.cached_info().state.first_sequence;
+    let mut missing = check_beginning(log, kept, first)?;
     let found = kept.metadata.get(MASTER_KEY);
     if found.is_some_and(|found| *found != master_key.1) {
         return Err(Error::OtherMasterKey);
     }
-    // A restore leaves the mark to the first start on what it brought back.
-    if kept.max_age != wanted.max_age || found.is_none() {
+    // A restore leaves the marks to the first start on what it brought back.
+    if found.is_none() {
+        missing.push(master_key);
+    }
+    if kept.max_age != wanted.max_age || !missing.is_empty() {
         let mut config = Config {
             max_age: wanted.max_age,
             ..kept.clone()
         };
-        config.metadata.extend([master_key]);
+        config.metadata.extend(missing);
         let updated = context.update_stream(&config).await;
         updated.map_err(|error| failed(&name, &error))?;
     }
@@ -157,6 +163,21 @@ async fn prepare_stream(
         replicated: wanted.num_replicas > 1,
         stream,
     })
+}
+
+/// Whether a stream still begins where it may. A stream of events that does not say yet where that
+/// is gets the mark for it.
+fn check_beginning(log: Log, kept: &Config, first: u64) -> Result<Vec<(String, String)>, Error> {
+    match begins(&kept.metadata) {
+        Some(begins) if begins < first => Err(Error::Unfit(format!(
+            "stream {} has lost its beginning: the events from {begins} to {} are gone. Put the \
+             servers' data back from before that, or restore a backup",
+            kept.name,
+            first - 1
+        ))),
+        None if log == Log::Events => Ok(vec![(BEGINS.to_owned(), first.max(1).to_string())]),
+        _ => Ok(Vec::new()),
+    }
 }
 
 /// The stream as the server keeps it: an old server drops what it does not know without a word,

@@ -93,6 +93,15 @@ pub(crate) fn kind_of(subject: &str) -> Option<AggregateType> {
         .find(|kind| kind.token() == token)
 }
 
+/// The ids of the organization and the aggregate, unless they are hashed.
+pub(crate) fn ids_of(subject: &str) -> Option<(OrgId, &str)> {
+    let mut tokens = subject.rsplit('.');
+    let (id, org) = (tokens.next()?, tokens.nth(1)?);
+    let stands_for_itself = |token: &str| !token.starts_with(HASHED);
+    let both = stands_for_itself(id) && stands_for_itself(org);
+    both.then(|| (OrgId::from(org), id))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,6 +124,9 @@ mod tests {
             kind_of("evt.o1.contact.c-1_A"),
             Some(AggregateType::Contact)
         );
+        let ids = (OrgId::from("o1"), "c-1_A");
+        assert_eq!(ids_of(&subject("c-1_A")), Some(ids));
+        assert_eq!(ids_of(&subject("c 1")), None);
     }
 
     #[test]

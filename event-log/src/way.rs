@@ -8,6 +8,8 @@ use schemas::{AggregateType, OrgId, StreamId};
 
 use crate::EventLog;
 use crate::pace::Pace;
+use crate::read::StreamReader;
+use crate::streams::LogStream;
 
 /// Whose events are read for somebody outside.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +62,13 @@ impl Way {
             asks_ahead: false,
             client,
         }
+    }
+}
+
+impl Way {
+    /// What reads the same stream by this way.
+    pub(crate) fn reader(&self, stream: &LogStream) -> StreamReader {
+        StreamReader::new(self.client.clone(), stream)
     }
 }
 

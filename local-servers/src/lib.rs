@@ -28,6 +28,6 @@ mod servers;
 
 pub use error::Error;
 pub use home::{TemporaryHome, Urls};
-pub use nats::{LocalNats, NatsOptions, SyncInterval, far_away};
+pub use nats::{Answers, LaggingCopy, LocalNats, NatsOptions, SyncInterval, far_away};
 pub use postgres::{LocalPostgres, PostgresOptions};
 pub use servers::Servers;

@@ -158,7 +158,7 @@ impl Group {
         to: u64,
     ) -> Result<bool, WriteError> {
         let mut transaction = session.begin().await?;
-        self.step(&mut transaction, to).await?;
+        self.step(&mut transaction, items, to).await?;
         for member in &mut self.members {
             let events = member.events(items);
             if events.is_empty() {
@@ -186,7 +186,7 @@ impl Group {
         to: u64,
     ) -> Result<(), WriteError> {
         let mut transaction = session.begin().await?;
-        self.step(&mut transaction, to).await?;
+        self.step(&mut transaction, items, to).await?;
         let mut parked = Vec::new();
         for member in &mut self.members {
             let mut sorting = Sorting {
@@ -224,7 +224,13 @@ impl Group {
     }
 
     /// Takes the step first: whoever is not the active projector any more learns it here.
-    async fn step(&self, rows: &mut PgConnection, to: u64) -> Result<(), WriteError> {
+    async fn step(
+        &self,
+        rows: &mut PgConnection,
+        items: &[Item],
+        to: u64,
+    ) -> Result<(), WriteError> {
+        let last = items.last().and_then(Item::event);
         let (names, generations) = self.known();
         let step = Step {
             log: self.log,
@@ -233,6 +239,7 @@ impl Group {
             generations: &generations,
             from: self.position,
             to,
+            event: last.filter(|last| last.sequence == to).map(|last| last.id),
             is_told: self.is_told,
         };
         if step.take(rows).await? {

@@ -1,8 +1,9 @@
 //! How far each projection has read its log.
 
-use event_log::Position;
-use schemas::Log;
+use event_log::{EventLog, Mark, MarkError};
+use schemas::{EventId, Log};
 use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
 
 use crate::error::FeedError;
 use crate::projection::bigint;
@@ -17,28 +18,35 @@ pub(crate) struct Checkpoint {
     pub(crate) log: String,
     pub(crate) epoch: i64,
     pub(crate) sequence: u64,
+    /// The event there, where one is known.
+    pub(crate) event_id: Option<Uuid>,
     /// How often others than the active projector have changed the rows.
     pub(crate) generation: i64,
 }
 
 impl Checkpoint {
-    /// Whether the log that ends at `end` is the one that the projection was built from.
-    pub(crate) fn fits(&self, end: Position) -> Result<(), FeedError> {
-        if self.epoch != i64::from(end.epoch()) {
+    /// Whether the log is still the one that the projection was built from.
+    pub(crate) async fn fits(&self, log: &EventLog, feed: Log) -> Result<(), FeedError> {
+        let now = log.position(feed, 0).epoch();
+        if self.epoch != i64::from(now) {
             return Err(FeedError::OtherEpoch {
                 name: self.name.clone(),
                 built: self.epoch,
-                now: end.epoch(),
+                now,
             });
         }
-        if self.sequence > end.sequence() {
-            return Err(FeedError::BehindTheEnd {
+        let mark = Mark {
+            sequence: self.sequence,
+            event: self.event_id.map(EventId),
+        };
+        match log.check(feed, mark).await {
+            Ok(()) => Ok(()),
+            Err(MarkError::Read(error)) => Err(error.into()),
+            Err(MarkError::WentBack(went_back)) => Err(FeedError::WentBack {
                 name: self.name.clone(),
-                position: self.sequence,
-                end: end.sequence(),
-            });
+                went_back,
+            }),
         }
-        Ok(())
     }
 }
 
@@ -74,7 +82,8 @@ pub(crate) async fn ensure(
 /// Every projection's position.
 pub(crate) async fn all(rows: impl PgExecutor<'_>) -> Result<Vec<Checkpoint>, sqlx::Error> {
     let found = sqlx::query!(
-        "SELECT name, log, epoch, sequence, generation FROM projection_checkpoints ORDER BY name"
+        "SELECT name, log, epoch, sequence, event_id, generation FROM projection_checkpoints
+         ORDER BY name"
     )
     .fetch_all(rows)
     .await?;
@@ -83,6 +92,7 @@ pub(crate) async fn all(rows: impl PgExecutor<'_>) -> Result<Vec<Checkpoint>, sq
         log: row.log,
         epoch: row.epoch,
         sequence: u64::try_from(row.sequence).unwrap_or_default(),
+        event_id: row.event_id,
         generation: row.generation,
     });
     Ok(checkpoints.collect())
@@ -98,6 +108,8 @@ pub(crate) struct Step<'a> {
     pub(crate) generations: &'a [i64],
     pub(crate) from: u64,
     pub(crate) to: u64,
+    /// The event there, where one is known.
+    pub(crate) event: Option<EventId>,
     /// Whether readers wait for these rows.
     pub(crate) is_told: bool,
 }
@@ -111,7 +123,8 @@ impl Step<'_> {
     pub(crate) async fn take(&self, rows: &mut PgConnection) -> Result<bool, sqlx::Error> {
         let moved = sqlx::query!(
             r#"WITH moved AS (
-                   UPDATE projection_checkpoints AS known SET sequence = $5, updated_at = now()
+                   UPDATE projection_checkpoints AS known
+                   SET sequence = $5, event_id = $10, updated_at = now()
                    FROM UNNEST($1::text[], $8::bigint[]) AS expected (name, generation)
                    WHERE known.name = expected.name AND known.generation = expected.generation
                      AND log = $2 AND epoch = $3 AND sequence = $4
@@ -129,6 +142,7 @@ impl Step<'_> {
             format!("{}:{}", log_name(self.log), self.to),
             self.generations,
             self.is_told,
+            self.event.map(|event| event.0),
         )
         .fetch_one(rows)
         .await?;

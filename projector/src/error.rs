@@ -1,6 +1,6 @@
 //! Why a projector stops, or a feed does not go on for now.
 
-use event_log::{ReadError, TailError};
+use event_log::{ReadError, TailError, WentBack};
 
 use crate::batch::WriteError;
 use crate::reader::ReaderError;
@@ -36,12 +36,8 @@ pub(crate) enum FeedError {
          restored, so the projection has to be rebuilt"
     )]
     OtherEpoch { name: String, built: i64, now: u32 },
-    #[error("{name} is at {position}, past the end of the log {end}: it has to be rebuilt")]
-    BehindTheEnd {
-        name: String,
-        position: u64,
-        end: u64,
-    },
+    #[error("{name} cannot go on: {went_back}; or rebuild it from what is left")]
+    WentBack { name: String, went_back: WentBack },
 }
 
 impl FeedError {
@@ -49,7 +45,7 @@ impl FeedError {
     pub(crate) fn is_grave(&self) -> bool {
         matches!(
             self,
-            Self::Hole(_) | Self::OtherEpoch { .. } | Self::BehindTheEnd { .. }
+            Self::Hole(_) | Self::OtherEpoch { .. } | Self::WentBack { .. }
         )
     }
 }

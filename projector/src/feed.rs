@@ -146,10 +146,10 @@ impl Feed {
 
     /// The log's projections by their positions, the furthest last.
     pub(crate) async fn groups(&self, session: &mut PgConnection) -> Result<Vec<Group>, FeedError> {
-        let end = self.event_log.end(self.log).await?;
+        let epoch = self.event_log.position(self.log, 0).epoch();
         let projections = projection::all(self.log, &self.event_log, Role::Serving);
         let names: Vec<_> = projections.iter().map(|one| one.name()).collect();
-        checkpoint::ensure(session, self.log, end.epoch(), &names).await?;
+        checkpoint::ensure(session, self.log, epoch, &names).await?;
         let positions = checkpoint::all(&mut *session).await?;
         let mut groups: BTreeMap<u64, Group> = BTreeMap::new();
         for projection in projections {
@@ -157,10 +157,10 @@ impl Feed {
             let Some(checkpoint) = positions.iter().find(|one| one.name == name) else {
                 return Err(FeedError::Database(sqlx::Error::RowNotFound));
             };
-            checkpoint.fits(end)?;
+            checkpoint.fits(&self.event_log, self.log).await?;
             let group = groups.entry(checkpoint.sequence).or_insert_with(|| Group {
                 log: self.log,
-                epoch: end.epoch(),
+                epoch,
                 position: checkpoint.sequence,
                 members: Vec::new(),
                 is_told: true,

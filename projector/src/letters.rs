@@ -88,7 +88,7 @@ pub(crate) async fn repair_each(
     let mut transaction = session.begin().await?;
     // The active projector waits, and then finds that the rows are not those it knew.
     let known = changed(&mut transaction, projection).await?;
-    known.fits(log.end(feed).await?)?;
+    known.fits(log, feed).await?;
     let mut member = Member::load(&mut transaction, folding, &known).await?;
     let mut all = Vec::with_capacity(sequences.len());
     for sequence in sequences {

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::checkpoint::{CHANNEL, Checkpoint, log_name};
 use crate::copy::layout::{Layout, run};
 use crate::copy::{Copy, Fold, Progress, Tell, advance_together};
-use crate::error::RepairError;
+use crate::error::{FeedError, RepairError};
 use crate::pace::Pace;
 use crate::projection::{LOGS, Role, bigint};
 
@@ -223,9 +223,10 @@ async fn bring_to(
     rows: &mut PgConnection,
     known: &Checkpoint,
 ) -> Result<(), RepairError> {
-    let end = log.end(fold.log).await?;
-    if known.fits(end).is_ok() {
-        fold.advance(rows, known.sequence, &|_| ()).await?;
+    match known.fits(log, fold.log).await {
+        Ok(()) => fold.advance(rows, known.sequence, &|_| ()).await?,
+        Err(FeedError::OtherEpoch { .. } | FeedError::WentBack { .. }) => {}
+        Err(error) => return Err(error.into()),
     }
     fold.settle(rows).await
 }
@@ -239,9 +240,10 @@ async fn announce(
 ) -> Result<(), sqlx::Error> {
     let moved = format!(
         "UPDATE {}.projection_checkpoints
-         SET epoch = $2, sequence = $3, generation = generation + 1, updated_at = now()
+         SET epoch = $2, sequence = $3, generation = generation + 1, updated_at = now(),
+             event_id = (SELECT event_id FROM {}.projection_checkpoints WHERE name = $1)
          WHERE name = $1",
-        layout.serving
+        layout.serving, layout.schema
     );
     sqlx::query(sqlx::AssertSqlSafe(moved))
         .bind(layout.name)

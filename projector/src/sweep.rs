@@ -12,6 +12,8 @@ use crate::Dependencies;
 use crate::projection::delete_expired_deliveries;
 
 const EVERY: Duration = Duration::from_mins(10);
+/// Positions deleted in one transaction: far fewer than the time of a statement is enough for.
+const POSITIONS: u32 = 10_000;
 /// Deliveries deleted in one transaction, which holds up those who write others.
 const DELIVERIES: u32 = 1_000;
 
@@ -48,10 +50,21 @@ fn tell(what: &'static str, swept: Result<u64, sqlx::Error>) {
 
 /// Deletes the positions that were taken up before a time; says how many.
 async fn sweep_positions(pool: &PgPool, oldest: DateTime<Utc>) -> Result<u64, sqlx::Error> {
-    let swept = sqlx::query!("DELETE FROM positions WHERE received_at < $1", oldest)
+    let mut all = 0;
+    loop {
+        let swept = sqlx::query!(
+            "DELETE FROM positions WHERE ctid = ANY(ARRAY(
+                 SELECT ctid FROM positions WHERE received_at < $1 LIMIT $2))",
+            oldest,
+            i64::from(POSITIONS),
+        )
         .execute(pool)
         .await?;
-    Ok(swept.rows_affected())
+        all += swept.rows_affected();
+        if swept.rows_affected() < u64::from(POSITIONS) {
+            return Ok(all);
+        }
+    }
 }
 
 /// Deletes the deliveries whose last event was written before a time; says how many.

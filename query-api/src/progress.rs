@@ -202,13 +202,25 @@ impl Follower {
                 () = moved(&mut self.listener, poll) => {}
                 () = closed.closed() => return,
             }
+            if self.listener.is_none() {
+                self.forget();
+            }
         }
     }
 
     async fn listen(&self) -> Result<PgListener, sqlx::Error> {
         let mut listener = PgListener::connect_with(&self.pool).await?;
         listener.listen(CHANNEL).await?;
+        // The loss of the connection is heard of at once, and not when there is another one.
+        listener.eager_reconnect(false);
         Ok(listener)
+    }
+
+    /// A server that went down may have lost its last moments: how far the projections were is not
+    /// how far they are.
+    fn forget(&self) {
+        let unknown = [None; Projection::ALL.len()];
+        self.known.send_modify(|known| known.checkpoints = unknown);
     }
 
     async fn read(&mut self) {
@@ -262,9 +274,10 @@ async fn moved(listener: &mut Option<PgListener>, poll: Duration) {
     match timeout(poll, heard.try_recv()).await {
         // Several steps at once are one reason to look.
         Ok(Ok(Some(_))) => while heard.next_buffered().is_some() {},
-        Ok(Ok(None)) | Err(_) => {}
-        Ok(Err(error)) => {
-            tracing::debug!(%error, "Listening for the projector again");
+        Err(_) => {}
+        Ok(lost) => {
+            let error = lost.err().map(|error| error.to_string());
+            tracing::debug!(error, "Listening for the projector again");
             *listener = None;
         }
     }

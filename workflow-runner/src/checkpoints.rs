@@ -6,10 +6,10 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use async_nats::jetstream::kv::Store;
-use event_log::{CheckpointBucket, Error, EventLog};
+use event_log::{Bucket, CheckpointBucket, Error, EventLog, MarkError};
 use futures::future::join_all;
-use tokio::time::timeout;
+use schemas::Log;
+use tokio::time::{sleep, timeout};
 
 use crate::retry::retry_while;
 
@@ -17,6 +17,8 @@ use crate::retry::retry_while;
 const MAX_BYTES: usize = 900 * 1024;
 /// A server that is there answers in far less.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How often it is said that the log has gone back.
+const WENT_BACK: Duration = Duration::from_secs(10);
 
 /// What a part of the runner notes of a partition. What is stored may be read by an older or a
 /// newer program, so each keeps the form that it has always had.
@@ -34,7 +36,9 @@ pub(crate) trait Checkpoint: Sized {
 /// Keeps the checkpoints of one kind.
 pub(crate) struct Checkpoints<T> {
     log: EventLog,
-    bucket: Store,
+    /// The stream that they are places in.
+    feed: Log,
+    bucket: Bucket,
     prefix: &'static str,
     of: PhantomData<fn() -> T>,
 }
@@ -50,10 +54,15 @@ impl<T> Clone for Checkpoints<T> {
 }
 
 impl<T: Checkpoint> Checkpoints<T> {
-    /// Opens the bucket; a partition's key begins with `prefix`.
-    pub(crate) async fn open(log: &EventLog, prefix: &'static str) -> Result<Self, Error> {
+    /// Opens the bucket, for places in a stream; a partition's key begins with `prefix`.
+    pub(crate) async fn open(
+        log: &EventLog,
+        feed: Log,
+        prefix: &'static str,
+    ) -> Result<Self, Error> {
         Ok(Self {
             log: log.clone(),
+            feed,
             bucket: log.bucket(T::BUCKET.name(), None).await?,
             prefix,
             of: PhantomData,
@@ -61,22 +70,29 @@ impl<T: Checkpoint> Checkpoints<T> {
     }
 
     /// The partition as it was noted last; `None` where nothing usable stands there. Asks until
-    /// there is an answer, for without one work would be done again, or not at all.
+    /// there is an answer, for without one work would be done again, or not at all; and while the
+    /// log has gone back behind what was noted, for to go on there would be to do what is not due
+    /// and to leave out what is.
     pub(crate) async fn read(&self, partition: u16) -> Option<T> {
-        let ask = || async {
-            let asked = timeout(PATIENCE, self.bucket.get(self.key(partition))).await;
-            match asked {
-                Ok(found) => found.map_err(|error| error.to_string()),
-                Err(_) => Err("no answer in time".to_owned()),
-            }
-        };
-        let stored = retry_while(ask, |_| true).await.ok()??;
-        let read = T::decode(&stored, &self.log);
-        if read.is_none() {
+        loop {
+            let ask = || async {
+                let key = self.key(partition);
+                let asked = timeout(PATIENCE, self.bucket.get_marked(&key)).await;
+                asked.unwrap_or_else(|_| Err("no answer in time".to_owned()))
+            };
+            let (stored, mark) = retry_while(ask, |_| true).await.ok()??;
             let bucket = T::BUCKET.name();
-            tracing::warn!(bucket, partition, "Nothing can be taken from a checkpoint");
+            let Some(read) = T::decode(&stored, &self.log) else {
+                tracing::warn!(bucket, partition, "Nothing can be taken from a checkpoint");
+                return None;
+            };
+            let check = || self.log.check(self.feed, mark);
+            match retry_while(check, |error| matches!(error, MarkError::Read(_))).await {
+                Ok(()) => return Some(read),
+                Err(error) => tracing::error!(bucket, partition, %error, "Cannot go on"),
+            }
+            sleep(WENT_BACK).await;
         }
-        read
     }
 
     /// A checkpoint as it is stored.
@@ -112,12 +128,10 @@ impl<T: Checkpoint> Checkpoints<T> {
         if stored.len() > MAX_BYTES {
             return Err("it is too large".to_owned());
         }
-        let put = self.bucket.put(self.key(partition), stored.into());
-        match timeout(PATIENCE, put).await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err("no answer in time".to_owned()),
-        }
+        let (key, mark) = (self.key(partition), self.log.newest_taken(self.feed));
+        let put = self.bucket.put_marked(&key, stored.into(), mark);
+        let put = timeout(PATIENCE, put).await;
+        put.unwrap_or_else(|_| Err("no answer in time".to_owned()))
     }
 
     fn key(&self, partition: u16) -> String {
@@ -127,7 +141,8 @@ impl<T: Checkpoint> Checkpoints<T> {
 
 #[cfg(test)]
 mod tests {
-    use event_log::{Keyring, LogSettings};
+    use event_log::{Keyring, LogSettings, Mark};
+    use schemas::EventId;
     use uuid::Uuid;
 
     use super::*;
@@ -155,7 +170,7 @@ mod tests {
         };
         let keyring = Keyring::from_master(&[7; 32]);
         let log = EventLog::connect(&settings, keyring).await.unwrap();
-        Checkpoints::open(&log, "p-").await.unwrap()
+        Checkpoints::open(&log, Log::Events, "p-").await.unwrap()
     }
 
     #[tokio::test]
@@ -179,6 +194,22 @@ mod tests {
         let written = checkpoints.write(vec![(1, large), small.clone()]).await;
         assert_eq!(written, [small]);
         assert_eq!(checkpoints.read(1).await, Some(before[0].1.clone()));
+    }
+
+    #[tokio::test]
+    async fn nobody_goes_on_from_a_checkpoint_of_a_log_that_has_gone_back() {
+        let checkpoints = checkpoints().await;
+        let mark = Mark {
+            sequence: 7,
+            event: Some(EventId(Uuid::new_v4())),
+        };
+        let put = checkpoints.bucket.put_marked("p-1", "a".into(), mark);
+        put.await.unwrap();
+        let read = timeout(Duration::from_millis(300), checkpoints.read(1)).await;
+        assert!(read.is_err(), "{read:?}");
+        // What was put by a program that knew of no marks is taken as it is.
+        checkpoints.bucket.put("p-1", "b".into()).await.unwrap();
+        assert_eq!(checkpoints.read(1).await, Some(Text("b".to_owned())));
     }
 
     #[tokio::test]

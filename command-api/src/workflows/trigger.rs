@@ -1,5 +1,7 @@
 //! `POST /api/v1/workflows/{id}/trigger`: starts a run. The hot path.
 
+use std::time::Duration;
+
 use access::{Authorized, scope};
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -13,6 +15,7 @@ use schemas::{AggregateType, Event, OrgId, Receipt, RunId, StreamId, WorkflowId}
 use serde::Serialize;
 use serde_json::{Map, Value};
 use service::HttpError;
+use tokio::time::sleep;
 
 use super::open::TooManyOpen;
 use crate::error::LogError;
@@ -21,6 +24,9 @@ use crate::{App, Commands, Done, Origin, answer};
 
 const MAX_BYTES: usize = 256 * 1024;
 const MIN_POSITION: &str = "waypost-min-position";
+/// How often, and after which pause, it is tried again to see who was quicker.
+const UNCONFIRMED: u32 = 5;
+const CONFIRMATION: Duration = Duration::from_millis(100);
 
 /// A run that has begun.
 #[derive(Serialize)]
@@ -265,7 +271,8 @@ fn started(run_id: RunId, position: Position) -> Done<Started> {
 /// The receipt names the run: a repeat, also one at another process while the first is still
 /// under way, meets the first one's event and answers from it.
 async fn append_once(app: &App, run: &NewRun, receipt: &Receipt) -> Result<Done<Started>, Refusal> {
-    for generation in 0..=u64::MAX {
+    let (mut generation, mut unconfirmed) = (0, 0);
+    while unconfirmed < UNCONFIRMED {
         let run_id = derived_run_id(app, receipt, generation);
         let commit = run.clone().begin(&app.commands, run_id.clone());
         match app.commands.log().commit(commit).await {
@@ -273,8 +280,15 @@ async fn append_once(app: &App, run: &NewRun, receipt: &Receipt) -> Result<Done<
             Err(AppendError::Conflict) => {}
             Err(error) => return Err(LogError::from(error).into()),
         }
-        if let Earlier::Fresh(position) = earlier(app, &run.org, &run_id, receipt).await? {
-            return Ok(started(run_id, position));
+        match earlier(app, &run.org, &run_id, receipt).await? {
+            Earlier::Fresh(position) => return Ok(started(run_id, position)),
+            Earlier::Stale => generation += 1,
+            // Whoever was quicker cannot be seen, which is so for a moment when the log's leader
+            // has just changed. Another run must not begin.
+            Earlier::None => {
+                unconfirmed += 1;
+                sleep(CONFIRMATION).await;
+            }
         }
     }
     Err(LogError::Busy.into())

@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::wire::{Expectation, Prepared};
 use crate::ReadError;
+use crate::envelope::event_id;
 use crate::read::{Place, StreamReader};
 
 /// Aggregates that are looked at side by side.
@@ -89,7 +90,7 @@ async fn fate(
 ) -> Result<Fate, ReadError> {
     let next = reader.first_after(&moved.subject, moved.sequence);
     Ok(match next.await? {
-        Some(found) if found.id == Some(moved.first) => {
+        Some(found) if event_id(&found.headers) == Some(moved.first) => {
             let behind = prepared.messages() - 1 - moved.offset;
             Fate::Stored(found.sequence + behind)
         }

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use chrono::{SecondsFormat, Utc};
 use schemas::Log;
-use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::files::{Writer, file_error};
@@ -15,7 +14,7 @@ use super::manifest::{Manifest, Source};
 use super::record::{Message, Record};
 use super::{BackupError, Counter, Tell};
 use crate::deleted::Deleted;
-use crate::read::{Stored, StreamReader};
+use crate::read::{Most, Start, Stored, StreamReader};
 use crate::streams::LogStream;
 use crate::{EventLog, ReadError};
 
@@ -161,12 +160,13 @@ impl EventLog {
         deleted: &mut Deleted,
         writer: &mut Writer,
     ) -> Result<(), BackupError> {
-        let query = json!({
-            "seq": writer.last() + 1, "next_by_subj": plan.filter,
-            "batch": PAGE, "max_bytes": PAGE_BYTES,
-        });
-        let found = reader.get_many(&query).await?.messages;
-        let found = found.into_iter();
+        let most = Most {
+            messages: PAGE,
+            bytes: PAGE_BYTES,
+        };
+        let start = Start::After(writer.last());
+        let found = reader.read(&plan.filter, start, most).await?;
+        let found = found.messages.into_iter();
         let mut found = found.take_while(|stored| stored.sequence <= plan.end);
         let Some(first) = found.next() else {
             return self.pass(plan, plan.end + 1, deleted, writer).await;

@@ -13,7 +13,7 @@ use super::cipher::{self, Key};
 use super::ring::Ring;
 use super::{Owner, VaultError};
 use crate::subject::token;
-use crate::{Error, Keyring, LogSettings, connection, streams};
+use crate::{Bucket, Error, Keyring, LogSettings, connection, streams};
 
 const BUCKET: &str = "KEYS";
 
@@ -28,7 +28,7 @@ pub(crate) struct Keys {
 struct Shared {
     client: Client,
     context: Context,
-    bucket: kv::Store,
+    bucket: Bucket,
     keyring: Keyring,
     ring: RwLock<Arc<Ring>>,
     cache: RwLock<Cache>,
@@ -64,6 +64,7 @@ impl Opened {
         }
         let bucket = context.get_key_value(&name).await;
         let bucket = bucket.map_err(|error| failed(error.to_string()))?;
+        let bucket = Bucket::new(context, bucket, settings);
         let read = Ring::read(&bucket, keyring).await;
         let read = read.map_err(|error| failed(error.to_string()))?;
         let (ring, keyring) = read.ok_or(Error::OtherMasterKey)?;
@@ -92,7 +93,7 @@ impl Keys {
         let shared = Arc::new(Shared {
             client: context.client(),
             context: context.clone(),
-            bucket,
+            bucket: Bucket::new(context, bucket, settings),
             keyring: opened.keyring,
             ring: RwLock::new(Arc::new(opened.ring)),
             cache: RwLock::new(Cache::new(settings.vault_cache())),
@@ -131,7 +132,7 @@ impl Keys {
         Ok(renewed)
     }
 
-    pub(super) fn bucket(&self) -> &kv::Store {
+    pub(super) fn bucket(&self) -> &Bucket {
         &self.shared.bucket
     }
 
@@ -152,8 +153,8 @@ impl Keys {
         }
         self.check()?;
         let name = self.name(owner);
-        let wrapped = self.shared.bucket.get(&name).await.map_err(unavailable)?;
-        let Some(wrapped) = wrapped else {
+        let wrapped = self.shared.bucket.get(&name).await;
+        let Some(wrapped) = wrapped.map_err(unavailable)? else {
             return Ok(None);
         };
         let bytes = match self.ring().unwrap(&name, &wrapped) {

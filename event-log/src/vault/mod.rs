@@ -7,12 +7,12 @@ mod keys;
 mod ring;
 mod rotation;
 
-use async_nats::jetstream::{self, kv};
+use async_nats::jetstream;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
 use schemas::{AccountId, OrgId, Sealed};
 
-use crate::{Error, LogSettings};
+use crate::{Bucket, Error, LogSettings};
 pub use binding::Binding;
 use cipher::Key;
 use keys::Keys;
@@ -72,7 +72,7 @@ impl Vault {
     }
 
     /// The bucket of wrapped keys.
-    pub(crate) fn bucket(&self) -> &kv::Store {
+    pub(crate) fn bucket(&self) -> &Bucket {
         self.keys.bucket()
     }
 

@@ -4,12 +4,11 @@
 //! Once a master key was rotated, the bucket holds a record for each master key that opens it,
 //! sealed by that key. Without a record a master key opens nothing.
 
-use async_nats::jetstream::kv;
 use async_nats::jetstream::stream::RawMessageErrorKind;
 
 use super::VaultError;
 use super::cipher::{self, KEY_BYTES, Key};
-use crate::Keyring;
+use crate::{Bucket, Keyring};
 
 pub(super) type Bytes = [u8; KEY_BYTES];
 
@@ -67,11 +66,11 @@ impl Record {
 
     /// The record that this key opens, if there is one.
     pub(super) async fn read(
-        bucket: &kv::Store,
+        bucket: &Bucket,
         wrapping: &Bytes,
     ) -> Result<Option<Self>, VaultError> {
-        let sealed = bucket.get(Self::name(wrapping)).await;
-        let sealed = sealed.map_err(|error| VaultError::Unavailable(error.to_string()))?;
+        let sealed = bucket.get(&Self::name(wrapping)).await;
+        let sealed = sealed.map_err(VaultError::Unavailable)?;
         sealed
             .map(|sealed| Self::open(wrapping, &sealed))
             .transpose()
@@ -116,7 +115,7 @@ impl Ring {
     /// What the bucket's records say, and the keyring with the names of the first master key;
     /// `None` where they say that this master key opens nothing.
     pub(super) async fn read(
-        bucket: &kv::Store,
+        bucket: &Bucket,
         keyring: &Keyring,
     ) -> Result<Option<(Self, Keyring)>, VaultError> {
         let mut ring = Self::of(keyring);
@@ -132,7 +131,7 @@ impl Ring {
     }
 
     /// What has become of the keys since.
-    pub(super) async fn renewed(&self, bucket: &kv::Store) -> Result<Option<Self>, VaultError> {
+    pub(super) async fn renewed(&self, bucket: &Bucket) -> Result<Option<Self>, VaultError> {
         let Some(record) = Record::read(bucket, &self.current).await? else {
             return Ok(None);
         };
@@ -142,7 +141,7 @@ impl Ring {
     }
 
     /// Goes on to the newest key, by each one's record.
-    async fn follow(&mut self, bucket: &kv::Store, first: Record) -> Result<(), VaultError> {
+    async fn follow(&mut self, bucket: &Bucket, first: Record) -> Result<(), VaultError> {
         let mut next = Some(first);
         for _ in 0..CHAIN {
             let Some(record) = next else { break };
@@ -171,7 +170,7 @@ impl Ring {
     }
 }
 
-async fn has_records(bucket: &kv::Store) -> Result<bool, VaultError> {
+async fn has_records(bucket: &Bucket) -> Result<bool, VaultError> {
     let subject = format!("{}{RECORDS}>", bucket.prefix);
     let first = bucket.stream.get_first_raw_message_by_subject(&subject, 1);
     match first.await {

@@ -10,12 +10,11 @@
 use async_nats::jetstream::kv::UpdateErrorKind;
 use async_nats::jetstream::stream::RawMessageErrorKind;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use serde_json::json;
 
 use super::VaultError;
 use super::keys::Keys;
 use super::ring::{RECORDS, Record, Ring};
-use crate::read::{Stored, StreamReader};
+use crate::read::{Most, Start, Stored, StreamReader};
 use crate::streams::LogStream;
 use crate::{EventLog, Keyring};
 
@@ -173,13 +172,13 @@ impl Rotation<'_> {
         let ring = self.keys.renewed_ring().await?;
         let info = self.stream.stream.get_info().await.map_err(unavailable)?;
         let of = info.state.messages;
-        let (mut next, mut wrapped, mut renewed) = (1, 0, 0);
+        let (mut after, mut wrapped, mut renewed) = (0, 0, 0);
         loop {
-            let found = self.page(next, ">").await?;
+            let found = self.page(after, ">").await?;
             let Some(last) = found.last() else {
                 return Ok((wrapped, renewed));
             };
-            next = last.sequence + 1;
+            after = last.sequence;
             let mut wraps = stream::iter(found)
                 .map(|stored| self.renew(&ring, stored))
                 .buffer_unordered(SIDE_BY_SIDE);
@@ -245,7 +244,7 @@ impl Rotation<'_> {
 
     /// The records' names and sequences, oldest first.
     async fn records(&self) -> Result<Vec<(String, u64)>, VaultError> {
-        let found = self.page(1, &format!("{RECORDS}>")).await?;
+        let found = self.page(0, &format!("{RECORDS}>")).await?;
         let found = found.iter();
         let named = found.map(|stored| (self.name(stored).to_owned(), stored.sequence));
         Ok(named.collect())
@@ -253,7 +252,7 @@ impl Rotation<'_> {
 
     /// The records as they stand in the bucket, with their names, oldest first.
     pub(crate) async fn sealed_records(&self) -> Result<Vec<(String, Vec<u8>)>, VaultError> {
-        let found = self.page(1, &format!("{RECORDS}>")).await?;
+        let found = self.page(0, &format!("{RECORDS}>")).await?;
         let found = found.iter();
         let sealed = found.map(|stored| (self.name(stored).to_owned(), stored.payload.to_vec()));
         Ok(sealed.collect())
@@ -266,12 +265,15 @@ impl Rotation<'_> {
             .unwrap_or(subject)
     }
 
-    async fn page(&self, from: u64, names: &str) -> Result<Vec<Stored>, VaultError> {
+    async fn page(&self, after: u64, names: &str) -> Result<Vec<Stored>, VaultError> {
         let subject = format!("{}{names}", self.keys.bucket().prefix);
-        let query = json!({ "seq": from, "next_by_subj": subject, "batch": PAGE });
         let reader = StreamReader::new(self.keys.client().clone(), &self.stream);
-        let found = reader.get_many(&query).await.map_err(unavailable)?;
-        Ok(found.messages)
+        let most = Most {
+            messages: PAGE,
+            ..Most::BATCH
+        };
+        let found = reader.read(&subject, Start::After(after), most).await;
+        Ok(found.map_err(unavailable)?.messages)
     }
 
     /// How many values of a name the bucket keeps.

@@ -46,3 +46,19 @@ async fn an_erased_aggregate_can_begin_anew() {
     own.log.commit(again).await.unwrap();
     assert_eq!(own.log.load(&stream).await.unwrap().len(), 1);
 }
+
+#[tokio::test]
+async fn an_aggregate_that_the_log_begins_with_can_be_erased() {
+    let own = OwnServer::start().await;
+    let mut left = 0;
+    for _ in 0..3 {
+        let begins = fresh(2);
+        let stream = begins.writes[0].stream.clone();
+        own.log.commit(begins).await.unwrap();
+        own.log.commit(fresh(1)).await.unwrap();
+        own.log.erase(&stream).await.unwrap();
+        left += 1;
+        let log = EventLog::connect(&own.settings, keyring()).await.unwrap();
+        assert_eq!(everything(&log, Log::Events).await.len(), left);
+    }
+}

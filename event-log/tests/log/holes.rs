@@ -4,11 +4,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use event_log::{EventLog, Tail, TailError};
+use event_log::{EventLog, Expected, Tail, TailError};
 use schemas::{AggregateType, Log};
 use tokio::time::timeout;
 
-use crate::support::{OwnServer, event_of, fresh, keyring};
+use crate::support::{OwnServer, event_of, fresh, keyring, raw, stream, stream_name, write};
 
 /// Some 27 of these make one of the server's files.
 const LARGE: usize = 300_000;
@@ -85,7 +85,63 @@ async fn a_file_that_is_gone_is_a_hole_though_the_server_calls_it_deleted() {
     fs::remove_file(files(&own).join("2.blk")).unwrap();
     let mut tail = restarted(&mut own).await;
     let (before, error) = until_fault(&mut tail).await;
-    let TailError::Hole { from, to } = error;
+    let TailError::Hole { from, to } = error else {
+        panic!("{error}");
+    };
     assert_eq!(from, before + 1);
     assert!(to > from && to < 60, "{from} to {to}");
+}
+
+/// What a log has lost that was purged up to `before`, by what a tail and a new process say.
+async fn purged(log: Log, before: u64) -> (Option<TailError>, bool) {
+    let own = OwnServer::start().await;
+    let kind = match log {
+        Log::Events => AggregateType::Run,
+        Log::Locations => AggregateType::Track,
+        Log::Deliveries => AggregateType::Delivery,
+    };
+    let mut tail = own.log.tail(log, 0, &[]).await.unwrap();
+    for nth in 0..6 {
+        let commit = write(&stream(kind, &format!("a{nth}")), Expected::Empty, 1);
+        own.log.commit(commit.into()).await.unwrap();
+    }
+    while tail.last_sequence() < 6 {
+        timeout(PATIENCE, tail.next(100)).await.unwrap().unwrap();
+    }
+    let raw = raw(own.settings.nats_url()).await;
+    let raw = raw
+        .get_stream(stream_name(&own.settings, log))
+        .await
+        .unwrap();
+    raw.purge().sequence(before).await.unwrap();
+    let mut again = own.log.tail(log, 0, &[]).await.unwrap();
+    let told = loop {
+        match timeout(PATIENCE, again.next(100)).await.unwrap() {
+            Ok(batch) if batch.caught_up => break None,
+            Ok(_) => {}
+            Err(error) => break Some(error),
+        }
+    };
+    // Whoever has read them before misses nothing.
+    let commit = write(&stream(kind, "last"), Expected::Empty, 1);
+    own.log.commit(commit.into()).await.unwrap();
+    let last = timeout(PATIENCE, tail.next(100)).await.unwrap().unwrap();
+    assert_eq!(last.last_sequence, 7);
+    let opened = EventLog::connect(&own.settings, keyring()).await;
+    (told, opened.is_ok())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_beginning_of_what_is_for_ever_is_a_hole_and_nobody_starts_on_it() {
+    let (told, opens) = purged(Log::Events, 4).await;
+    assert!(matches!(told, Some(TailError::Hole { from: 1, to: 3 })));
+    assert!(!opens);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_does_not_live_for_ever_may_lose_its_beginning() {
+    for log in [Log::Locations, Log::Deliveries] {
+        let (told, opens) = purged(log, 4).await;
+        assert!(told.is_none() && opens, "{told:?}");
+    }
 }

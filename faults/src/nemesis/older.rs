@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream::kv::Store;
-use event_log::{CheckpointBucket, EventLog};
+use event_log::{Bucket, CheckpointBucket, EventLog};
 use futures::StreamExt as _;
 use tokio::time::timeout;
 
@@ -12,7 +11,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// What stood in the buckets at some time.
 pub(super) struct Older {
     log: EventLog,
-    stood: Vec<(Store, String, Vec<u8>)>,
+    stood: Vec<(Bucket, String, Vec<u8>)>,
 }
 
 impl Older {
@@ -44,7 +43,7 @@ impl Older {
     }
 }
 
-async fn read(log: &EventLog) -> Option<Vec<(Store, String, Vec<u8>)>> {
+async fn read(log: &EventLog) -> Option<Vec<(Bucket, String, Vec<u8>)>> {
     let mut stood = Vec::new();
     for bucket in CheckpointBucket::ALL {
         let bucket = log.bucket(bucket.name(), None).await.ok()?;

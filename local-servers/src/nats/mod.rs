@@ -1,6 +1,7 @@
 mod cluster;
 mod config;
 mod far;
+mod lagging;
 mod probe;
 mod program;
 mod staging;
@@ -13,6 +14,7 @@ use rustix::process::Signal;
 
 pub use config::{NatsOptions, SyncInterval};
 pub use far::far_away;
+pub use lagging::{Answers, LaggingCopy};
 
 use self::cluster::Member;
 use self::staging::Staging;

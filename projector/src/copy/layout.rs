@@ -2,6 +2,7 @@
 
 use schemas::Log;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
+use uuid::Uuid;
 
 use crate::checkpoint::{self, Checkpoint};
 use crate::error::RepairError;
@@ -96,21 +97,23 @@ impl Layout {
     ) -> Result<Checkpoint, RepairError> {
         let lock = if locked { "FOR UPDATE" } else { "" };
         let query = format!(
-            "SELECT log, epoch, sequence, generation FROM {}.projection_checkpoints
+            "SELECT log, epoch, sequence, event_id, generation FROM {}.projection_checkpoints
              WHERE name = $1 {lock}",
             self.serving
         );
-        let found: Option<(String, i64, i64, i64)> = sqlx::query_as(AssertSqlSafe(query))
-            .bind(self.name)
-            .fetch_optional(rows)
-            .await?;
+        let found: Option<(String, i64, i64, Option<Uuid>, i64)> =
+            sqlx::query_as(AssertSqlSafe(query))
+                .bind(self.name)
+                .fetch_optional(rows)
+                .await?;
         let missing = || RepairError::Unfit(format!("{} has not been begun yet", self.name));
-        let (log, epoch, sequence, generation) = found.ok_or_else(missing)?;
+        let (log, epoch, sequence, event_id, generation) = found.ok_or_else(missing)?;
         Ok(Checkpoint {
             name: self.name.to_owned(),
             log,
             epoch,
             sequence: u64::try_from(sequence).unwrap_or_default(),
+            event_id,
             generation,
         })
     }

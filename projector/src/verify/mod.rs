@@ -84,7 +84,7 @@ async fn check(log: &EventLog, copy: &mut Copy, tell: Tell<'_>) -> Result<Verifi
 /// Where the projection is, which must be within this log and not behind the copy.
 async fn target(log: &EventLog, copy: &mut Copy) -> Result<u64, RepairError> {
     let known = copy.layout.checkpoint(&mut copy.session, false).await?;
-    known.fits(log.end(copy.fold.log).await?)?;
+    known.fits(log, copy.fold.log).await?;
     if known.sequence < copy.fold.group.position {
         let name = copy.layout.name;
         return Err(RepairError::Unfit(format!(
@@ -108,7 +108,7 @@ async fn compare_now(
     let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ";
     let mut transaction = session.begin_with(begin).await?;
     let known = layout.checkpoint(&mut transaction, false).await?;
-    known.fits(log.end(fold.log).await?)?;
+    known.fits(log, fold.log).await?;
     fold.advance(&mut transaction, known.sequence, tell).await?;
     fold.settle(&mut transaction).await?;
     tell(Progress {

@@ -11,6 +11,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::support::{World, eventually, log_settings, nats_url, readiness, start};
 
@@ -151,6 +152,44 @@ async fn rows_from_another_epoch_of_the_log_are_refused_aloud() {
     .expect_err("it went on");
     assert_eq!(world.count("SELECT count(*) FROM contacts").await, 10);
     projector.stop().await;
+    world.end().await;
+}
+
+/// The events that rows were made of are gone, and others stand where they stood.
+#[tokio::test]
+async fn rows_from_a_log_that_has_gone_back_are_refused_aloud_and_healed_by_a_rebuild() {
+    let world = World::new().await;
+    let projector = world.start();
+    let ids = (0..10).map(|i| format!("a{i}"));
+    let end = world.append_contacts(ids).await.sequence();
+    world.caught_up(Log::Events, end).await;
+    projector.stop().await;
+    let known = "SELECT count(*) FROM projection_checkpoints
+                 WHERE log = 'events' AND event_id IS NULL";
+    assert_eq!(world.count(known).await, 0, "the event is noted");
+    for gone_back in [
+        "UPDATE projection_checkpoints SET event_id = gen_random_uuid() WHERE name = 'contacts'",
+        "UPDATE projection_checkpoints SET sequence = sequence + 100 WHERE name = 'contacts'",
+    ] {
+        sqlx::query(gone_back).execute(&world.pool).await.unwrap();
+        let deps = world.deps();
+        let ready = deps.readiness.clone();
+        let projector = start(deps);
+        eventually("it says why", async || {
+            readiness(&ready).await.1.contains("has gone back")
+        })
+        .await;
+        let stop = CancellationToken::new();
+        let rebuilt =
+            projector::rebuild(&world.log, &world.pool, &["contacts"], 100, &|_| (), &stop);
+        rebuilt.await.unwrap();
+        world.caught_up(Log::Events, end).await;
+        eventually("it works", async || {
+            readiness(&ready).await.0 == StatusCode::OK
+        })
+        .await;
+        projector.stop().await;
+    }
     world.end().await;
 }
 

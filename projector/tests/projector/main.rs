@@ -11,6 +11,7 @@ mod circles;
 mod contacts;
 mod expiry;
 mod faults;
+mod lagging;
 mod lists;
 mod mixed;
 mod orders;

@@ -83,6 +83,41 @@ async fn a_position_that_is_not_reached_in_time_is_503_and_of_an_export_500() {
     house.close().await;
 }
 
+/// A server that went down may have lost the last rows, and the positions with them.
+#[tokio::test]
+async fn a_position_that_the_database_may_have_lost_is_not_taken_for_reached() {
+    let impatient = QuerySettings {
+        position_wait: Duration::from_millis(50),
+        ..settings()
+    };
+    let house = House::open_with(impatient, None).await;
+    house.execute(CONTACT).await;
+    let position = house.log.end(Log::Events).await.unwrap();
+    project(&house, position, position.epoch()).await;
+    let text = position.to_string();
+    let headers = [("waypost-min-position", text.as_str())];
+    let answers = async |status| {
+        let answered = async { while house.get_with(PATH, &headers).await.status != status {} };
+        let answered = tokio::time::timeout(Duration::from_secs(20), answered);
+        answered.await.expect("another status");
+    };
+    answers(200).await;
+    // Nobody can read how far they are, as long as this goes on.
+    let mut lost = house.pool.begin().await.unwrap();
+    for statement in [
+        "LOCK TABLE projection_checkpoints",
+        "UPDATE projection_checkpoints SET sequence = 0",
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE datname = current_database() AND query LIKE 'LISTEN %'",
+    ] {
+        sqlx::query(statement).execute(&mut *lost).await.unwrap();
+    }
+    answers(503).await;
+    lost.rollback().await.unwrap();
+    answers(200).await;
+    house.close().await;
+}
+
 #[tokio::test]
 async fn what_is_no_position_is_refused() {
     let house = House::open().await;

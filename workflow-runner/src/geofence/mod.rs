@@ -85,7 +85,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
         settings,
     } = dependencies;
     let leases = Leases::start(&log, "places", PARTITIONS, lease).await?;
-    let checkpoints = Checkpoints::open(&log, checkpoint::PREFIX).await?;
+    let checkpoints = Checkpoints::open(&log, Log::Locations, checkpoint::PREFIX).await?;
     // From here on, unless a partition becomes ours that others have come less far with.
     let end = log.end(Log::Locations).await?.sequence();
     let watching = Geofence {

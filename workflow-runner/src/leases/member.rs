@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::kv::{self, Entry};
 use bytes::Bytes;
-use event_log::{Error, EventLog};
+use event_log::{Bucket, Error, EventLog};
 use futures::future::join_all;
 use futures::stream::FuturesUnordered;
 use futures::{Stream, StreamExt as _};
@@ -15,6 +15,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 
 use super::mirror::{Mirror, partition_key};
+use super::moment::Moment;
 use super::share::share;
 use super::state::LeaseState;
 
@@ -29,7 +30,7 @@ const AGAIN: Duration = Duration::from_millis(200);
 pub(super) struct Heartbeats {
     id: String,
     ttl: Duration,
-    members: kv::Store,
+    members: Bucket,
     state: Arc<LeaseState>,
 }
 
@@ -51,8 +52,8 @@ impl Heartbeats {
     }
 
     async fn send_one(&self) {
-        let sent = Instant::now();
-        let put = self.members.put(&self.id, Bytes::from_static(b"alive"));
+        let sent = Moment::now();
+        let put = self.members.put(&self.id, sent.write());
         if let Ok(Ok(_)) = timeout(self.ttl, put).await {
             self.state.renew(sent, self.ttl);
         }
@@ -64,8 +65,8 @@ pub(super) struct Member {
     name: String,
     id: String,
     ttl: Duration,
-    members: kv::Store,
-    partitions: kv::Store,
+    members: Bucket,
+    partitions: Bucket,
     mirror: Mirror,
     state: Arc<LeaseState>,
     /// Partitions reached for, by the revision and the lapses at which that was: an answer that
@@ -135,7 +136,7 @@ impl Member {
             Ok(changes) => changes,
             Err(fault) => return fault,
         };
-        let began = Instant::now();
+        let began = Moment::now();
         let mut look = interval(self.ttl / HEARTBEATS);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -148,7 +149,7 @@ impl Member {
                 },
                 _ = look.tick() => {
                     let heard = self.mirror.heard().unwrap_or(began);
-                    if heard.elapsed() > self.ttl * 2 {
+                    if Moment::now().since(heard) > self.ttl * 2 {
                         return "own heartbeats do not come back".to_owned();
                     }
                 }

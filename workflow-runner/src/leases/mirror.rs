@@ -4,18 +4,25 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use async_nats::jetstream::kv::{Entry, Operation};
-use tokio::time::Instant;
+
+use super::moment::Moment;
 
 /// The newest entries of both buckets.
 #[derive(Debug, Default)]
 pub(super) struct Mirror {
-    /// When each member sent its last heartbeat, in nanoseconds of the server's clock.
-    heartbeats: HashMap<String, i128>,
+    /// When each member's last heartbeat was heard here.
+    heartbeats: HashMap<String, Moment>,
     partitions: HashMap<u16, Holder>,
-    /// The own last heartbeat that came back, and when it did.
-    own: Option<(i128, Instant)>,
+    own: Option<Own>,
     /// Whether all heartbeats from before have been told.
     current: bool,
+}
+
+/// The own last heartbeat that came back.
+#[derive(Clone, Copy, Debug)]
+struct Own {
+    sent: Moment,
+    heard: Moment,
 }
 
 /// Who holds a partition.
@@ -40,11 +47,16 @@ impl Mirror {
             self.heartbeats.remove(&entry.key);
             return;
         }
-        let heartbeat = entry.created.unix_timestamp_nanos();
-        if entry.key == own_id {
-            self.own = Some((heartbeat, Instant::now()));
+        let own = (entry.key == own_id).then(|| Moment::read(&entry.value));
+        self.hear(&entry.key, own.flatten(), Moment::now());
+    }
+
+    /// A member's heartbeat is heard; of an own one it is known when it was sent.
+    fn hear(&mut self, member: &str, sent: Option<Moment>, heard: Moment) {
+        if let Some(sent) = sent {
+            self.own = Some(Own { sent, heard });
         }
-        self.heartbeats.insert(entry.key.clone(), heartbeat);
+        self.heartbeats.insert(member.to_owned(), heard);
     }
 
     /// Says which partition the entry was about.
@@ -76,23 +88,21 @@ impl Mirror {
     }
 
     /// When the own last heartbeat came back: a mirror that no longer hears it hears nothing.
-    pub(super) fn heard(&self) -> Option<Instant> {
-        self.own.map(|(_, heard)| heard)
+    pub(super) fn heard(&self) -> Option<Moment> {
+        self.own.map(|own| own.heard)
     }
 
-    /// Those who had sent a heartbeat within `ttl` when the own last one was sent, in order. They
-    /// come back in the order in which the server got them, so those of all others before it are
-    /// known. Empty as long as there is no own heartbeat to judge by.
+    /// Those of whom a heartbeat has been heard since `ttl` before the own last one was sent, in
+    /// order. Heartbeats come in the order in which the server got them. So of whoever is not among
+    /// these nothing came in between: no clock but the own has a part in this. Empty as long as
+    /// there is no own heartbeat to judge by.
     pub(super) fn alive(&self, ttl: Duration) -> Vec<&str> {
-        let (Some((now, _)), true) = (self.own, self.current) else {
+        let (Some(own), true) = (self.own, self.current) else {
             return Vec::new();
         };
-        let ttl = i128::try_from(ttl.as_nanos()).unwrap_or(i128::MAX);
-        let heartbeats = self
-            .heartbeats
-            .iter()
-            .filter(|(_, heartbeat)| now - **heartbeat < ttl);
-        let mut alive: Vec<&str> = heartbeats.map(|(member, _)| member.as_str()).collect();
+        let heartbeats = self.heartbeats.iter();
+        let alive = heartbeats.filter(|(_, heard)| own.sent.since(**heard) < ttl);
+        let mut alive: Vec<&str> = alive.map(|(member, _)| member.as_str()).collect();
         alive.sort_unstable();
         alive
     }
@@ -102,5 +112,32 @@ impl Mirror {
         self.heartbeats.clear();
         self.own = None;
         self.current = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_not_heard_of_until_an_own_heartbeat_of_a_ttl_later_is_dead() {
+        let began = Moment::now();
+        let at = |milliseconds| began.plus(Duration::from_millis(milliseconds));
+        let ttl = Duration::from_secs(1);
+        let mut mirror = Mirror {
+            current: true,
+            ..Mirror::default()
+        };
+        mirror.hear("other", None, at(0));
+        assert!(mirror.alive(ttl).is_empty(), "nothing to judge by");
+        mirror.hear("own", Some(at(100)), at(110));
+        assert_eq!(mirror.alive(ttl), ["other", "own"]);
+        // What comes late says nothing of the time in between.
+        mirror.hear("own", Some(at(999)), at(5_000));
+        assert_eq!(mirror.alive(ttl), ["other", "own"]);
+        mirror.hear("own", Some(at(1_000)), at(5_010));
+        assert_eq!(mirror.alive(ttl), ["own"]);
+        mirror.hear("other", None, at(5_020));
+        assert_eq!(mirror.alive(ttl), ["other", "own"]);
     }
 }

@@ -2,16 +2,20 @@
 //!
 //! Two key-value buckets hold who is there (`<name>-members`, one key each, renewed as a
 //! heartbeat) and who owns what (`<name>-partitions`, changed only by compare-and-set). A partition
-//! whose owner has sent no heartbeat for `ttl` goes to somebody else. A heartbeat's age is measured
-//! between two heartbeats on the server's clock alone, and an owner stops earlier by its own: it
-//! counts from the moment it *sent* its last acknowledged heartbeat, so a process that was
-//! suspended finds its leases run out before it can act on them.
+//! whose owner has sent no heartbeat for `ttl` goes to somebody else.
+//!
+//! No two clocks are compared. Whoever judges counts by its own clock, from when it heard a
+//! heartbeat to when it sent one of its own that came back behind all others that the server had by
+//! then. An owner stops earlier by its own: it counts from the moment it *sent* its last
+//! acknowledged heartbeat, so a process that was suspended finds its leases run out before it can
+//! act on them.
 //!
 //! Leases keep work from being done twice for nothing; that nothing is *recorded* twice is for
 //! the log's expected sequences.
 
 mod member;
 mod mirror;
+mod moment;
 mod share;
 mod state;
 

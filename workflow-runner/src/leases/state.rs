@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Owned;
+use super::moment::Moment;
 
 /// The part of `ttl` by which an owner stops before others may begin.
 const MARGIN: u32 = 6;
@@ -26,7 +27,7 @@ pub(super) struct LeaseState {
 
 struct Ownership {
     /// Until when what is owned is surely ours.
-    valid_until: Instant,
+    valid_until: Moment,
     owned: BTreeSet<u16>,
     /// Partitions on their way to somebody else, and when they go at the latest.
     leaving: BTreeMap<u16, Instant>,
@@ -41,7 +42,7 @@ impl LeaseState {
             guards: (0..partitions).map(|_| AtomicUsize::new(0)).collect(),
             losses: (0..partitions).map(|_| AtomicU64::new(0)).collect(),
             ownership: Mutex::new(Ownership {
-                valid_until: Instant::now(),
+                valid_until: Moment::now(),
                 owned: BTreeSet::new(),
                 leaving: BTreeMap::new(),
                 lapses: 0,
@@ -85,11 +86,11 @@ impl LeaseState {
     // --- What the member and its heartbeats change.
 
     /// A heartbeat that was sent at `sent` has been acknowledged.
-    pub(super) fn renew(&self, sent: Instant, ttl: Duration) {
+    pub(super) fn renew(&self, sent: Moment, ttl: Duration) {
         let mut ownership = self.ownership();
         // What has run out meanwhile must be won again, not prolonged.
         self.lapse(&mut ownership);
-        let valid_until = sent + ttl - ttl / MARGIN;
+        let valid_until = sent.plus(ttl - ttl / MARGIN);
         ownership.valid_until = ownership.valid_until.max(valid_until);
     }
 
@@ -163,7 +164,7 @@ impl LeaseState {
         let leaving = std::mem::take(&mut ownership.leaving);
         self.publish(&ownership);
         let current = ownership.is_current();
-        ownership.valid_until = Instant::now();
+        ownership.valid_until = Moment::now();
         let held = owned.into_iter().chain(leaving.into_keys());
         let held = held.inspect(|partition| self.lose(*partition));
         if current { held.collect() } else { Vec::new() }
@@ -226,12 +227,12 @@ impl LeaseState {
     /// As if the process had been suspended: its time is over before it knows.
     #[cfg(test)]
     pub(super) fn expire(&self) {
-        self.ownership().valid_until = Instant::now();
+        self.ownership().valid_until = Moment::now();
     }
 }
 
 impl Ownership {
     fn is_current(&self) -> bool {
-        Instant::now() < self.valid_until
+        Moment::now() < self.valid_until
     }
 }

@@ -7,8 +7,9 @@ use event_log::{EventLog, Follower, Item};
 use schemas::{AggregateType, Log};
 use tokio::time::sleep;
 
+use super::backlog::Turn;
 use super::held::{Held, HeldTriggers};
-use super::index::{Change, Partition, RunKey};
+use super::index::{Change, Partition, RunKey, run_of};
 use crate::checkpoints::Checkpoints;
 use crate::leases::Leases;
 
@@ -81,21 +82,35 @@ async fn fold_to_end(
 }
 
 fn take_in(leases: &Leases, folded: &mut Folded, triggers: &mut HeldTriggers, item: Item) {
-    // What cannot be read is met again by the job of the run it belongs to.
-    let Item::Event(recorded) = item else { return };
-    let number = leases.partition_of(&recorded.stream.id);
-    if let Some(partition) = folded.get_mut(&number)
-        && partition.folded_to < recorded.sequence
-    {
-        let key = RunKey::of(&recorded.stream.id);
-        match partition.fold(key, &recorded) {
-            Change::Ready => {
-                if let Some(held) = Held::of(&recorded) {
-                    triggers.put(key, held);
+    match item {
+        Item::Event(recorded) => {
+            let number = leases.partition_of(&recorded.stream.id);
+            if let Some(partition) = folded.get_mut(&number)
+                && partition.folded_to < recorded.sequence
+            {
+                let key = RunKey::of(&recorded.stream.id);
+                match partition.fold(key, &recorded) {
+                    Change::Ready => {
+                        if let Some(held) = Held::of(&recorded) {
+                            triggers.put(key, held);
+                        }
+                    }
+                    Change::Nothing | Change::Waits(_) => {}
+                    Change::Ended => drop(triggers.take(key)),
                 }
             }
-            Change::Nothing | Change::Waits(_) => {}
-            Change::Ended => drop(triggers.take(key)),
+        }
+        Item::Undecodable {
+            sequence, subject, ..
+        } => {
+            if let Some((org, id)) = run_of(&subject)
+                && let Some(partition) = folded.get_mut(&leases.partition_of(id))
+                && partition.folded_to < sequence
+            {
+                let key = RunKey::of(id);
+                partition.fold_unreadable(key, sequence, Turn::of_org(&org));
+                triggers.take(key);
+            }
         }
     }
 }

@@ -122,6 +122,7 @@ fn take(note: &mut &[u8]) -> Option<u64> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::index::Change;
     use super::*;
 
     fn partitions() -> impl Strategy<Value = Partition> {
@@ -158,6 +159,18 @@ mod tests {
             let note = encode(&partition, epoch);
             prop_assert_eq!(decode(&note, epoch), Some(partition));
             prop_assert_eq!(decode(&note, epoch.wrapping_add(1)), None);
+        }
+
+        #[test]
+        fn a_run_that_cannot_be_read_stays_open(partition in partitions(), key: u128) {
+            let (mut partition, key) = (partition, RunKey(key));
+            let (known, sequence) = (partition.open.get(&key).copied(), partition.folded_to);
+            let change = partition.fold_unreadable(key, sequence, Turn(2));
+            prop_assert_eq!(change == Change::Ready, known.is_none());
+            let again = partition.fold_unreadable(key, sequence, Turn(2));
+            prop_assert_eq!(again, Change::Nothing);
+            let kept = decode(&encode(&partition, 7), 7).unwrap();
+            prop_assert!(kept.open.contains_key(&key));
         }
 
         #[test]

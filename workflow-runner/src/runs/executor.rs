@@ -284,7 +284,7 @@ impl<'j> Executor<'j> {
     async fn reload(&mut self) -> Result<(), Stop> {
         self.prepared.clear();
         let loaded = self.job.shared.log.load(&self.draft.stream).await;
-        let events = loaded.map_err(|_| Stop(Outcome::Again))?;
+        let events = loaded.map_err(job::unread)?;
         self.draft = job::draft(&events)?;
         Ok(())
     }

@@ -6,8 +6,9 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
+use event_log::EventLog;
 use ring::digest;
-use schemas::{Event, Recorded};
+use schemas::{AggregateType, Event, OrgId, Recorded};
 use uuid::Uuid;
 
 use super::backlog::Turn;
@@ -25,6 +26,12 @@ impl RunKey {
         let bytes = hash.as_ref().iter().take(16);
         Self(bytes.fold(0, |key, byte| key << 8 | u128::from(*byte)))
     }
+}
+
+/// The organization and the id of the run that a subject names, if it names one.
+pub(super) fn run_of(subject: &str) -> Option<(OrgId, &str)> {
+    let is_run = EventLog::kind_of(subject) == Some(AggregateType::Run);
+    is_run.then(|| EventLog::ids_of(subject)).flatten()
 }
 
 /// The open runs of one partition.
@@ -100,6 +107,26 @@ impl Partition {
                 // Known from the job that wrote it, or of a run that has ended.
                 _ => Change::Nothing,
             },
+        }
+    }
+
+    /// Takes in an event of one of its runs that this version cannot read. It may be what opened
+    /// the run: then the run waits, from there, for a version that can. One that is known finds out
+    /// when it is carried on.
+    pub(super) fn fold_unreadable(&mut self, key: RunKey, sequence: u64, turn: Turn) -> Change {
+        let before = self.open.len();
+        let open = Open {
+            first: sequence,
+            known: sequence,
+            turn,
+            phase: Phase::Ready,
+        };
+        let open = self.open.entry(key).or_insert(open);
+        open.known = open.known.max(sequence);
+        if self.open.len() > before {
+            Change::Ready
+        } else {
+            Change::Nothing
         }
     }
 

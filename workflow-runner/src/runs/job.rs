@@ -71,6 +71,8 @@ pub(super) enum Outcome {
     Waits { until: DateTime<Utc>, known: u64 },
     /// The log could not be read, or others keep writing to the run: try again soon.
     Again,
+    /// This version cannot read what the run consists of: it waits for one that can.
+    Unreadable,
     /// The run is not ours to carry on.
     Left,
 }
@@ -78,7 +80,7 @@ pub(super) enum Outcome {
 /// Why a job ends before its run does.
 pub(super) struct Stop(pub(super) Outcome);
 
-/// Of what is no run, or cannot be read, nothing more will come.
+/// Of what is no run nothing more will come.
 const NEVER: Outcome = Outcome::Ended { known: u64::MAX };
 
 impl Job {
@@ -108,45 +110,29 @@ impl Job {
                     _ => self.load_from(&opening).await,
                 }
             }
-            From::Broken(first) => {
-                let opening = self.opening_at(*first).await?;
-                let reason = "the run met an internal error";
-                self.give_up(&opening, reason).await
-            }
+            From::Broken(first) => self.give_up(&self.opening_at(*first).await?).await,
         }
     }
 
     async fn opening_at(&self, first: u64) -> Result<Recorded, Stop> {
-        match self.shared.log.get(Log::Events, first).await {
-            Ok(Some(opening)) => Ok(opening),
-            Ok(None) => Err(Stop(NEVER)),
-            Err(ReadError::Unavailable(_)) => Err(Stop(Outcome::Again)),
-            Err(error) => {
-                tracing::error!(sequence = first, %error, "A run's beginning cannot be read");
-                Err(Stop(NEVER))
-            }
-        }
+        let opening = self.shared.log.get(Log::Events, first).await;
+        opening.map_err(unread)?.ok_or(Stop(NEVER))
     }
 
     async fn load_from(&self, opening: &Recorded) -> Result<Draft, Stop> {
-        match self.shared.log.load(&opening.stream).await {
-            Ok(events) => draft(&events),
-            Err(ReadError::Unavailable(_)) => Err(Stop(Outcome::Again)),
-            Err(error) => self.give_up(opening, &error.to_string()).await,
-        }
+        let events = self.shared.log.load(&opening.stream).await;
+        draft(&events.map_err(unread)?)
     }
 
-    /// Ends a run whose events cannot be used, by the one that opened it.
-    async fn give_up(&self, opening: &Recorded, reason: &str) -> Result<Draft, Stop> {
-        let last = match self.shared.log.last(&opening.stream).await {
-            Ok(Some(last)) => last.sequence,
-            Err(ReadError::Undecodable { sequence, .. }) => sequence,
-            Ok(None) | Err(ReadError::Unavailable(_)) => return Err(Stop(Outcome::Again)),
-        };
-        tracing::error!(run = opening.stream.id, reason, "Giving up on a run");
+    /// Ends a run whose job broke down, by the event that opened it.
+    async fn give_up(&self, opening: &Recorded) -> Result<Draft, Stop> {
+        let last = self.shared.log.last(&opening.stream).await;
+        let last = last.map_err(unread)?.ok_or(Stop(Outcome::Again))?;
+        tracing::error!(run = opening.stream.id, "Giving up on a run");
         let mut draft = Draft::opened_by(opening).map_err(|error| no_run(opening, error))?;
-        draft.sequence = last;
-        draft.ended(End::Failed(reason.to_owned()), self.shared.clock.now());
+        draft.sequence = last.sequence;
+        let reason = "the run met an internal error".to_owned();
+        draft.ended(End::Failed(reason), self.shared.clock.now());
         Ok(draft)
     }
 
@@ -183,6 +169,7 @@ impl Job {
         {
             Ok(program) => Ok(program),
             Err(ProgramError::Unavailable(_)) => Err(Stop(Outcome::Again)),
+            Err(ProgramError::Undecodable(_)) => Err(Stop(Outcome::Unreadable)),
             Err(error) => {
                 if !draft.run.state.is_end() {
                     draft.ended(End::Failed(error.to_string()), self.shared.clock.now());
@@ -191,6 +178,13 @@ impl Job {
             }
         }
     }
+}
+
+pub(super) fn unread(error: ReadError) -> Stop {
+    Stop(match error {
+        ReadError::Unavailable(_) => Outcome::Again,
+        ReadError::Undecodable { .. } => Outcome::Unreadable,
+    })
 }
 
 pub(super) fn draft(events: &[Recorded]) -> Result<Draft, Stop> {

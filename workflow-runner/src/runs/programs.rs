@@ -30,6 +30,9 @@ pub(super) enum ProgramError {
     Missing(u32),
     #[error("the workflow's definition cannot be read: {0}")]
     Unreadable(String),
+    /// Another version of this program may read it.
+    #[error("this version cannot read the workflow: {0}")]
+    Undecodable(String),
     #[error("the log does not answer: {0}")]
     Unavailable(String),
 }
@@ -38,7 +41,7 @@ impl From<ReadError> for ProgramError {
     fn from(error: ReadError) -> Self {
         match error {
             ReadError::Unavailable(reason) => Self::Unavailable(reason),
-            ReadError::Undecodable { reason, .. } => Self::Unreadable(reason),
+            ReadError::Undecodable { reason, .. } => Self::Undecodable(reason),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use event_log::{Batch, Follower, TailError};
+use event_log::{Batch, Follower, Item, TailError};
 use schemas::{Event, Recorded};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::backlog::{Backlog, RunRef, Turn};
 use super::catch_up::{CaughtUp, catch_up};
 use super::held::HeldTriggers;
-use super::index::{Change, Partition, Phase, RunKey};
+use super::index::{Change, Partition, Phase, RunKey, run_of};
 use super::job::Shared;
 use super::open::OpenRuns;
 use super::settings::RunSettings;
@@ -208,8 +208,13 @@ impl Scheduler {
             }
         };
         let last = batch.last_sequence;
-        for recorded in batch.into_readable("runs") {
-            self.fold(recorded);
+        for item in batch.items {
+            match item {
+                Item::Event(recorded) => self.fold(recorded),
+                Item::Undecodable {
+                    sequence, subject, ..
+                } => self.fold_unreadable(sequence, &subject),
+            }
         }
         for partition in self.partitions.values_mut() {
             partition.folded_to = partition.folded_to.max(last);
@@ -239,6 +244,29 @@ impl Scheduler {
                 self.triggers.take(key);
                 self.workers.call_off(key);
             }
+        }
+    }
+
+    fn fold_unreadable(&mut self, sequence: u64, subject: &str) {
+        let Some((org, id)) = run_of(subject) else {
+            return;
+        };
+        tracing::error!(sequence, "This version cannot read an event of a run");
+        let number = self.shared.leases.partition_of(id);
+        let Some(partition) = self.partitions.get_mut(&number) else {
+            return;
+        };
+        if sequence <= partition.folded_to {
+            return;
+        }
+        let (key, turn, before) = (RunKey::of(id), Turn::of_org(&org), partition.open.len());
+        let change = partition.fold_unreadable(key, sequence, turn);
+        // There is more of it than its trigger.
+        self.triggers.take(key);
+        self.open_runs.note(turn, before, partition);
+        match change {
+            Change::Ready => self.backlog.push(turn, (number, key)),
+            _ => self.workers.tell(key, sequence),
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use domain::secret;
 use domain::template::Shown;
-use event_log::{Binding, EventLog, ReadError, VaultError};
+use event_log::{Binding, EventLog, VaultError};
 use schemas::{AggregateType, Event, OrgId, StreamId};
 use tokio::time::Instant;
 
@@ -139,8 +139,9 @@ impl Secrets {
                 Event::SecretSet(set) => set,
                 _ => return Ok(None),
             },
-            Ok(None) | Err(ReadError::Undecodable { .. }) => return Ok(None),
-            Err(ReadError::Unavailable(reason)) => return Err(Unavailable(reason)),
+            Ok(None) => return Ok(None),
+            // What this version cannot read another one may.
+            Err(error) => return Err(Unavailable(error.to_string())),
         };
         let binding = Binding::Secret(org.clone(), name.to_owned());
         match self.log.vault().unseal(&binding, &set.value).await {

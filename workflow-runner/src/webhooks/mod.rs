@@ -201,7 +201,7 @@ async fn dispatcher(
     Ok(Dispatcher {
         owned: leases.owned(),
         leases: leases.clone(),
-        checkpoints: Checkpoints::open(&log, feed.checkpoints()).await?,
+        checkpoints: Checkpoints::open(&log, feed.log(), feed.checkpoints()).await?,
         directory,
         source,
         cursor,

@@ -2,18 +2,39 @@
 
 use std::time::Duration;
 
-use local_servers::{LocalNats, NatsOptions, TemporaryHome};
-use schemas::RunId;
+use local_servers::{Answers, LaggingCopy, LocalNats, NatsOptions, TemporaryHome};
+use schemas::{Event, RunId};
 
 use crate::ownership::{assert_whole, with_three_steps};
 use crate::receiver::{Answer, Receiver};
-use crate::world::World;
+use crate::runner::Runner;
+use crate::world::{World, settings};
 
 async fn start() -> (TemporaryHome, LocalNats) {
     let home = TemporaryHome::new().unwrap();
     let options = NatsOptions::default();
     let nats = LocalNats::start(home.path(), options).await.unwrap();
     (home, nats)
+}
+
+/// Three servers keep the log, and the one that the runner reads from has heard of nothing new.
+#[tokio::test]
+async fn a_run_that_the_nearest_copy_lacks_is_carried_on() {
+    let (_home, nats) = start().await;
+    let mut copy = LaggingCopy::before(&nats).await.unwrap();
+    let receiver = Receiver::start().await;
+    let world = with_three_steps(World::at(&nats.url()).await, &receiver).await;
+    let seen = world.log_of_three(copy.url()).await;
+    let _runner = Runner::start(seen, settings(), true);
+    let before = trigger_some(&world, 1).await;
+    assert_whole(&world, &before).await;
+    copy.hold_back(Answers::Reads).await.unwrap();
+    // It is read again once its step may be tried again.
+    receiver.then(Answer::status(503).with("retry-after", "1"));
+    let runs = trigger_some(&world, 1).await;
+    for run in &runs {
+        assert!(matches!(world.ended(run).await, Event::RunSucceeded(_)));
+    }
 }
 
 /// Triggers as many as get through.

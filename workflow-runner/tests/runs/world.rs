@@ -76,6 +76,16 @@ impl World {
         connect(&self.settings).await
     }
 
+    /// The same log, said to be kept by three servers, by another address.
+    pub(crate) async fn log_of_three(&self, url: &str) -> EventLog {
+        let settings = LogSettings {
+            nats_url: Some(url.to_owned()),
+            log_replicas: 3,
+            ..self.settings.clone()
+        };
+        connect(&settings).await
+    }
+
     /// Saves a version of a workflow.
     pub(crate) async fn save(&self, id: &str, definition: Value) {
         let workflow_id = WorkflowId::from(id);

@@ -18,6 +18,8 @@ use super::Scheduler;
 
 /// The pause before a run is tried again whose job could not get on.
 const AGAIN: TimeDelta = TimeDelta::milliseconds(250);
+/// And of one that this version cannot read.
+const UNREADABLE_AGAIN: TimeDelta = TimeDelta::seconds(10);
 
 impl Scheduler {
     /// A run is to be carried on. One that is new is started with what is at hand, at once if there
@@ -120,6 +122,13 @@ impl Scheduler {
             Ok(Outcome::Ended { known }) => partition.ended(run.1, known),
             Ok(Outcome::Waits { until, known }) => partition.waits(run.1, until, known),
             Ok(Outcome::Again | Outcome::Left) => return self.again(run),
+            Ok(Outcome::Unreadable) => {
+                tracing::error!(
+                    partition = run.0,
+                    "A run waits for a version of the program that can read it"
+                );
+                return self.again_after(UNREADABLE_AGAIN, run);
+            }
             Err(error) => {
                 // It would break down again: the run is ended instead.
                 tracing::error!(%error, "A run's job failed");
@@ -142,7 +151,11 @@ impl Scheduler {
 
     /// The run is tried again in a moment.
     fn again(&mut self, run: RunRef) {
-        let until = self.shared.clock.now() + AGAIN;
+        self.again_after(AGAIN, run);
+    }
+
+    fn again_after(&mut self, pause: TimeDelta, run: RunRef) {
+        let until = self.shared.clock.now() + pause;
         self.set_phase(run, Phase::Waiting(until));
         self.timers.insert((until, run));
     }

@@ -61,7 +61,7 @@ impl LookBack {
             people,
             clock,
             renderer,
-            checkpoints: Checkpoints::open(log, PREFIX).await?,
+            checkpoints: Checkpoints::open(log, Log::Events, PREFIX).await?,
         })
     }
 

@@ -122,7 +122,7 @@ async fn watch(
         open_runs,
         ..
     } = dependencies;
-    let checkpoints = Checkpoints::open(&log, PREFIX).await?;
+    let checkpoints = Checkpoints::open(&log, Log::Events, PREFIX).await?;
     let index = read_workflows(&log).await?;
     let matcher = Matcher {
         renderer,

@@ -1,27 +1,28 @@
 //! Following the log: in order, without gaps, over every restart of the server.
 
+mod source;
+
 use std::collections::VecDeque;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::jetstream::Message;
-use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
 use futures::FutureExt as _;
 use schemas::{AggregateType, Log};
+use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
+use self::source::{Delivered, Fault, Opened, Source, open};
 use crate::batch::{Batch, Item};
 use crate::deleted::Deleted;
-use crate::pull::{Messages, Pull};
+use crate::mark::Mark;
+use crate::shared::SharedStream;
 use crate::streams::LogStream;
 use crate::way::{Way, Whose};
-use crate::{EventLog, ReadError, TailError, connection, envelope};
+use crate::{EventLog, ReadError, TailError, envelope};
 
-/// The server speaks at least this often; silence means that the consumer is lost.
-const HEARTBEAT: Duration = Duration::from_secs(1);
-const EXPIRES: Duration = Duration::from_secs(20);
-/// A consumer that nobody reads is dropped by the server after this time.
-const ABANDONED: Duration = Duration::from_mins(1);
+/// How long a copy may bring nothing before its leader is asked whether there is more.
+const LAG: Duration = Duration::from_millis(200);
 const BACKOFF: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
 
@@ -29,11 +30,18 @@ const BACKOFF_MAX: Duration = Duration::from_secs(1);
 pub struct Tail {
     way: Way,
     stream: LogStream,
+    /// Where it is told what was taken.
+    shared: Arc<SharedStream>,
     filters: Vec<String>,
-    /// The sequence of the last event taken.
-    last: u64,
-    /// Events that wait behind it in the log.
+    /// The last event taken.
+    last: Mark,
+    /// Events that wait behind it in the log, by the word of the copy that is read from.
     pending: u64,
+    /// Where the leader's stream ended when that copy was chosen.
+    end: u64,
+    /// Whether all up to there is taken. Before, the copy's word that nothing waits counts for
+    /// nothing.
+    is_sure: bool,
     source: Option<Source>,
     /// The source on its way: kept over cancelled waits, so that a slow server is not asked anew
     /// each time.
@@ -44,29 +52,14 @@ pub struct Tail {
     backoff: Duration,
 }
 
-type Opening = AbortOnDropHandle<Result<(Source, u64), String>>;
+type Opening = AbortOnDropHandle<Result<Opened, Fault>>;
 
-/// The server's side of a tail, made anew after every fault.
-struct Source {
-    messages: Messages,
-    /// The consumer's own count, which has no gap even where the filter leaves events out.
-    delivered: u64,
-}
-
-/// A gap that cannot be passed.
-enum Gap {
-    /// The server does not account for it.
-    Hole(TailError),
-    /// The server does not answer.
-    Unknown(String),
-}
-
-/// One message, with what the server says around it.
-struct Delivered {
-    message: Message,
-    sequence: u64,
-    /// Events that wait behind it.
-    pending: u64,
+/// What came of waiting.
+enum Received {
+    /// Messages, or it is known a bit better what there is.
+    Some,
+    /// Nothing more stands in the log.
+    End,
 }
 
 impl EventLog {
@@ -83,9 +76,9 @@ impl EventLog {
     }
 
     /// A tail of a whole stream that asks the server only once something is waited for.
-    pub(crate) fn tail_later(&self, log: Log, after: u64) -> Tail {
+    pub(crate) fn tail_later(&self, log: Log, after: Mark) -> Tail {
         let way = Way::of_this_program(self);
-        Tail::behind(way, self.streams().get(log).clone(), Vec::new(), after)
+        Tail::behind(self, way, log, Vec::new(), after)
     }
 
     /// Follows a stream of the log for somebody outside, from behind `after`: over the connection
@@ -122,29 +115,32 @@ impl EventLog {
         after: u64,
         filters: Vec<String>,
     ) -> Result<Tail, ReadError> {
-        let mut tail = Tail::behind(way, self.streams().get(log).clone(), filters, after);
-        let opening = open(
-            tail.way.clone(),
-            tail.stream.clone(),
-            tail.filters.clone(),
-            after,
-        );
-        let opened = opening.boxed().await;
-        let (source, pending) = opened.map_err(ReadError::Unavailable)?;
-        (tail.source, tail.pending) = (Some(source), pending);
+        let after = Mark {
+            sequence: after,
+            event: None,
+        };
+        let mut tail = Tail::behind(self, way, log, filters, after);
+        let opened = tail.opening().boxed().await;
+        tail.opened(opened.map_err(|fault| match fault {
+            Fault::Server(reason) => ReadError::Unavailable(reason),
+            Fault::Log(error) => ReadError::Unavailable(error.to_string()),
+        })?);
         Ok(tail)
     }
 }
 
 impl Tail {
     /// What waits behind `after` is not known yet; it is taken for something.
-    fn behind(way: Way, stream: LogStream, filters: Vec<String>, after: u64) -> Self {
+    fn behind(log: &EventLog, way: Way, feed: Log, filters: Vec<String>, after: Mark) -> Self {
         Self {
             way,
-            stream,
+            stream: log.streams().get(feed).clone(),
+            shared: Arc::clone(log.followed(feed)),
             filters,
             last: after,
             pending: 1,
+            end: 0,
+            is_sure: false,
             source: None,
             opening: None,
             ready: VecDeque::new(),
@@ -153,13 +149,15 @@ impl Tail {
         }
     }
 
-    /// Waits for an event, then takes what is ready, up to `max` events.
+    /// Waits for an event, then takes what is ready, up to `max` events; none of them where it
+    /// turns out meanwhile that nothing more stands in the log.
     ///
     /// Faults of the server and the connection are healed within. Cancelling the wait loses
     /// nothing.
     ///
     /// # Errors
-    /// Where events are missing that nobody deleted: going on would hide a loss.
+    /// Where events are missing that nobody deleted, or those that were read stand there no more:
+    /// going on would hide a loss.
     pub async fn next(&mut self, max: usize) -> Result<Batch, TailError> {
         let max = max.max(1);
         loop {
@@ -168,49 +166,93 @@ impl Tail {
                     Some(batch) => return Ok(batch),
                     None => self.receive(max).await,
                 },
-                Err(Gap::Hole(hole)) => return Err(hole),
-                Err(Gap::Unknown(reason)) => Err(reason),
+                Err(fault) => Err(fault),
             };
             match step {
-                Ok(()) => self.backoff = BACKOFF,
-                Err(reason) => self.lost(&reason).await,
+                Ok(Received::Some) => self.backoff = BACKOFF,
+                Ok(Received::End) => {
+                    self.pending = 0;
+                    return Ok(Batch::end(self.last));
+                }
+                Err(Fault::Log(error)) => {
+                    // Read again from the server next time, in case that it heals.
+                    self.forget_source();
+                    return Err(error);
+                }
+                Err(Fault::Server(reason)) => self.lost(&reason).await,
             }
         }
     }
 
     /// The sequence of the last event taken.
     pub fn last_sequence(&self) -> u64 {
-        self.last
+        self.last.sequence
     }
 
-    /// Whether nothing more stood in the log when the server was last heard of; true at once for
-    /// a log without matching events.
+    /// Whether the log had nothing more when it was last heard of, and its leader none at some
+    /// time since this tail began; true at once for a log without matching events.
     pub fn caught_up(&self) -> bool {
         self.pending == 0
     }
 
-    /// How many events waited behind the last one taken, when the server sent that.
+    /// How many events waited behind the last one taken, when the server sent that; at least one
+    /// as long as it is not sure that there are none.
     pub fn pending(&self) -> u64 {
         self.pending
     }
 
     /// Waits for messages and moves them to `ready`. There is no other wait between the server's
     /// message and its place in `ready`, so a cancelled wait loses none.
-    async fn receive(&mut self, max: usize) -> Result<(), String> {
+    async fn receive(&mut self, max: usize) -> Result<Received, Fault> {
         if self.source.is_none() {
+            let was_behind = !self.caught_up();
             self.open().await?;
+            if was_behind && self.caught_up() {
+                return Ok(Received::End);
+            }
         }
-        let ended = || "the server ended it".to_owned();
+        let ended = || Fault::Server("the server ended it".to_owned());
         let source = self.source.as_mut().ok_or_else(ended)?;
-        let first = source.messages.next().await?;
-        self.ready.push_back(source.check(first)?);
+        let next = source.messages.next();
+        let first = if self.is_sure {
+            next.await
+        } else {
+            match timeout(LAG, next).await {
+                Ok(first) => first,
+                Err(_) => return self.look_for_the_end(self.last.sequence).await,
+            }
+        };
+        self.ready
+            .push_back(source.check(first.map_err(Fault::Server)?)?);
         while self.ready.len() < max {
             match source.messages.ready() {
-                Some(next) => self.ready.push_back(source.check(next?)?),
+                Some(next) => self
+                    .ready
+                    .push_back(source.check(next.map_err(Fault::Server)?)?),
                 None => break,
             }
         }
-        Ok(())
+        match self.ready.back() {
+            Some(last) if !self.is_sure && last.pending == 0 => {
+                self.look_for_the_end(last.sequence).await?;
+            }
+            _ => {}
+        }
+        Ok(Received::Some)
+    }
+
+    /// Finds out whether the leader had nothing more either.
+    async fn look_for_the_end(&mut self, after: u64) -> Result<Received, Fault> {
+        let reader = self.way.reader(&self.stream);
+        let none = reader
+            .has_none_between(&self.filters, after, self.end)
+            .await;
+        self.is_sure = none.map_err(|error| Fault::Server(error.to_string()))?;
+        Ok(if self.is_sure {
+            Received::End
+        } else {
+            Received::Some
+        })
     }
 
     /// Takes what is ready up to a gap, which [`Tail::pass_gap`] judges first.
@@ -222,16 +264,21 @@ impl Tail {
                 break;
             };
             taken += 1;
-            self.last = delivered.sequence;
-            self.pending = delivered.pending;
             bytes += delivered.message.length;
-            items.push(item(&delivered));
+            let item = item(&delivered);
+            self.last = Mark {
+                sequence: delivered.sequence,
+                event: item.id(),
+            };
+            self.pending = delivered.pending.max(u64::from(!self.is_sure));
+            items.push(item);
         }
-        let (caught_up, last_sequence) = (self.pending == 0, self.last);
-        (taken > 0).then_some(Batch {
+        self.shared.took(self.last);
+        (taken > 0).then(|| Batch {
             items,
-            caught_up,
-            last_sequence,
+            caught_up: self.caught_up(),
+            last_sequence: self.last.sequence,
+            last_event: self.last.event,
             bytes,
         })
     }
@@ -240,27 +287,28 @@ impl Tail {
     fn gap_ahead(&self) -> bool {
         let next = self.ready.front().map(|delivered| delivered.sequence);
         self.filters.is_empty()
-            && next.is_some_and(|sequence| sequence > self.last.saturating_add(1))
+            && next.is_some_and(|sequence| sequence > self.last.sequence.saturating_add(1))
     }
 
     /// Passes a gap that the server accounts for.
-    async fn pass_gap(&mut self) -> Result<(), Gap> {
+    async fn pass_gap(&mut self) -> Result<(), Fault> {
         if !self.gap_ahead() {
             return Ok(());
         }
-        let (from, next) = (self.last + 1, self.ready[0].sequence);
+        let (from, next) = (self.last.sequence + 1, self.ready[0].sequence);
         if !self.deleted.explain(from, next) {
             let asked = Deleted::ask(&self.way.client, &self.stream).await;
-            self.deleted = asked.map_err(Gap::Unknown)?;
+            self.deleted = asked.map_err(Fault::Server)?;
         }
+        let to = next - 1;
         if self.deleted.explain(from, next) {
-            self.last = next - 1;
+            self.last = Mark {
+                sequence: to,
+                event: None,
+            };
             return Ok(());
         }
-        // Read again from the server next time, in case that it heals.
-        self.forget_source();
-        let to = next - 1;
-        Err(Gap::Hole(TailError::Hole { from, to }))
+        Err(Fault::Log(TailError::Hole { from, to }))
     }
 
     async fn lost(&mut self, reason: &str) {
@@ -281,83 +329,30 @@ impl Tail {
     }
 
     /// Waits for a source where there is none.
-    async fn open(&mut self) -> Result<(), String> {
-        let make = || {
-            let (way, stream) = (self.way.clone(), self.stream.clone());
-            let opening = open(way, stream, self.filters.clone(), self.last);
-            AbortOnDropHandle::new(tokio::spawn(opening))
+    async fn open(&mut self) -> Result<(), Fault> {
+        if self.opening.is_none() {
+            let opening = tokio::spawn(self.opening());
+            self.opening = Some(AbortOnDropHandle::new(opening));
+        }
+        let opened = match &mut self.opening {
+            Some(opening) => opening.await,
+            None => return Ok(()),
         };
-        let opened = self.opening.get_or_insert_with(make).await;
         self.opening = None;
-        let (source, pending) = opened.map_err(|error| error.to_string())??;
-        (self.source, self.pending) = (Some(source), pending);
+        self.opened(opened.map_err(|error| Fault::Server(error.to_string()))??);
         Ok(())
     }
-}
 
-/// Makes a consumer of what stands behind `last`; says how many events that is.
-async fn open(
-    way: Way,
-    stream: LogStream,
-    filter_subjects: Vec<String>,
-    last: u64,
-) -> Result<(Source, u64), String> {
-    connection::check(&way.client)?;
-    let config = pull::Config {
-        deliver_policy: DeliverPolicy::ByStartSequence {
-            start_sequence: last.saturating_add(1),
-        },
-        ack_policy: AckPolicy::None,
-        filter_subjects,
-        inactive_threshold: ABANDONED,
-        max_deliver: 1,
-        memory_storage: true,
-        num_replicas: 1,
-        ..pull::Config::default()
-    };
-    let consumer: PullConsumer = way
-        .context
-        .create_consumer_on_stream(config, &stream.name)
-        .await
-        .map_err(|e| e.to_string())?;
-    let pending = consumer.cached_info().num_pending;
-    let messages = if way.asks_ahead {
-        let messages = consumer
-            .stream()
-            .max_messages_per_batch(way.messages)
-            .max_bytes_per_batch(way.bytes)
-            .heartbeat(HEARTBEAT)
-            .expires(EXPIRES)
-            .messages();
-        Messages::Ahead(messages.await.map_err(|e| e.to_string())?)
-    } else {
-        let name = &consumer.cached_info().name;
-        Messages::Asked(Pull::of(&way, &stream.name, name).await?)
-    };
-    let source = Source {
-        messages,
-        delivered: 0,
-    };
-    Ok((source, pending))
-}
+    fn opening(&self) -> impl Future<Output = Result<Opened, Fault>> + Send + use<> {
+        let (way, stream) = (self.way.clone(), self.stream.clone());
+        open(way, stream, self.filters.clone(), self.last)
+    }
 
-impl Source {
-    fn check(&mut self, message: Message) -> Result<Delivered, String> {
-        let info = message.info().map_err(|error| error.to_string())?;
-        if info.consumer_sequence != self.delivered + 1 {
-            return Err(format!(
-                "message {} was lost on the way",
-                self.delivered + 1
-            ));
-        }
-        self.delivered += 1;
-        let (sequence, pending) = (info.stream_sequence, info.pending);
-        self.messages.are_behind(pending > 0);
-        Ok(Delivered {
-            message,
-            sequence,
-            pending,
-        })
+    fn opened(&mut self, opened: Opened) {
+        self.source = Some(opened.source);
+        self.end = opened.end;
+        self.is_sure = opened.is_sure;
+        self.pending = opened.pending.max(u64::from(!opened.is_sure));
     }
 }
 

@@ -1,0 +1,123 @@
+//! Buckets of keys and values for what is no fact: leases and checkpoints, and the owners' keys.
+
+use std::ops::Deref;
+
+use async_nats::HeaderMap;
+use async_nats::jetstream::message::StreamMessage;
+use async_nats::jetstream::stream::{DirectGetErrorKind, LastRawMessageErrorKind};
+use async_nats::jetstream::{self, kv};
+use bytes::Bytes;
+
+use crate::{LogSettings, Mark};
+
+/// What a message carries the mark in.
+const MARK: &str = "Waypost-Mark";
+
+/// What a message carries that stands for the removal of a value; one with a value has neither.
+const REMOVALS: [&str; 2] = ["KV-Operation", "Nats-Marker-Reason"];
+
+/// A key-value bucket. That a key is not there is asked of its leader: a copy of the bucket may not
+/// have heard of it yet.
+#[derive(Clone, Debug)]
+pub struct Bucket {
+    context: jetstream::Context,
+    store: kv::Store,
+    /// Whether there are copies beside the leader.
+    replicated: bool,
+}
+
+impl Bucket {
+    pub(crate) fn new(
+        context: &jetstream::Context,
+        store: kv::Store,
+        settings: &LogSettings,
+    ) -> Self {
+        Self {
+            context: context.clone(),
+            store,
+            replicated: settings.log_replicas > 1,
+        }
+    }
+
+    /// The value of a key, where it has one. One round trip where it does.
+    ///
+    /// # Errors
+    /// Where the server does not answer; what it said.
+    pub async fn get(&self, key: &str) -> Result<Option<Bytes>, String> {
+        let found = self.find(key).await?;
+        Ok(found.map(|message| message.payload))
+    }
+
+    /// As [`Bucket::get`], with the mark that was put beside the value.
+    ///
+    /// # Errors
+    /// Where the server does not answer; what it said.
+    pub async fn get_marked(&self, key: &str) -> Result<Option<(Bytes, Mark)>, String> {
+        let found = self.find(key).await?;
+        Ok(found.map(|message| {
+            let mark = message.headers.get(MARK);
+            let mark = mark.and_then(|text| text.as_str().parse().ok());
+            (message.payload, mark.unwrap_or_default())
+        }))
+    }
+
+    /// Puts a value, and beside it, where programs of earlier times do not see it, how far the
+    /// log had been read that the value was made of.
+    ///
+    /// # Errors
+    /// Where the server does not answer; what it said.
+    pub async fn put_marked(&self, key: &str, value: Bytes, mark: Mark) -> Result<(), String> {
+        let mut headers = HeaderMap::new();
+        headers.insert(MARK, mark.to_string());
+        let subject = self.subject(key);
+        let put = self.context.publish_with_headers(subject, headers, value);
+        let put = put.await.map_err(|error| error.to_string())?;
+        put.await.map(drop).map_err(|error| error.to_string())
+    }
+
+    async fn find(&self, key: &str) -> Result<Option<StreamMessage>, String> {
+        let subject = self.subject(key);
+        let found = self
+            .store
+            .stream
+            .direct_get_last_for_subject(&subject)
+            .await;
+        let found = match found {
+            Ok(message) => Some(message),
+            Err(error) if error.kind() == DirectGetErrorKind::NotFound => None,
+            Err(error) => return Err(error.to_string()),
+        };
+        let found = match found.filter(has_value) {
+            None if self.replicated => self.find_with_leader(&subject).await?,
+            found => found,
+        };
+        Ok(found)
+    }
+
+    async fn find_with_leader(&self, subject: &str) -> Result<Option<StreamMessage>, String> {
+        let last = self.store.stream.get_last_raw_message_by_subject(subject);
+        match last.await {
+            Ok(message) => Ok(Some(message).filter(has_value)),
+            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn subject(&self, key: &str) -> String {
+        format!("{}{key}", self.store.prefix)
+    }
+}
+
+fn has_value(message: &StreamMessage) -> bool {
+    let headers = &message.headers;
+    !REMOVALS.iter().any(|name| headers.get(*name).is_some())
+}
+
+/// All else is the client library's.
+impl Deref for Bucket {
+    type Target = kv::Store;
+
+    fn deref(&self) -> &kv::Store {
+        &self.store
+    }
+}

@@ -1,0 +1,92 @@
+//! What the leader of a stream has, which takes all that is written: what it does not find is not
+//! there.
+
+use std::future::Future;
+
+use async_nats::Client;
+use async_nats::jetstream::message::StreamMessage;
+use async_nats::jetstream::stream::{Info, LastRawMessageErrorKind, RawMessageErrorKind, Stream};
+use chrono::{DateTime, Utc};
+use tokio::time::timeout;
+
+use super::{PATIENCE, Stored, silence};
+use crate::{ReadError, connection};
+
+#[derive(Clone)]
+pub(super) struct Leader {
+    client: Client,
+    stream: Stream,
+}
+
+/// A message with the time at which the leader took it.
+pub(super) struct Taken {
+    pub(super) stored: Stored,
+    pub(super) at: DateTime<Utc>,
+}
+
+impl Leader {
+    pub(super) fn new(client: Client, stream: Stream) -> Self {
+        Self { client, stream }
+    }
+
+    pub(super) async fn get(&self, sequence: u64) -> Result<Option<Stored>, ReadError> {
+        let found = self.wait(self.stream.get_raw_message(sequence)).await?;
+        match found {
+            Ok(message) => Ok(Some(stored(message))),
+            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(ReadError::Unavailable(error.to_string())),
+        }
+    }
+
+    /// The first message on a subject, which may have wildcards, behind a sequence.
+    pub(super) async fn first_after(
+        &self,
+        subject: &str,
+        sequence: u64,
+    ) -> Result<Option<Stored>, ReadError> {
+        let from = sequence.saturating_add(1);
+        let first = self.stream.get_first_raw_message_by_subject(subject, from);
+        match self.wait(first).await? {
+            Ok(message) => Ok(Some(stored(message))),
+            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(ReadError::Unavailable(error.to_string())),
+        }
+    }
+
+    /// The last message on a subject; on `>` that of the whole stream.
+    pub(super) async fn last(&self, subject: &str) -> Result<Option<Taken>, ReadError> {
+        let last = self.stream.get_last_raw_message_by_subject(subject);
+        match self.wait(last).await? {
+            Ok(message) => Ok(Some(Taken {
+                at: taken_at(&message),
+                stored: stored(message),
+            })),
+            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(ReadError::Unavailable(error.to_string())),
+        }
+    }
+
+    pub(super) async fn info(&self) -> Result<Info, ReadError> {
+        let info = self.wait(self.stream.get_info()).await?;
+        info.map_err(|error| ReadError::Unavailable(error.to_string()))
+    }
+
+    async fn wait<T>(&self, answer: impl Future<Output = T>) -> Result<T, ReadError> {
+        connection::check(&self.client).map_err(ReadError::Unavailable)?;
+        timeout(PATIENCE, answer).await.map_err(|_| silence())
+    }
+}
+
+fn taken_at(message: &StreamMessage) -> DateTime<Utc> {
+    let nanoseconds = i64::try_from(message.time.unix_timestamp_nanos());
+    DateTime::from_timestamp_nanos(nanoseconds.unwrap_or(i64::MAX))
+}
+
+fn stored(message: StreamMessage) -> Stored {
+    Stored {
+        subject: message.subject,
+        sequence: message.sequence,
+        headers: message.headers,
+        payload: message.payload,
+    }
+}

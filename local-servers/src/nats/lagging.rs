@@ -1,0 +1,329 @@
+//! A server as one meets it among several that keep the same streams, of which the nearest lags.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::io::{
+    AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader,
+};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{LocalNats, NatsOptions, PASSWORD};
+use crate::Error;
+use crate::home::{self, TemporaryHome};
+
+/// What any server that keeps a stream answers; all else its leader does.
+const READS: &[u8] = b"$JS.API.DIRECT.GET.";
+const CONSUMERS: &[u8] = b"$JS.API.CONSUMER.";
+
+/// What a copy answers in the leader's stead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answers {
+    /// Whatever is read.
+    Reads,
+    /// And consumers are made there.
+    ReadsAndConsumers,
+}
+
+/// A copy, by its address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct There {
+    address: String,
+    answers: Answers,
+}
+
+/// An address of a server, behind which a second one answers in its stead what any copy of a
+/// stream may answer: with what there was when [`LaggingCopy::hold_back`] was called last. What
+/// only a stream's leader answers always comes from the server itself.
+///
+/// It takes streams that are to be kept by three servers for such of one, so that whoever expects
+/// copies can be shown a copy that lags.
+#[derive(Debug)]
+pub struct LaggingCopy {
+    url: String,
+    home: PathBuf,
+    there: Arc<Mutex<Option<There>>>,
+    copy: Option<(LocalNats, TemporaryHome)>,
+}
+
+impl LaggingCopy {
+    /// Before the server of a home; served for as long as the runtime it was made in.
+    ///
+    /// # Errors
+    /// Where no port is free.
+    pub async fn before(server: &LocalNats) -> io::Result<Self> {
+        let url = server.url();
+        let (user, leader) = url.split_once('@').ok_or(io::ErrorKind::InvalidInput)?;
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let here = listener.local_addr()?;
+        let there = Arc::default();
+        tokio::spawn(serve(listener, leader.to_owned(), Arc::clone(&there)));
+        Ok(Self {
+            url: format!("{user}@{here}"),
+            home: server.home.clone(),
+            there,
+            copy: None,
+        })
+    }
+
+    /// Where to connect.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// From now on the copy hears of nothing more.
+    ///
+    /// # Errors
+    /// Where it cannot be started.
+    pub async fn hold_back(&mut self, answers: Answers) -> Result<(), Error> {
+        self.catch_up();
+        let place = TemporaryHome::new()?;
+        let password = home::secret(&self.home, PASSWORD)?.value;
+        home::share_secret(place.path(), PASSWORD, &password)?;
+        let data = Path::new("nats/data");
+        let (from, to) = (self.home.join(data), place.path().join(data));
+        copy_folder(&from, &to).map_err(Error::file("copy", &from))?;
+        let copy = LocalNats::start(place.path(), NatsOptions::default()).await?;
+        *self.lock() = copy.url().split_once('@').map(|(_, address)| There {
+            address: address.to_owned(),
+            answers,
+        });
+        self.copy = Some((copy, place));
+        Ok(())
+    }
+
+    /// The copy has heard of everything again.
+    pub fn catch_up(&mut self) {
+        *self.lock() = None;
+        self.copy = None;
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<There>> {
+        self.there.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl There {
+    fn answers(&self, subject: &[u8]) -> bool {
+        let consumes = self.answers == Answers::ReadsAndConsumers;
+        subject.starts_with(READS) || consumes && subject.starts_with(CONSUMERS)
+    }
+}
+
+/// Copies what lies in a folder that a server works in: what goes meanwhile is left out.
+fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let (kind, to) = (entry.file_type()?, to.join(entry.file_name()));
+        if kind.is_dir() {
+            copy_folder(&entry.path(), &to)?;
+        } else if kind.is_file() {
+            match std::fs::copy(entry.path(), to) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn serve(listener: TcpListener, leader: String, there: Arc<Mutex<Option<There>>>) {
+    while let Ok((client, _)) = listener.accept().await {
+        let Ok(server) = TcpStream::connect(&leader).await else {
+            continue;
+        };
+        let (from_client, to_client) = client.into_split();
+        let (from_leader, to_leader) = server.into_split();
+        let (answers, answered) = mpsc::unbounded_channel();
+        tokio::spawn(answer(answered, to_client));
+        tokio::spawn(carry(from_leader, answers.clone(), |_| true));
+        let client = Client {
+            to_leader,
+            answers,
+            there: Arc::clone(&there),
+            greeting: Vec::new(),
+            subscriptions: HashMap::new(),
+            copy: None,
+        };
+        tokio::spawn(client.run(from_client));
+    }
+}
+
+/// One connection, which is one to the leader and at times a second one to the copy.
+struct Client {
+    to_leader: OwnedWriteHalf,
+    answers: mpsc::UnboundedSender<Vec<u8>>,
+    there: Arc<Mutex<Option<There>>>,
+    /// How the client introduced itself.
+    greeting: Vec<u8>,
+    /// What it listens to, by its own numbers.
+    subscriptions: HashMap<Vec<u8>, Vec<u8>>,
+    copy: Option<Copy>,
+}
+
+struct Copy {
+    there: There,
+    to: OwnedWriteHalf,
+    _from: AbortOnDropHandle<()>,
+}
+
+impl Client {
+    async fn run(mut self, from: OwnedReadHalf) -> io::Result<()> {
+        let mut from = BufReader::new(from);
+        while let Some(frame) = Frame::read(&mut from).await? {
+            self.forward(frame).await?;
+        }
+        self.to_leader.shutdown().await
+    }
+
+    async fn forward(&mut self, mut frame: Frame) -> io::Result<()> {
+        let copy = self.copy().await;
+        match frame.verb() {
+            b"CONNECT" => self.greeting.clone_from(&frame.bytes),
+            b"SUB" | b"UNSUB" => {
+                if let Some(copy) = copy {
+                    copy.to.write_all(&frame.bytes).await?;
+                }
+                let number = frame.number().to_vec();
+                if frame.verb() == b"SUB" {
+                    self.subscriptions.insert(number, frame.bytes.clone());
+                } else {
+                    self.subscriptions.remove(&number);
+                }
+            }
+            b"PUB" | b"HPUB" => {
+                let subject = frame.word(1);
+                if let Some(copy) = copy
+                    && copy.there.answers(subject)
+                {
+                    return copy.to.write_all(&frame.bytes).await;
+                }
+                if subject.starts_with(b"$JS.API.STREAM.") {
+                    frame.replace(b"\"num_replicas\":3", b"\"num_replicas\":1");
+                }
+            }
+            _ => {}
+        }
+        self.to_leader.write_all(&frame.bytes).await
+    }
+
+    /// The copy, where it lags at this moment; it hears of all that the client listens to.
+    async fn copy(&mut self) -> Option<&mut Copy> {
+        let there = self
+            .there
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let there = there.filter(|_| !self.greeting.is_empty());
+        if self.copy.as_ref().map(|copy| &copy.there) != there.as_ref() {
+            self.copy = match there {
+                Some(there) => self.meet(there).await.ok(),
+                None => None,
+            };
+        }
+        self.copy.as_mut()
+    }
+
+    async fn meet(&self, there: There) -> io::Result<Copy> {
+        let (from, mut to) = TcpStream::connect(&there.address).await?.into_split();
+        to.write_all(&self.greeting).await?;
+        for subscription in self.subscriptions.values() {
+            to.write_all(subscription).await?;
+        }
+        // The client's own connection is the leader's; of the copy it sees messages only.
+        let is_message = |frame: &Frame| matches!(frame.verb(), b"MSG" | b"HMSG");
+        let from = tokio::spawn(carry(from, self.answers.clone(), is_message));
+        Ok(Copy {
+            there,
+            to,
+            _from: AbortOnDropHandle::new(from),
+        })
+    }
+}
+
+async fn carry(
+    from: OwnedReadHalf,
+    to: mpsc::UnboundedSender<Vec<u8>>,
+    wanted: impl Fn(&Frame) -> bool,
+) {
+    let mut from = BufReader::new(from);
+    while let Ok(Some(frame)) = Frame::read(&mut from).await {
+        if wanted(&frame) && to.send(frame.bytes).is_err() {
+            return;
+        }
+    }
+}
+
+async fn answer(mut answers: mpsc::UnboundedReceiver<Vec<u8>>, mut client: OwnedWriteHalf) {
+    while let Some(bytes) = answers.recv().await {
+        if client.write_all(&bytes).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// One line of the protocol, with the message that belongs to it.
+struct Frame {
+    bytes: Vec<u8>,
+    /// Where the line ends.
+    line: usize,
+}
+
+impl Frame {
+    async fn read(from: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<Self>> {
+        let mut bytes = Vec::new();
+        if from.read_until(b'\n', &mut bytes).await? == 0 {
+            return Ok(None);
+        }
+        let mut frame = Self {
+            line: bytes.len(),
+            bytes,
+        };
+        if matches!(frame.verb(), b"PUB" | b"HPUB" | b"MSG" | b"HMSG") {
+            let size = frame.words().next_back().unwrap_or_default();
+            let size = std::str::from_utf8(size)
+                .ok()
+                .and_then(|size| size.parse().ok());
+            let size: usize = size.ok_or(io::ErrorKind::InvalidData)?;
+            let start = frame.bytes.len();
+            frame.bytes.resize(start + size + 2, 0);
+            from.read_exact(&mut frame.bytes[start..]).await?;
+        }
+        Ok(Some(frame))
+    }
+
+    fn words(&self) -> impl DoubleEndedIterator<Item = &[u8]> {
+        let words = self.bytes[..self.line].split(u8::is_ascii_whitespace);
+        words.filter(|word| !word.is_empty())
+    }
+
+    fn word(&self, nth: usize) -> &[u8] {
+        self.words().nth(nth).unwrap_or_default()
+    }
+
+    fn verb(&self) -> &[u8] {
+        self.word(0)
+    }
+
+    /// By which number the client knows what it begins or ends to listen to.
+    fn number(&self) -> &[u8] {
+        if self.verb() == b"UNSUB" {
+            return self.word(1);
+        }
+        self.words().next_back().unwrap_or_default()
+    }
+
+    /// Puts something else of the same length in its place.
+    fn replace(&mut self, what: &[u8], by: &[u8]) {
+        let found = self.bytes.windows(what.len()).position(|part| part == what);
+        if let Some(at) = found {
+            self.bytes[at..at + what.len()].copy_from_slice(by);
+        }
+    }
+}
