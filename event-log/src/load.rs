@@ -8,6 +8,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use schemas::{Log, Recorded, StreamId};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
+use traces::{SpanKind, Traced as _};
 
 use crate::read::{BATCH, BATCH_BYTES, LAG, PATIENCE, decode, silence};
 use crate::{EventLog, Position, ReadError, connection};
@@ -24,7 +25,9 @@ pub struct Size {
 impl EventLog {
     /// All events of an aggregate, oldest first.
     pub async fn load(&self, stream: &StreamId) -> Result<Vec<Recorded>, ReadError> {
-        self.load_from(stream, json!({ "seq": 1 }), None).await
+        let load = self.load_from(stream, json!({ "seq": 1 }), None);
+        load.within(&traces::part("log read", SpanKind::Client))
+            .await
     }
 
     /// The events of an aggregate that the log took up since a time by its own clock, oldest
@@ -36,7 +39,9 @@ impl EventLog {
     ) -> Result<Vec<Recorded>, ReadError> {
         let start = since.to_rfc3339_opts(SecondsFormat::Micros, true);
         let start = json!({ "start_time": start });
-        self.load_from(stream, start, Some(since)).await
+        let load = self.load_from(stream, start, Some(since));
+        load.within(&traces::part("log read", SpanKind::Client))
+            .await
     }
 
     /// An aggregate's first event.
@@ -87,7 +92,9 @@ impl EventLog {
     /// An aggregate's last event.
     pub async fn last(&self, stream: &StreamId) -> Result<Option<Recorded>, ReadError> {
         let subject = self.subjects().of(stream);
-        let stored = self.reader(stream.aggregate.log()).last(&subject).await?;
+        let reader = self.reader(stream.aggregate.log());
+        let read = traces::part("log read", SpanKind::Client);
+        let stored = reader.last(&subject).within(&read).await?;
         stored.as_ref().map(decode).transpose()
     }
 
