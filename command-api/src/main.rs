@@ -9,7 +9,9 @@ use command_api::accounts::{AccountSettings, Accounts};
 use command_api::{CommandSettings, Dependencies, Operations, circles, webhooks, workflows};
 use domain::target::Ranges;
 use event_log::{EventLog, Keyring, LogSettings};
-use service::settings::{CommonSettings, DatabaseSettings, HttpSettings, OpenRunSettings};
+use service::settings::{
+    CommonSettings, DatabaseSettings, HttpSettings, OpenRunSettings, TraceSettings,
+};
 use service::{SystemClock, database, telemetry};
 
 /// Takes commands by HTTP and appends events.
@@ -18,6 +20,8 @@ use service::{SystemClock, database, telemetry};
 struct Cli {
     #[command(flatten)]
     common: CommonSettings,
+    #[command(flatten)]
+    traces: TraceSettings,
     #[command(flatten)]
     http: HttpSettings,
     #[command(flatten)]
@@ -59,7 +63,13 @@ async fn main() -> ExitCode {
 }
 
 async fn start(cli: Cli) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    telemetry::init(&cli.common)?;
+    let traces = telemetry::init_traced(&cli.common, &cli.traces, "command-api")?;
+    let ended = run(cli).await;
+    traces.finish().await;
+    ended
+}
+
+async fn run(cli: Cli) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let shutdown = service::until_signalled()?;
     let keyring = Keyring::load(&cli.common.home)?;
     let log = EventLog::connect(&cli.log, keyring).await?;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use async_nats::Subject;
 use chrono::{DateTime, Utc};
 use schemas::{Log, Recorded, StreamId};
+use traces::{SpanKind, Traced as _};
 
 use crate::read::{Most, Start, decode};
 use crate::{EventLog, Position, ReadError};
@@ -21,7 +22,9 @@ pub struct Size {
 impl EventLog {
     /// All events of an aggregate, oldest first.
     pub async fn load(&self, stream: &StreamId) -> Result<Vec<Recorded>, ReadError> {
-        self.load_from(stream, Start::After(0)).await
+        let load = self.load_from(stream, Start::After(0));
+        load.within(&traces::part("log read", SpanKind::Client))
+            .await
     }
 
     /// The events of an aggregate that the log took up since a time by its own clock, oldest
@@ -31,7 +34,9 @@ impl EventLog {
         stream: &StreamId,
         since: DateTime<Utc>,
     ) -> Result<Vec<Recorded>, ReadError> {
-        self.load_from(stream, Start::Since(since)).await
+        let load = self.load_from(stream, Start::Since(since));
+        load.within(&traces::part("log read", SpanKind::Client))
+            .await
     }
 
     /// An aggregate's first event.
@@ -64,7 +69,9 @@ impl EventLog {
     /// An aggregate's last event.
     pub async fn last(&self, stream: &StreamId) -> Result<Option<Recorded>, ReadError> {
         let subject = self.subjects().of(stream);
-        let stored = self.reader(stream.aggregate.log()).last(&subject).await?;
+        let reader = self.reader(stream.aggregate.log());
+        let read = traces::part("log read", SpanKind::Client);
+        let stored = reader.last(&subject).within(&read).await?;
         stored.as_ref().map(decode).transpose()
     }
 

@@ -8,6 +8,7 @@ use async_nats::connection::State;
 use async_nats::jetstream::{self, kv};
 use futures::{StreamExt as _, stream};
 use schemas::{AggregateType, Log, OrgId, SYSTEM_ORG, StreamId};
+use traces::Traced as _;
 
 use crate::append::Appender;
 use crate::pace::{Asked, Pace};
@@ -145,7 +146,13 @@ impl EventLog {
         timeout: Duration,
     ) -> Result<Position, AppendError> {
         let log = commit.log()?;
-        let sequence = self.appender(log).commit(commit, timeout).await?;
+        let span = commit.span();
+        let appended = self.appender(log).commit(commit, timeout);
+        let appended = appended.within(&span).await;
+        let sequence = appended.inspect_err(|_| span.failed())?;
+        span.note("waypost.sequence", || {
+            i64::try_from(sequence).unwrap_or(i64::MAX)
+        });
         Ok(self.position(log, sequence))
     }
 

@@ -22,6 +22,7 @@ use crate::projection::{self, Role};
 use crate::reader::Reader;
 use crate::retry::retry;
 use crate::status::Status;
+use crate::traced::traced;
 use crate::writers::Writers;
 
 const BACKOFF: Duration = Duration::from_millis(50);
@@ -117,7 +118,9 @@ impl Feed {
                 () = sleep(CHECK_EVERY) => live.check(writers.first()).await?,
                 batch = reader.next() => {
                     let batch = batch?;
-                    self.write(&mut live, &mut writers, &batch.items, batch.last_sequence).await?;
+                    let written =
+                        self.write(&mut live, &mut writers, &batch.items, batch.last_sequence);
+                    traced(self.log, &batch.items, written).await?;
                     moved.send_replace(live.position);
                 }
             }

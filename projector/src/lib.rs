@@ -29,6 +29,7 @@ mod settings;
 mod skips;
 mod status;
 mod sweep;
+mod traced;
 mod verify;
 mod writers;
 

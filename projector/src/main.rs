@@ -7,7 +7,7 @@ use clap::Parser;
 use event_log::{EventLog, Keyring, LogSettings};
 use projector::{Dependencies, ProjectorSettings};
 use service::health::{self, Readiness};
-use service::settings::{CommonSettings, DatabaseSettings, HttpSettings};
+use service::settings::{CommonSettings, DatabaseSettings, HttpSettings, TraceSettings};
 use service::{edge, listen, serve, telemetry, until_signalled};
 use tokio_util::sync::CancellationToken;
 
@@ -17,6 +17,8 @@ use tokio_util::sync::CancellationToken;
 struct Settings {
     #[command(flatten)]
     common: CommonSettings,
+    #[command(flatten)]
+    traces: TraceSettings,
     #[command(flatten)]
     http: HttpSettings,
     #[command(flatten)]
@@ -29,7 +31,7 @@ struct Settings {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match run(service::settings::parse::<Settings>()).await {
+    match start(service::settings::parse::<Settings>()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(error, "The projector has ended");
@@ -38,8 +40,14 @@ async fn main() -> ExitCode {
     }
 }
 
+async fn start(settings: Settings) -> Result<(), Box<dyn std::error::Error>> {
+    let traces = telemetry::init_traced(&settings.common, &settings.traces, "projector")?;
+    let ended = run(settings).await;
+    traces.finish().await;
+    ended
+}
+
 async fn run(settings: Settings) -> Result<(), Box<dyn std::error::Error>> {
-    telemetry::init(&settings.common)?;
     let shutdown = until_signalled()?;
     let readiness = Readiness::default();
     let listener = listen(settings.http.addr).await?;

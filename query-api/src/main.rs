@@ -7,7 +7,7 @@ use access::{Access, LimitSettings};
 use clap::Parser;
 use event_log::{EventLog, Keyring, LogSettings};
 use query_api::{Dependencies, QuerySettings};
-use service::settings::{CommonSettings, DatabaseSettings, HttpSettings};
+use service::settings::{CommonSettings, DatabaseSettings, HttpSettings, TraceSettings};
 use service::{SystemClock, database, telemetry};
 
 /// Answers reads and exports by HTTP from the read models.
@@ -16,6 +16,8 @@ use service::{SystemClock, database, telemetry};
 struct Cli {
     #[command(flatten)]
     common: CommonSettings,
+    #[command(flatten)]
+    traces: TraceSettings,
     #[command(flatten)]
     http: HttpSettings,
     #[command(flatten)]
@@ -40,7 +42,13 @@ async fn main() -> ExitCode {
 }
 
 async fn start(cli: Cli) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    telemetry::init(&cli.common)?;
+    let traces = telemetry::init_traced(&cli.common, &cli.traces, "query-api")?;
+    let ended = run(cli).await;
+    traces.finish().await;
+    ended
+}
+
+async fn run(cli: Cli) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let shutdown = service::until_signalled()?;
     let keyring = Keyring::load(&cli.common.home)?;
     let log = EventLog::connect(&cli.log, keyring).await?;

@@ -161,7 +161,13 @@ impl Traceparent {
 
     /// A new trace from random bits: `trace` names it, `span` its first span.
     pub fn from_parts(trace: u128, span: u64) -> Self {
-        Self(format!("00-{trace:032x}-{:016x}-01", span.max(1)))
+        Self::new(trace, span, true)
+    }
+
+    /// A span of a trace, and whether somebody records it.
+    pub fn new(trace: u128, span: u64, is_sampled: bool) -> Self {
+        let (trace, span, flags) = (trace.max(1), span.max(1), u8::from(is_sampled));
+        Self(format!("00-{trace:032x}-{span:016x}-{flags:02x}"))
     }
 
     /// The header's value.
@@ -172,6 +178,16 @@ impl Traceparent {
     /// The 32 hexadecimal digits that name the trace.
     pub fn trace_id(&self) -> &str {
         &self.0[3..35]
+    }
+
+    /// The 16 hexadecimal digits that name the span.
+    pub fn span_id(&self) -> &str {
+        &self.0[36..52]
+    }
+
+    /// Whether whoever began it records the trace.
+    pub fn is_sampled(&self) -> bool {
+        u8::from_str_radix(&self.0[53..], 16).is_ok_and(|flags| flags & 1 == 1)
     }
 
     /// The same trace under another span, for what is sent on.

@@ -10,6 +10,7 @@ use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
+use traces::Traced as _;
 use tracing::Instrument;
 
 use crate::error::{Cause, INTERNAL};
@@ -28,15 +29,21 @@ pub fn edge(router: Router) -> Router {
 
 async fn observe(mut request: Request, next: Next) -> Response {
     let started = Instant::now();
-    let context = RequestContext::from_headers(request.headers());
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
+    let (context, recorded) = if route.as_ref().is_some_and(is_watching) {
+        let context = RequestContext::from_headers(request.headers());
+        (context, traces::Span::default())
+    } else {
+        RequestContext::traced(request.headers())
+    };
     request.extensions_mut().insert(context.clone());
 
     // Off unless debugging: a span for each request would cost the trigger more than its parsing.
     let span = tracing::debug_span!("request", trace_id = context.traceparent().trace_id());
     let answered = AssertUnwindSafe(next.run(request))
         .catch_unwind()
+        .within(&recorded)
         .instrument(span);
     let answer = answered.await.unwrap_or_else(|_| panicked());
     let mut response = in_one_shape(answer, &method, route.is_some()).await;
@@ -47,7 +54,37 @@ async fn observe(mut request: Request, next: Next) -> Response {
 
     let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
     report(&method, route, &response, &context, started.elapsed());
+    note(&recorded, &method, route, &response, &context);
     response
+}
+
+/// Whether a route is only asked to see how the process is: that would be most of all traces.
+fn is_watching(route: &MatchedPath) -> bool {
+    [health::READY, health::ALIVE, health::METRICS].contains(&route.as_str())
+}
+
+/// What a span says of a request: nothing that its sender wrote.
+fn note(
+    span: &traces::Span,
+    method: &Method,
+    route: &str,
+    response: &Response,
+    context: &RequestContext,
+) {
+    if !span.is_recorded() {
+        return;
+    }
+    let (method, status) = (method_label(method), response.status());
+    span.rename(|| format!("{method} {route}"));
+    span.note("http.request.method", || method);
+    span.note("http.route", || route.to_owned());
+    span.note("http.response.status_code", || i64::from(status.as_u16()));
+    if let Some(org) = context.org() {
+        span.note("waypost.org.id", || org.to_string());
+    }
+    if status.is_server_error() {
+        span.failed();
+    }
 }
 
 /// The panic itself is logged by the process' panic hook, where its place is known.

@@ -20,8 +20,10 @@ use crate::{HttpError, telemetry};
 
 /// Where the readiness is told.
 pub(crate) const READY: &str = "/readyz";
+/// Where it is told that the process is alive.
+pub(crate) const ALIVE: &str = "/healthz";
 /// Where the metrics are.
-const METRICS: &str = "/metrics";
+pub(crate) const METRICS: &str = "/metrics";
 /// How long one check may take before it counts as failed.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -135,7 +137,7 @@ impl From<Vec<Checked>> for Report {
 /// services it holds.
 pub fn router(readiness: Readiness) -> Router {
     Router::new()
-        .route("/healthz", get(show_health))
+        .route(ALIVE, get(show_health))
         .route(READY, get(show_readiness))
         .route(METRICS, get(show_metrics))
         .with_state(readiness)

@@ -7,6 +7,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use schemas::{Actor, Context, OrgId, Traceparent};
+use traces::Span;
 use uuid::Uuid;
 
 /// The request's trace and its name, and, once known, whose request it is. Cheap to clone; all
@@ -28,14 +29,27 @@ impl RequestContext {
     pub fn from_headers(headers: &HeaderMap) -> Self {
         let correlation_id = Uuid::new_v4();
         let (_, span) = correlation_id.as_u64_pair();
-        let traceparent = headers
-            .get("traceparent")
-            .and_then(|value| Traceparent::parse(value.to_str().ok()?))
-            .map_or_else(
-                // A trace that begins here bears the name of its request.
-                || Traceparent::from_parts(correlation_id.as_u128(), span),
-                |incoming| incoming.with_span(span),
-            );
+        let traceparent = senders(headers).map_or_else(
+            // A trace that begins here bears the name of its request.
+            || Traceparent::from_parts(correlation_id.as_u128(), span),
+            |sender| sender.with_span(span),
+        );
+        Self::new(correlation_id, traceparent)
+    }
+
+    /// The same with the request's span, where traces are recorded.
+    pub(crate) fn traced(headers: &HeaderMap) -> (Self, Span) {
+        let sender = senders(headers);
+        let Some((span, traceparent)) = traces::of_request(sender.as_ref()) else {
+            return (Self::from_headers(headers), Span::default());
+        };
+        let begins_here = sender.is_none();
+        let named = begins_here.then(|| Uuid::try_parse(traceparent.trace_id()).ok());
+        let correlation_id = named.flatten().unwrap_or_else(Uuid::new_v4);
+        (Self::new(correlation_id, traceparent), span)
+    }
+
+    fn new(correlation_id: Uuid, traceparent: Traceparent) -> Self {
         Self(Arc::new(Known {
             traceparent,
             correlation_id,
@@ -100,6 +114,11 @@ impl RequestContext {
         let headers = self.0.answer_headers.lock();
         headers.unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The trace that whoever sent the request goes on with.
+fn senders(headers: &HeaderMap) -> Option<Traceparent> {
+    Traceparent::parse(headers.get("traceparent")?.to_str().ok()?)
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for RequestContext {

@@ -1,4 +1,4 @@
-//! Logs and metrics of the process.
+//! Logs, metrics and traces of the process.
 
 use std::error::Error;
 use std::io::{IsTerminal, stderr};
@@ -6,10 +6,13 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
+use traces::{Collector, ExportError, Exporting};
+use tracing_subscriber::filter::ParseError;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, registry};
 
-use crate::settings::{CommonSettings, LogFormat};
+use crate::settings::{CommonSettings, LogFormat, TraceSettings};
 
 /// The name of the histogram of answered requests.
 pub const REQUEST_DURATION: &str = "waypost_http_request_duration_seconds";
@@ -29,33 +32,60 @@ static METRICS: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
 pub enum TelemetryError {
     /// `WAYPOST_LOG` cannot be read.
     #[error("WAYPOST_LOG is not a log filter: {0}")]
-    Filter(#[from] tracing_subscriber::filter::ParseError),
+    Filter(#[from] ParseError),
+    /// Traces cannot be sent.
+    #[error("WAYPOST_TRACES_URL or WAYPOST_TRACES_HEADERS cannot be used: {0}")]
+    Traces(#[from] ExportError),
 }
 
 /// Begins logging to stderr and keeping metrics, once for the process: later calls change nothing.
 pub fn init(settings: &CommonSettings) -> Result<(), TelemetryError> {
+    if registry().with(logs(settings)?).try_init().is_ok() {
+        log_panics();
+    }
+    metrics_handle();
+    Ok(())
+}
+
+/// The same for a service, whose traces go to a collector where one is named; what it gives back
+/// sends the last of them.
+pub fn init_traced(
+    settings: &CommonSettings,
+    traces: &TraceSettings,
+    service: &'static str,
+) -> Result<Exporting, TelemetryError> {
+    let Some(url) = traces.url() else {
+        init(settings)?;
+        return Ok(Exporting::default());
+    };
+    let layers = registry().with(logs(settings)?).with(traces::queries());
+    if layers.try_init().is_ok() {
+        log_panics();
+    }
+    metrics_handle();
+    Ok(traces::export(&Collector {
+        url,
+        headers: traces.headers(),
+        share: traces.share,
+        service,
+        version: env!("CARGO_PKG_VERSION"),
+    })?)
+}
+
+fn logs(settings: &CommonSettings) -> Result<impl Layer<Registry> + use<>, ParseError> {
     let filter = EnvFilter::builder().parse(&settings.log)?;
     let json = match settings.log_format {
         LogFormat::Auto => !stderr().is_terminal(),
         LogFormat::Text => false,
         LogFormat::Json => true,
     };
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(stderr);
-    let started: Result<(), TryInitError> = if json {
-        builder.json().flatten_event(true).finish().try_init()
+    let lines = fmt::layer().with_writer(stderr);
+    let lines = if json {
+        lines.json().flatten_event(true).boxed()
     } else {
-        builder
-            .with_ansi(stderr().is_terminal())
-            .finish()
-            .try_init()
+        lines.with_ansi(stderr().is_terminal()).boxed()
     };
-    if started.is_ok() {
-        log_panics();
-    }
-    metrics_handle();
-    Ok(())
+    Ok(lines.with_filter(filter))
 }
 
 /// The metrics in Prometheus' text form; empty where another recorder was there first.

@@ -75,6 +75,7 @@ mod tenants;
 mod throttles;
 mod token_repeats;
 mod tokens;
+mod traces;
 mod trigger;
 mod triggers;
 mod uploads;

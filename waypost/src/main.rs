@@ -116,7 +116,9 @@ fn main() -> ExitCode {
 
 async fn run(cli: Cli) -> Result<(), Failure> {
     let Cli { common, command } = cli;
-    telemetry::init(&common)?;
+    if !matches!(command, Command::Up(_)) {
+        telemetry::init(&common)?;
+    }
     match command {
         Command::Up(up) => Box::pin(up.run(common)).await,
         Command::Org(org) => org.run(&common).await,

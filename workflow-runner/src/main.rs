@@ -7,7 +7,7 @@ use access::{Access, LimitSettings};
 use clap::Parser;
 use event_log::{EventLog, Keyring, LogSettings};
 use service::health::{self, Readiness};
-use service::settings::{CommonSettings, DatabaseSettings, HttpSettings};
+use service::settings::{CommonSettings, DatabaseSettings, HttpSettings, TraceSettings};
 use service::{SystemClock, database, telemetry};
 use workflow_runner::{Dependencies, RunnerSettings, targets};
 
@@ -17,6 +17,8 @@ use workflow_runner::{Dependencies, RunnerSettings, targets};
 struct Cli {
     #[command(flatten)]
     common: CommonSettings,
+    #[command(flatten)]
+    traces: TraceSettings,
     #[command(flatten)]
     http: HttpSettings,
     #[command(flatten)]
@@ -41,7 +43,13 @@ async fn main() -> ExitCode {
 }
 
 async fn start(cli: Cli) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    telemetry::init(&cli.common)?;
+    let traces = telemetry::init_traced(&cli.common, &cli.traces, "workflow-runner")?;
+    let ended = run(cli).await;
+    traces.finish().await;
+    ended
+}
+
+async fn run(cli: Cli) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let shutdown = service::until_signalled()?;
     let listener = service::listen(cli.http.addr).await?;
     let keyring = Keyring::load(&cli.common.home)?;

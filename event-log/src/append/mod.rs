@@ -9,6 +9,7 @@ mod turns;
 mod wire;
 
 use schemas::{Log, NewEvent, StreamId};
+use traces::{Span, SpanKind};
 
 pub(crate) use appender::Appender;
 pub(crate) use wire::{Answer, BATCH_BYTES, BATCH_MESSAGES, read_answer};
@@ -92,6 +93,21 @@ impl From<Write> for Commit {
 }
 
 impl Commit {
+    /// The span of its append: a part of what appends it, or of what led to its first event.
+    pub(crate) fn span(&self) -> Span {
+        let mut span = traces::part("append", SpanKind::Producer);
+        if !span.is_recorded() {
+            let mut events = self.writes.iter().flat_map(|write| &write.events);
+            let trace = events.find_map(|event| event.context.traceparent.as_ref());
+            span = traces::follow("append", SpanKind::Producer, trace);
+        }
+        span.note("waypost.events", || {
+            let events = self.writes.iter().map(|write| write.events.len());
+            i64::try_from(events.sum::<usize>()).unwrap_or(i64::MAX)
+        });
+        span
+    }
+
     pub(crate) fn log(&self) -> Result<Log, AppendError> {
         let malformed = |reason| Err(AppendError::Malformed(reason));
         let Some(first) = self.writes.first() else {

@@ -7,6 +7,7 @@ mod edge;
 mod files;
 mod runs;
 mod secret;
+mod traces;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ pub use edge::EdgeSettings;
 pub use files::parse;
 pub use runs::OpenRunSettings;
 pub use secret::Secret;
+pub use traces::TraceSettings;
 
 /// A setting that this program cannot do without.
 #[derive(Clone, Copy, Debug, thiserror::Error)]

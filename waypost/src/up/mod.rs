@@ -9,8 +9,8 @@ use access::Access;
 use event_log::EventLog;
 use local_servers::{Servers, Urls};
 use schemas::Log;
-use service::settings::{CommonSettings, DatabaseSettings, HttpSettings, Secret};
-use service::{database, health};
+use service::settings::{CommonSettings, DatabaseSettings, HttpSettings, Secret, TraceSettings};
+use service::{database, health, telemetry};
 use sqlx::PgPool;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -30,6 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 )]
 pub(crate) struct Up {
     #[command(flatten)]
+    traces: TraceSettings,
+    #[command(flatten)]
     http: HttpSettings,
     #[command(flatten)]
     services: services::Settings,
@@ -42,7 +44,14 @@ pub(crate) struct Up {
 }
 
 impl Up {
-    pub(crate) async fn run(mut self, common: CommonSettings) -> Result<(), Failure> {
+    pub(crate) async fn run(self, common: CommonSettings) -> Result<(), Failure> {
+        let traces = telemetry::init_traced(&common, &self.traces, "waypost")?;
+        let ended = Box::pin(self.start(common)).await;
+        traces.finish().await;
+        ended
+    }
+
+    async fn start(mut self, common: CommonSettings) -> Result<(), Failure> {
         let shutdown = service::until_signalled()?;
         // Taken first: with an address in use, nothing else should have been started.
         let listener = service::listen(self.http.addr).await?;

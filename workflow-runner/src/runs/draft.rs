@@ -1,7 +1,7 @@
 //! A run as it is known to its job, and the events that the job is about to append.
 
 use chrono::{DateTime, Utc};
-use domain::run::{End, NotARun, Run, Step, StepState, end_of_wait};
+use domain::run::{Attempt, End, NotARun, Run, Step, StepState, end_of_wait};
 use event_log::{Commit, Expected, Keyring, Write};
 use schemas::run::{
     EventAwaited, Failed, Started, StepFailed, StepStarted, StepSucceeded, Succeeded, Waiting, Way,
@@ -11,6 +11,7 @@ use schemas::{
     Actor, Cause, Context, Event, EventId, NewEvent, Recorded, StepId, StreamId, Traceparent,
 };
 use serde_json::Value;
+use traces::{Span, SpanKind};
 use uuid::Uuid;
 
 use super::program::Program;
@@ -102,6 +103,18 @@ impl Draft {
             Some(trace) => trace.with_span(low),
             None => Traceparent::from_parts(u128::from(high) << 64 | u128::from(low), low),
         }
+    }
+
+    /// The span of an attempt at a step, in the trace that the run belongs to.
+    pub(super) fn span_of(&self, attempt: &Attempt<'_>) -> Span {
+        let trace = self.context.traceparent.as_ref();
+        let span = traces::follow("step", SpanKind::Internal, trace);
+        span.rename(|| format!("step {}", attempt.step.action.kind()));
+        span.note("waypost.run.id", || self.run.id.to_string());
+        span.note("waypost.workflow.id", || self.run.workflow_id.to_string());
+        span.note("waypost.step.id", || attempt.step.id.to_string());
+        span.note("waypost.attempt", || i64::from(attempt.number));
+        span
     }
 
     /// What the run goes back to: itself, where it was begun from outside.

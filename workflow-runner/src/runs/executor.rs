@@ -23,6 +23,7 @@ use schemas::workflow::Action;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::sleep;
+use traces::{Span, Traced as _};
 
 use super::capacity::{Weight, Working};
 use super::draft::Draft;
@@ -52,7 +53,7 @@ pub(super) struct Executor<'j> {
     values: Arc<Values>,
     scrub: Arc<Scrub>,
     /// Calls whose beginning is decided and not yet appended.
-    prepared: HashMap<CallKey, Call>,
+    prepared: HashMap<CallKey, (Call, Span)>,
     calls: FuturesUnordered<BoxFuture<'j, Called>>,
     calling: HashMap<CallKey, Load>,
     /// Held while there is something to do, and given back while only answers are waited for.
@@ -191,14 +192,15 @@ impl<'j> Executor<'j> {
 
     async fn begin(&mut self, attempt: &Attempt<'_>, now: DateTime<Utc>) {
         let (id, number) = (&attempt.step.id, attempt.number);
-        match self.prepare(attempt).await {
+        let span = self.draft.span_of(attempt);
+        match self.prepare(attempt).within(&span).await {
             Ok(Begun::Done(mut done)) => {
                 self.draft.step_started(id, number, done.input.take(), now);
                 self.done(id, number, *done, now);
             }
             Ok(Begun::Call { input, call }) => {
                 self.draft.step_started(id, number, input, now);
-                self.prepared.insert((id.clone(), number), call);
+                self.prepared.insert((id.clone(), number), (call, span));
             }
             Ok(Begun::Waits { input, event }) => {
                 self.draft.step_started(id, number, input, now);
@@ -207,6 +209,7 @@ impl<'j> Executor<'j> {
                 }
             }
             Err(error) => {
+                span.failed();
                 self.draft.step_started(id, number, Value::Null, now);
                 self.draft.step_failed(id, number, error, None, now);
             }

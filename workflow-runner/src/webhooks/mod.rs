@@ -48,6 +48,7 @@ mod signature;
 mod source;
 mod takeover;
 mod tasks;
+mod traced;
 mod work;
 
 use std::sync::Arc;

@@ -12,6 +12,7 @@ use reqwest::{Method, RequestBuilder};
 use schemas::delivery::{Attempted, Message, Outcome};
 use schemas::{AggregateType, Event, EventId, Log, NewEvent, Recorded, StreamId};
 use service::Clock;
+use traces::Traced as _;
 use uuid::Uuid;
 
 use super::attempt::{Exchange, Response, SendError, pending, retry, tried};
@@ -22,6 +23,7 @@ use super::payload::Payload;
 use super::schedule::{Schedule, retry_after};
 use super::secrets::Secret;
 use super::signature::SigningKey;
+use super::traced;
 use super::work::{Prior, Retry, Verdict, Work};
 use crate::people::People;
 use crate::retry::retry_while;
@@ -225,11 +227,12 @@ impl Sender {
                     .keyring()
                     .cause_header(&payload.context, payload.cause),
             );
-        if let Some(trace) = &payload.context.traceparent {
-            let (_, span) = attempt_id.as_u64_pair();
-            request = request.header("traceparent", trace.with_span(span).as_str());
+        let span = traced::span_of(payload, message);
+        if let Some(trace) = traced::sent_on(&span, payload, attempt_id) {
+            request = request.header("traceparent", trace.as_str());
         }
-        let answer = self.call(request.body(payload.body.clone()), at).await;
+        let answer = self.call(request.body(payload.body.clone()), at);
+        let answer = answer.within(&span).await;
         let duration = started.elapsed();
         let exchange = Exchange {
             at,
@@ -239,6 +242,7 @@ impl Sender {
         let outcome = if exchange.succeeded() {
             "succeeded"
         } else {
+            span.failed();
             "failed"
         };
         metrics::histogram!("waypost_webhook_attempt_seconds", "outcome" => outcome)
@@ -254,6 +258,7 @@ impl Sender {
         let answer = request.send().await;
         let answer = answer.map_err(|error| SendError::Failed(targets::reason(&error)))?;
         let status = answer.status().as_u16();
+        traces::note("http.response.status_code", i64::from(status));
         let retry_after = asked_wait(answer.headers(), now);
         // The status is what counts, even where the rest of the answer does not come.
         let body = targets::read_body(answer, READ_BYTES).await;

@@ -81,6 +81,7 @@ const SHELVES: &[(&str, &str, &[Source])] = &[
             "docs/explanation/limits.md" "How a limit is exact across processes."
             "docs/explanation/forgetting.md" "How a log that never changes can forget a person."
             "docs/explanation/durability.md" "What can be lost, and when."
+            "docs/scale.md" "What is divided, what one leader does, and how to go past it."
             "docs/security.md" "Who attacks, what holds, what does not."
             "docs/faults.md" "What Waypost is put through, and what came of it."
             "docs/figures.md" "What it does in a second, measured."

@@ -13,6 +13,7 @@ use schemas::run::Way;
 use schemas::workflow::{Action, Retry};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
+use traces::{Span, SpanKind, Traced as _};
 use uuid::Uuid;
 
 use super::super::job::{Outcome, Stop};
@@ -74,10 +75,10 @@ impl<'j> Executor<'j> {
         if self.calling.contains_key(&key) {
             return Ok(());
         }
-        let call = match self.prepared.remove(&key) {
-            Some(call) => call,
+        let (call, span) = match self.prepared.remove(&key) {
+            Some(prepared) => prepared,
             None => match self.prepare(attempt).await {
-                Ok(Begun::Call { call, .. }) => call,
+                Ok(Begun::Call { call, .. }) => (call, self.draft.span_of(attempt)),
                 // Its end follows from the time alone.
                 Ok(Begun::Waits { .. }) => return Ok(()),
                 Ok(Begun::Done(done)) => {
@@ -104,14 +105,14 @@ impl<'j> Executor<'j> {
             Call::Record(_) => Load::Work,
         };
         self.calling.insert(key.clone(), load);
-        self.calls.push(self.perform(key, call));
+        self.calls.push(self.perform(key, call, span));
         Ok(())
     }
 
-    fn perform(&self, key: CallKey, call: Call) -> BoxFuture<'j, Called> {
+    fn perform(&self, key: CallKey, call: Call, span: Span) -> BoxFuture<'j, Called> {
         let (job, scrub) = (self.job, Arc::clone(&self.scrub));
         let shared = &job.shared;
-        let origin = http::Origin {
+        let mut origin = http::Origin {
             trace: self.draft.child_trace(),
             cause: self.draft.cause_header(shared.log.keyring()),
         };
@@ -126,15 +127,24 @@ impl<'j> Executor<'j> {
                         return Called::NotBegun { key };
                     };
                     let began = Instant::now();
+                    let sent = span.part("HTTP call", SpanKind::Client);
+                    origin.trace = sent.traceparent().unwrap_or(origin.trace);
+                    let outcome = http::perform(&call, &shared.targets, &origin, &scrub, now);
+                    let outcome = outcome.within(&sent).await;
+                    if matches!(outcome, http::Outcome::Failed { .. }) {
+                        sent.failed();
+                        span.failed();
+                    }
                     Called::Http {
                         key,
-                        outcome: http::perform(&call, &shared.targets, &origin, &scrub, now).await,
+                        outcome,
                         retry: call.retry.clone(),
                         took: began.elapsed(),
                     }
                 }
                 Call::Record(call) => {
-                    let written = record::decide(&call, &shared.log, &stream, now()).await;
+                    let written = record::decide(&call, &shared.log, &stream, now());
+                    let written = written.within(&span).await;
                     if let Err(error) = &written {
                         tracing::debug!(%error, "A RECORD step is waiting for the log");
                         sleep(AGAIN).await;

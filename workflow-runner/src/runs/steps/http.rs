@@ -247,6 +247,7 @@ pub(in super::super) async fn perform(
 
 async fn judge(call: &Call, response: Response, scrub: &Scrub, now: DateTime<Utc>) -> Outcome {
     let status = response.status();
+    traces::note("http.response.status_code", i64::from(status.as_u16()));
     let headers = response.headers().clone();
     let body = match targets::read_body(response, MAX_BODY).await {
         Ok(body) => body,

@@ -6,7 +6,6 @@ use event_log::{Commit, Expected, Write};
 use schemas::workflow::Triggered;
 use schemas::{
     AggregateType, Cause, Context, Event, EventId, NewEvent, OrgId, Recorded, RunId, StreamId,
-    Traceparent,
 };
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -63,7 +62,7 @@ impl Matcher {
         let id = Uuid::new_v4();
         let context = Context {
             correlation_id: Some(run.to_string()),
-            traceparent: Some(Traceparent::from_parts(id.as_u128(), id.as_u64_pair().0)),
+            traceparent: Some(traces::begin(id.as_u128(), id.as_u64_pair().0)),
             ..Context::default()
         };
         let now = self.clock.now();

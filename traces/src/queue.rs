@@ -1,0 +1,151 @@
+//! Spans that have ended wait here until they are sent; nobody ever waits for room.
+
+use std::time::Duration;
+
+use opentelemetry::Context;
+use opentelemetry_otlp::SpanExporter;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::trace::{Span, SpanData, SpanExporter as _, SpanProcessor};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+/// Spans that may wait: a few megabytes.
+const ROOM: usize = 8_192;
+/// Spans that are sent in one request.
+const AT_ONCE: usize = 512;
+/// How long a span waits for others to go with.
+const GATHER: Duration = Duration::from_secs(1);
+
+const EXPORTED: &str = "waypost_traces_spans_exported_total";
+const DROPPED: &str = "waypost_traces_spans_dropped_total";
+
+/// Where spans come in.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    spans: mpsc::Sender<SpanData>,
+}
+
+impl SpanProcessor for Queue {
+    fn on_start(&self, _: &mut Span, _: &Context) {}
+
+    fn on_end(&self, span: SpanData) {
+        if self.spans.try_send(span).is_err() {
+            count_dropped("queue", 1);
+        }
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
+        Ok(())
+    }
+}
+
+/// Asks for all that waits to be sent.
+#[derive(Debug)]
+pub(crate) struct Flush(mpsc::Sender<oneshot::Sender<()>>);
+
+impl Flush {
+    /// Waits until it was sent, or given up.
+    pub(crate) async fn ask(&self) {
+        let (done, sent) = oneshot::channel();
+        if self.0.send(done).await.is_ok() {
+            // Dropped, it has ended as well.
+            let _ = sent.await;
+        }
+    }
+}
+
+/// Begins to send what comes into the queue.
+pub(crate) fn start(exporter: SpanExporter) -> (Queue, Flush) {
+    // Counters that first appear with their first count have not risen, for who watches them.
+    count_dropped("queue", 0);
+    count_dropped("export", 0);
+    let (spans, waiting) = mpsc::channel(ROOM);
+    let (flush, asked) = mpsc::channel(1);
+    let sending = Sending {
+        exporter,
+        waiting,
+        asked,
+        fails: false,
+    };
+    tokio::spawn(sending.run());
+    (Queue { spans }, Flush(flush))
+}
+
+struct Sending {
+    exporter: SpanExporter,
+    waiting: mpsc::Receiver<SpanData>,
+    asked: mpsc::Receiver<oneshot::Sender<()>>,
+    /// Whether the last batch was lost.
+    fails: bool,
+}
+
+impl Sending {
+    async fn run(mut self) {
+        let mut batch = Vec::with_capacity(AT_ONCE);
+        loop {
+            tokio::select! {
+                () = gather(&mut self.waiting, &mut batch) => {
+                    if batch.is_empty() {
+                        return;
+                    }
+                    self.send(&mut batch).await;
+                }
+                Some(done) = self.asked.recv() => {
+                    while !batch.is_empty() || !self.waiting.is_empty() {
+                        take(&mut self.waiting, &mut batch);
+                        self.send(&mut batch).await;
+                    }
+                    // Whoever asked may have gone.
+                    let _ = done.send(());
+                }
+            }
+        }
+    }
+
+    async fn send(&mut self, batch: &mut Vec<SpanData>) {
+        let count = batch.len() as u64;
+        match self.exporter.export(std::mem::take(batch)).await {
+            Ok(()) => {
+                metrics::counter!(EXPORTED).increment(count);
+                if std::mem::take(&mut self.fails) {
+                    tracing::info!("The collector takes spans again");
+                }
+            }
+            Err(error) => {
+                count_dropped("export", count);
+                if !std::mem::replace(&mut self.fails, true) {
+                    tracing::warn!(%error, "The collector takes no spans, and they are dropped");
+                }
+            }
+        }
+    }
+}
+
+/// Waits for spans, and leaves the batch empty only where none will come any more. What has come
+/// stays in the batch also where this is dropped.
+async fn gather(waiting: &mut mpsc::Receiver<SpanData>, batch: &mut Vec<SpanData>) {
+    if batch.is_empty() {
+        waiting.recv_many(batch, AT_ONCE).await;
+    }
+    let full = async {
+        while batch.len() < AT_ONCE && waiting.recv_many(batch, AT_ONCE - batch.len()).await > 0 {}
+    };
+    // What came until then goes.
+    let _ = timeout(GATHER, full).await;
+}
+
+fn take(waiting: &mut mpsc::Receiver<SpanData>, batch: &mut Vec<SpanData>) {
+    while batch.len() < AT_ONCE
+        && let Ok(span) = waiting.try_recv()
+    {
+        batch.push(span);
+    }
+}
+
+fn count_dropped(reason: &'static str, count: u64) {
+    metrics::counter!(DROPPED, "reason" => reason).increment(count);
+}
