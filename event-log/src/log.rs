@@ -24,6 +24,8 @@ use crate::{
 
 /// Commits of one [`EventLog::commit_each`] that are on their way at once: enough to fill batches.
 const SIDE_BY_SIDE: usize = 1_000;
+/// So many of these calls one caller has under way, which wait for each other where it is held back.
+const CALLS: usize = 4;
 
 /// The event log. Clones are cheap and share its connections.
 #[derive(Clone)]
@@ -132,7 +134,7 @@ impl EventLog {
     /// Appends many decisions, each on its own, in as few flushes as they need.
     pub async fn commit_each(&self, commits: Vec<Commit>) -> Vec<Result<Position, AppendError>> {
         let side_by_side = commits.len().min(SIDE_BY_SIDE);
-        let timeout = self.settings().timeout_of_each(side_by_side);
+        let timeout = self.settings().timeout_of_each(CALLS * side_by_side);
         let commits = commits
             .into_iter()
             .map(|commit| self.commit_within(commit, timeout));

@@ -123,6 +123,18 @@ impl Held {
         Ok(())
     }
 
+    /// The room of so many of these bytes, which goes on by itself.
+    #[must_use]
+    pub fn split_off(&mut self, bytes: usize) -> Self {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        Self {
+            memory: Arc::clone(&self.memory),
+            client: self.client,
+            bytes,
+        }
+    }
+
     /// Gives the room back of all but so many bytes.
     pub fn shrink_to(&mut self, bytes: usize) {
         if let Some(freed) = self.bytes.checked_sub(bytes).filter(|freed| *freed > 0) {

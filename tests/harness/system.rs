@@ -280,6 +280,11 @@ impl System {
         run_waypost(&self.environment, arguments, stdin).await
     }
 
+    /// Begins a command of the operator's, to be killed.
+    pub fn begin_waypost(&self, arguments: &[&str]) -> tokio::process::Child {
+        spawned(&self.environment, arguments)
+    }
+
     /// Kills everything at once: all programs, and the servers where they are its own.
     pub fn crash(&mut self) {
         for program in &mut self.programs {
@@ -317,7 +322,16 @@ impl System {
 
 async fn run_waypost(environment: &[(String, String)], arguments: &[&str], stdin: &[u8]) -> Output {
     use tokio::io::AsyncWriteExt as _;
-    let mut child = tokio::process::Command::new(programs().join("waypost"))
+    let mut child = spawned(environment, arguments);
+    let mut input = child.stdin.take().expect("a pipe");
+    let stdin = stdin.to_vec();
+    // A command that reads nothing closes the pipe; that is no fault of the test.
+    tokio::spawn(async move { input.write_all(&stdin).await.ok() });
+    child.wait_with_output().await.expect("waypost ends")
+}
+
+fn spawned(environment: &[(String, String)], arguments: &[&str]) -> tokio::process::Child {
+    tokio::process::Command::new(programs().join("waypost"))
         .args(arguments)
         .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::piped())
@@ -325,12 +339,7 @@ async fn run_waypost(environment: &[(String, String)], arguments: &[&str], stdin
         .stderr(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
-        .expect("waypost starts");
-    let mut input = child.stdin.take().expect("a pipe");
-    let stdin = stdin.to_vec();
-    // A command that reads nothing closes the pipe; that is no fault of the test.
-    tokio::spawn(async move { input.write_all(&stdin).await.ok() });
-    child.wait_with_output().await.expect("waypost ends")
+        .expect("waypost starts")
 }
 
 /// The JSON object that a command has printed.

@@ -10,21 +10,26 @@ use super::ndjson;
 use crate::system;
 
 /// A file that is gone with its folder.
-struct Files(local_servers::TemporaryHome);
+pub(super) struct Files(local_servers::TemporaryHome);
 
 impl Files {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(local_servers::TemporaryHome::new().expect("a folder"))
     }
 
-    fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    pub(super) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.0.path().join(name);
         std::fs::write(&path, content).unwrap();
         path
     }
 }
 
-async fn import(system: &System, org: &Organization<'_>, file: &str, stdin: &[u8]) -> Value {
+pub(super) async fn import(
+    system: &System,
+    org: &Organization<'_>,
+    file: &str,
+    stdin: &[u8],
+) -> Value {
     let arguments = ["import", "--org", &org.id, "contacts", file];
     let done = system.waypost_reading(&arguments, stdin).await;
     assert!(
@@ -34,7 +39,7 @@ async fn import(system: &System, org: &Organization<'_>, file: &str, stdin: &[u8
     done
 }
 
-async fn exported(org: &Organization<'_>, position: &Value) -> Vec<csv::StringRecord> {
+pub(super) async fn exported(org: &Organization<'_>, position: &Value) -> Vec<csv::StringRecord> {
     let answer = org
         .admin
         .get_at("/api/export/contacts", position.as_str().unwrap())
@@ -44,7 +49,7 @@ async fn exported(org: &Organization<'_>, position: &Value) -> Vec<csv::StringRe
     rows.records().collect::<Result<_, _>>().unwrap()
 }
 
-fn rejects(done: &Value) -> Vec<Value> {
+pub(super) fn rejects(done: &Value) -> Vec<Value> {
     let path = done["rejectsFile"].as_str().expect("a rejects file");
     let rejects = std::fs::read_to_string(path).expect("the rejects file");
     // They hold what the file held: for their owner's eyes alone.
@@ -113,7 +118,7 @@ async fn rejected_rows_are_told_with_their_reasons() {
     let file = files.write(
         "contacts.csv",
         "id,email,city,createdAt\n\
-         good,a@b.c,Rome,\n\
+         good,a@b.c,\"Rome\n(Lazio)\",\n\
          nobody,,Oslo,\n\
          late,d@e.f,Bonn,yesterday\n\
          wide,g@h.i,Kiel,,surplus\n\
@@ -125,12 +130,15 @@ async fn rejected_rows_are_told_with_their_reasons() {
         (&json!(2), &json!(3))
     );
     let rejects = rejects(&done);
-    for (reject, (row, reason)) in
-        rejects
-            .iter()
-            .zip([(2, "email"), (3, "createdAt"), (4, "5 cells")])
-    {
+    let wanted = [
+        (2, json!("email"), "email"),
+        (3, json!("createdAt"), "createdAt"),
+        (4, Value::Null, "5 cells"),
+    ];
+    for (reject, (row, field, reason)) in rejects.iter().zip(wanted) {
         assert_eq!(reject["row"], row, "{reject}");
+        assert_eq!(reject["line"], row + 2, "{reject}");
+        assert_eq!(reject["field"], field, "{reject}");
         let error = reject["error"].as_str().unwrap();
         assert!(error.contains(reason), "{error}");
     }

@@ -1,6 +1,7 @@
 //! Lines in, lines of answer out.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use access::Caller;
 use bytes::Bytes;
@@ -10,7 +11,7 @@ use event_log::Position;
 use schemas::{Receipt, RecordId};
 use serde::Serialize;
 
-use super::batch::{self, NotWritten, Target, Wanted, Written};
+use super::batch::{self, Newness, NotWritten, Target, Wanted, Written};
 use super::create::read_draft;
 use super::lines::Line;
 use super::table::Table;
@@ -26,7 +27,8 @@ pub(super) struct Sender {
     /// What the cells of each line are, where lines are rows of a CSV.
     pub(super) table: Option<Table>,
     /// How often in a row the log has failed.
-    pub(super) failures: usize,
+    pub(super) failures: AtomicUsize,
+    pub(super) newness: Newness,
 }
 
 /// After so many failures in a row the log is not asked again for this request.
@@ -58,19 +60,34 @@ enum Answer<'a> {
     },
 }
 
+/// Lines that were read, to be written together.
+pub(super) struct Read {
+    pub(super) wanted: Vec<Wanted>,
+    /// The number of each line, and why those that are no records are none.
+    lines: Vec<(u64, Result<(), String>)>,
+}
+
 impl Sender {
-    /// Writes lines and answers each; those that the log did not confirm have an answer that says
-    /// so.
-    pub(super) async fn write(&mut self, lines: Vec<Line>, answers: &mut Answers) {
-        let mut wanted = Vec::with_capacity(lines.len());
-        let mut read = Vec::with_capacity(lines.len());
+    pub(super) fn read_all(&self, lines: Vec<Line>) -> Read {
+        let mut read = Read {
+            wanted: Vec::with_capacity(lines.len()),
+            lines: Vec::with_capacity(lines.len()),
+        };
         for line in lines {
             let number = line.number;
-            read.push((number, self.read(line).map(|one| wanted.push(one))));
+            let wanted = self.read(line).map(|one| read.wanted.push(one));
+            read.lines.push((number, wanted));
         }
-        let written = self.write_records(&wanted).await;
-        let mut outcomes = wanted.iter().zip(written.outcomes);
-        for (line, read) in read {
+        read
+    }
+
+    /// Writes lines and answers each; those that the log did not confirm have an answer that says
+    /// so.
+    pub(super) async fn write(&self, read: Read) -> Answers {
+        let mut answers = Answers::default();
+        let written = self.write_records(&read.wanted).await;
+        let mut outcomes = read.wanted.iter().zip(written.outcomes);
+        for (line, read) in read.lines {
             let outcome = read.map(|()| outcomes.next());
             match outcome {
                 Ok(Some((one, Ok(change)))) => answers.written(line, &one.id, change),
@@ -81,12 +98,13 @@ impl Sender {
                 Err(reason) => answers.failed(line, &reason),
             }
         }
-        answers.position = written.position.or(answers.position);
-        answers.trouble = written.trouble.or(answers.trouble.take());
+        answers.position = written.position;
+        answers.trouble = written.trouble;
+        answers
     }
 
-    async fn write_records(&mut self, wanted: &[Wanted]) -> Written {
-        if self.failures >= GIVE_UP {
+    async fn write_records(&self, wanted: &[Wanted]) -> Written {
+        if self.failures.load(Ordering::Relaxed) >= GIVE_UP {
             return Written::nothing(wanted.len());
         }
         let target = Target {
@@ -94,14 +112,14 @@ impl Sender {
             kind: self.kind,
             origin: &self.repeatable.origin,
         };
-        let written = batch::write(&self.app.commands, target, wanted).await;
-        self.failures = match &written.trouble {
+        let written = batch::write(&self.app.commands, target, &self.newness, wanted).await;
+        match &written.trouble {
             Some(error) => {
                 tracing::warn!(%error, "Records of a bulk write were not confirmed");
-                self.failures + 1
+                self.failures.fetch_add(1, Ordering::Relaxed);
             }
-            None => 0,
-        };
+            None => self.failures.store(0, Ordering::Relaxed),
+        }
         written
     }
 
@@ -118,6 +136,7 @@ impl Sender {
         };
         let id = draft.id().cloned();
         Ok(Wanted {
+            is_new: id.is_none() && receipt.is_none(),
             id: id.unwrap_or_else(|| self.new_id(receipt.as_ref())),
             draft,
             receipt,
@@ -144,6 +163,16 @@ fn parse(kind: Kind, text: &Bytes) -> Result<Draft, String> {
 }
 
 impl Answers {
+    /// Adds what follows.
+    pub(super) fn append(&mut self, next: Self) {
+        self.bytes.extend_from_slice(&next.bytes);
+        // Chunks are written side by side, so that a later one may stand before an earlier one.
+        let reached = self.position.into_iter().chain(next.position);
+        self.position = reached.max_by_key(|position| position.sequence());
+        self.confirmed |= next.confirmed;
+        self.trouble = next.trouble.or(self.trouble.take());
+    }
+
     fn written(&mut self, line: u64, id: &RecordId, change: Change) {
         let status = match change {
             Change::Created => "created",

@@ -1,5 +1,10 @@
 //! Writes many records at once: one read of what stands, one shared append, line by line in the
 //! order given where several lines speak of one record.
+//!
+//! What stands is not read where nothing is likely to stand: the append itself says so where that
+//! is wrong.
+
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use chrono::{DateTime, Utc};
 use domain::record::{self, Change, Draft, Kind};
@@ -25,6 +30,33 @@ pub(super) struct Wanted {
     pub(super) draft: Draft,
     /// The receipt of this line, where its request came with an `Idempotency-Key`.
     pub(super) receipt: Option<Receipt>,
+    /// Nothing can stand under its id, which was just made.
+    pub(super) is_new: bool,
+}
+
+impl Wanted {
+    pub(super) fn new(id: RecordId, draft: Draft) -> Self {
+        Self {
+            id,
+            draft,
+            receipt: None,
+            is_new: false,
+        }
+    }
+}
+
+/// Whether the records of one import or upload are likely to be new, as those before them were.
+#[derive(Debug, Default)]
+pub(super) struct Newness(AtomicBool);
+
+impl Newness {
+    fn is_likely(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn learn(&self, all_new: bool) {
+        self.0.store(all_new, Ordering::Relaxed);
+    }
 }
 
 /// Why one record was not written.
@@ -49,22 +81,69 @@ pub(super) struct Written {
 type Groups = IndexMap<RecordId, Vec<usize>>;
 
 /// Writes records as far as the log confirms them.
-pub(super) async fn write(commands: &Commands, target: Target<'_>, wanted: &[Wanted]) -> Written {
+pub(super) async fn write(
+    commands: &Commands,
+    target: Target<'_>,
+    newness: &Newness,
+    wanted: &[Wanted],
+) -> Written {
     let mut written = Written::nothing(wanted.len());
     let mut open: Groups = IndexMap::with_capacity(wanted.len());
     for (place, one) in wanted.iter().enumerate() {
         open.entry(one.id.clone()).or_default().push(place);
     }
-    for _ in 0..ATTEMPTS {
+    for attempt in 0..ATTEMPTS {
         if open.is_empty() || written.trouble.is_some() {
             return written;
         }
-        open = written.attempt(commands, target, wanted, open).await;
+        let lasts = if attempt == 0 && newness.is_likely() {
+            Ok(vec![None; open.len()])
+        } else {
+            read(commands, target, newness, wanted, &open).await
+        };
+        let lasts = match lasts {
+            Ok(lasts) => lasts,
+            Err(error) => {
+                written.trouble = Some(error);
+                return written;
+            }
+        };
+        open = written.attempt(commands, target, wanted, open, lasts).await;
+        if attempt == 0 && !(open.is_empty() && written.trouble.is_none()) {
+            newness.learn(false);
+        }
     }
     for place in open.into_values().flatten() {
         written.outcomes[place] = Err(NotWritten::Refused("others keep changing this record"));
     }
     written
+}
+
+/// The last event of each record. Those whose id was just made have none.
+async fn read(
+    commands: &Commands,
+    target: Target<'_>,
+    newness: &Newness,
+    wanted: &[Wanted],
+    open: &Groups,
+) -> Result<Vec<Option<Recorded>>, LogError> {
+    let is_asked = |places: &Vec<usize>| !places.iter().all(|place| wanted[*place].is_new);
+    let asked = open.iter().filter(|(_, places)| is_asked(places));
+    let streams: Vec<StreamId> = asked.map(|(id, _)| target.stream(id)).collect();
+    let mut found = commands.log().last_of_each(&streams).await?.into_iter();
+    let lasts = open.values().map(|places| {
+        let found = is_asked(places).then(|| found.next());
+        found.flatten().flatten()
+    });
+    let lasts: Vec<_> = lasts.collect();
+    newness.learn(lasts.iter().all(Option::is_none));
+    Ok(lasts)
+}
+
+impl Target<'_> {
+    fn stream(&self, id: &RecordId) -> StreamId {
+        StreamId::new(self.org, self.kind.aggregate(), id.as_str())
+    }
 }
 
 impl Written {
@@ -84,20 +163,13 @@ impl Written {
         target: Target<'_>,
         wanted: &[Wanted],
         open: Groups,
+        lasts: Vec<Option<Recorded>>,
     ) -> Groups {
         let aggregate = target.kind.aggregate();
-        let stream = |id: &RecordId| StreamId::new(target.org, aggregate, id.as_str());
-        let streams: Vec<StreamId> = open.keys().map(stream).collect();
-        let lasts = match commands.log().last_of_each(&streams).await {
-            Ok(lasts) => lasts,
-            Err(error) => {
-                self.trouble = Some(error.into());
-                return open;
-            }
-        };
         let now = commands.now();
         let (mut commits, mut deciding) = (Vec::new(), Vec::new());
-        for ((stream, last), (id, places)) in streams.into_iter().zip(lasts).zip(open) {
+        for ((id, places), last) in open.into_iter().zip(lasts) {
+            let stream = target.stream(&id);
             let past = match Past::of(commands, &stream, last, wanted, &places).await {
                 Ok(past) => past,
                 Err(error) => {

@@ -1,6 +1,8 @@
 //! `POST /api/v1/records/{kind}`: one new record, or a stream of lines or rows (see
 //! [`super::ndjson`]).
 
+use std::sync::atomic::AtomicUsize;
+
 use access::{Authorized, scope};
 use axum::Extension;
 use axum::extract::{FromRequest, Request, State};
@@ -14,6 +16,7 @@ use serde_json::Value;
 use service::HttpError;
 
 use super::answers::Sender;
+use super::batch::Newness;
 use super::lines::Cut;
 use super::ndjson;
 use crate::body::JsonBody;
@@ -70,7 +73,8 @@ pub(super) async fn create_records(
             kind,
             repeatable,
             table: None,
-            failures: 0,
+            failures: AtomicUsize::default(),
+            newness: Newness::default(),
         };
         return ndjson::write_lines(sender, cut, request).await;
     }

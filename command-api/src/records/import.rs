@@ -1,13 +1,17 @@
 //! Brings records in from a file, as the operator does.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use domain::FieldError;
 use domain::record::{Change, Draft, Kind};
 use event_log::Position;
 use futures::{Stream, StreamExt as _};
 use schemas::{OrgId, RecordId};
+use tokio_util::task::AbortOnDropHandle;
 
-use super::batch::{self, NotWritten, Target, Wanted, Written};
+use super::batch::{self, Newness, NotWritten, Target, Wanted, Written};
+use super::order::{Order, SIDE_BY_SIDE, Turn};
 use crate::{Commands, LogError, Origin};
 
 /// Records written together.
@@ -16,13 +20,35 @@ const CHUNK: usize = 1_000;
 const PATIENCE: usize = 120;
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// A place between two rows of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The rows before it.
+    pub rows: u64,
+    /// The lines before it.
+    pub lines: u64,
+    /// The bytes before it.
+    pub bytes: u64,
+}
+
 /// One row of a file.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Its number, from 1.
-    pub number: u64,
+    /// The line that it begins on, from 1.
+    pub line: u64,
+    /// Where it ends. The rows before this place, itself among them, are its number.
+    pub end: Place,
     /// The record, or why it cannot be read.
-    pub draft: Result<Draft, String>,
+    pub draft: Result<Draft, Fault>,
+}
+
+/// What is wrong with a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The field that is to blame, where it is one.
+    pub field: Option<String>,
+    /// What is wrong, for people; it names the field too.
+    pub reason: String,
 }
 
 /// A row that was not written.
@@ -30,8 +56,10 @@ pub struct Row {
 pub struct Rejected {
     /// Its number.
     pub number: u64,
+    /// The line that it begins on.
+    pub line: u64,
     /// Why.
-    pub reason: String,
+    pub fault: Fault,
 }
 
 /// How far an import has come.
@@ -45,6 +73,8 @@ pub struct Imported {
     pub unchanged: u64,
     /// Rows that were not written.
     pub rejected: u64,
+    /// The place in the file before which all rows are done.
+    pub through: Option<Place>,
     /// Where reads see all of it; none before the first record.
     pub position: Option<Position>,
 }
@@ -67,58 +97,161 @@ pub struct ImportError {
 }
 
 /// Whose records come in.
-#[derive(Clone, Copy, Debug)]
-pub struct Import<'a> {
+#[derive(Clone, Debug)]
+pub struct Import {
     /// What writes them.
-    pub commands: &'a Commands,
+    pub commands: Commands,
     /// Where the import comes from.
-    pub origin: &'a Origin,
+    pub origin: Origin,
     /// The organization.
-    pub org: &'a OrgId,
+    pub org: OrgId,
     /// Their kind.
     pub kind: Kind,
+    /// What tells the file from all others. Rows without an id get the same one again whenever
+    /// the same file is imported; without this, a new one.
+    pub source: Option<Vec<u8>>,
 }
 
-/// Writes rows in their order, a chunk at a time. `on_chunk` is told after each how far the import
-/// has come and which rows of the chunk were not written. A log that is away for up to a minute is
-/// waited for; what it had taken already is found unchanged.
+/// Writes rows, some chunks of them side by side; what speaks of one record is written in the
+/// order of the file. `on_chunk` is told, in that order, how far the import has come and which
+/// rows of a chunk were not written. A log that is away for up to a minute is waited for; what it
+/// had taken already is found unchanged.
 pub async fn import(
-    import: Import<'_>,
+    import: Import,
     rows: impl Stream<Item = Row>,
     mut on_chunk: impl FnMut(&Imported, &[Rejected]),
 ) -> Result<Imported, ImportError> {
     let mut so_far = Imported::default();
-    let mut chunks = std::pin::pin!(rows.ready_chunks(CHUNK));
-    while let Some(rows) = chunks.next().await {
-        match import.write(rows, &mut so_far).await {
-            Ok(rejected) => on_chunk(&so_far, &rejected),
+    let work = Arc::new(Work {
+        import,
+        newness: Newness::default(),
+    });
+    let mut order = Order::default();
+    let chunks = rows.ready_chunks(CHUNK).map(|rows| {
+        let chunk = work.chunk(rows);
+        let turn = order.turn(&chunk.wanted);
+        AbortOnDropHandle::new(tokio::spawn(Arc::clone(&work).write(chunk, turn)))
+    });
+    let mut written = std::pin::pin!(chunks.buffered(SIDE_BY_SIDE));
+    while let Some(ended) = written.next().await {
+        let dropped = |error: tokio::task::JoinError| LogError::Broken(error.to_string());
+        match ended.map_err(dropped).flatten() {
+            Ok((chunk, written)) => {
+                let rejected = so_far.count(chunk, written);
+                on_chunk(&so_far, &rejected);
+            }
             Err(source) => return Err(ImportError { so_far, source }),
         }
     }
     Ok(so_far)
 }
 
-impl Import<'_> {
-    async fn write(self, rows: Vec<Row>, so_far: &mut Imported) -> Result<Vec<Rejected>, LogError> {
-        let (mut numbers, mut wanted, mut rejected) = (Vec::new(), Vec::new(), Vec::new());
-        for Row { number, draft } in rows {
-            match draft {
-                Err(reason) => rejected.push(Rejected { number, reason }),
+struct Work {
+    import: Import,
+    newness: Newness,
+}
+
+/// Rows that are written together.
+struct Chunk {
+    wanted: Vec<Wanted>,
+    /// The number and the line of each of these.
+    places: Vec<(u64, u64)>,
+    rejected: Vec<Rejected>,
+    through: Option<Place>,
+}
+
+impl Work {
+    fn chunk(&self, rows: Vec<Row>) -> Chunk {
+        let mut chunk = Chunk {
+            wanted: Vec::with_capacity(rows.len()),
+            places: Vec::with_capacity(rows.len()),
+            rejected: Vec::new(),
+            through: None,
+        };
+        for row in rows {
+            let (number, line) = (row.end.rows, row.line);
+            chunk.through = Some(row.end);
+            match row.draft {
+                Err(fault) => chunk.rejected.push(Rejected {
+                    number,
+                    line,
+                    fault,
+                }),
                 Ok(draft) => {
-                    let id = draft.id().cloned();
-                    let id = id.unwrap_or_else(|| RecordId::from(self.commands.random.id()));
-                    let receipt = None;
-                    wanted.push(Wanted { id, draft, receipt });
-                    numbers.push(number);
+                    chunk.wanted.push(self.wanted(number, draft));
+                    chunk.places.push((number, line));
                 }
             }
         }
-        let written = self.write_patiently(&wanted).await?;
-        so_far.position = written.position.or(so_far.position);
-        for (outcome, number) in written.outcomes.into_iter().zip(numbers) {
+        chunk
+    }
+
+    fn wanted(&self, number: u64, draft: Draft) -> Wanted {
+        let Import { commands, org, .. } = &self.import;
+        if let Some(id) = draft.id() {
+            return Wanted::new(id.clone(), draft);
+        }
+        let Some(source) = &self.import.source else {
+            return Wanted {
+                is_new: true,
+                ..Wanted::new(RecordId::from(commands.random.id()), draft)
+            };
+        };
+        let kind = self.import.kind.name();
+        let (org, number) = (org.as_str(), number.to_be_bytes());
+        let parts = [source.as_slice(), org.as_bytes(), kind.as_bytes(), &number];
+        let id = commands.log().keyring().derived_uuid("imported", &parts);
+        Wanted::new(RecordId::from(id), draft)
+    }
+
+    async fn write(
+        self: Arc<Self>,
+        chunk: Chunk,
+        turn: Turn,
+    ) -> Result<(Chunk, Written), LogError> {
+        turn.comes().await;
+        let written = self.write_patiently(&chunk.wanted).await?;
+        Ok((chunk, written))
+    }
+
+    async fn write_patiently(&self, wanted: &[Wanted]) -> Result<Written, LogError> {
+        let target = Target {
+            org: &self.import.org,
+            kind: self.import.kind,
+            origin: &self.import.origin,
+        };
+        let mut tries = 1;
+        loop {
+            let mut written =
+                batch::write(&self.import.commands, target, &self.newness, wanted).await;
+            match written.trouble.take() {
+                None => return Ok(written),
+                Some(LogError::HeldBack | LogError::Unavailable(_)) if tries < PATIENCE => {
+                    tries += 1;
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Some(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Imported {
+    /// Counts a chunk; gives its rows that were not written.
+    fn count(&mut self, chunk: Chunk, written: Written) -> Vec<Rejected> {
+        let mut rejected = chunk.rejected;
+        for (outcome, (number, line)) in written.outcomes.into_iter().zip(chunk.places) {
             let reason = match outcome {
-                Ok(change) => {
-                    so_far.count(change);
+                Ok(Change::Created) => {
+                    self.created += 1;
+                    continue;
+                }
+                Ok(Change::Updated) => {
+                    self.updated += 1;
+                    continue;
+                }
+                Ok(Change::Unchanged) => {
+                    self.unchanged += 1;
                     continue;
                 }
                 Err(NotWritten::Refused(reason)) => reason,
@@ -126,41 +259,36 @@ impl Import<'_> {
                     "the event log did not confirm this row; import it again"
                 }
             };
-            let reason = reason.to_owned();
-            rejected.push(Rejected { number, reason });
+            rejected.push(Rejected {
+                number,
+                line,
+                fault: reason.to_owned().into(),
+            });
         }
         rejected.sort_by_key(|row| row.number);
-        so_far.rejected += rejected.len() as u64;
-        Ok(rejected)
-    }
-
-    async fn write_patiently(self, wanted: &[Wanted]) -> Result<Written, LogError> {
-        let target = Target {
-            org: self.org,
-            kind: self.kind,
-            origin: self.origin,
-        };
-        for _ in 1..PATIENCE {
-            let mut written = batch::write(self.commands, target, wanted).await;
-            match written.trouble.take() {
-                None => return Ok(written),
-                Some(LogError::HeldBack | LogError::Unavailable(_)) => {
-                    tokio::time::sleep(PAUSE).await;
-                }
-                Some(error) => return Err(error),
-            }
-        }
-        let mut written = batch::write(self.commands, target, wanted).await;
-        written.trouble.take().map_or(Ok(written), Err)
+        self.rejected += rejected.len() as u64;
+        self.through = chunk.through.or(self.through);
+        // Chunks are written side by side, so that a later one may stand before an earlier one.
+        let reached = written.position.into_iter().chain(self.position);
+        self.position = reached.max_by_key(|position| position.sequence());
+        rejected
     }
 }
 
-impl Imported {
-    fn count(&mut self, change: Change) {
-        match change {
-            Change::Created => self.created += 1,
-            Change::Updated => self.updated += 1,
-            Change::Unchanged => self.unchanged += 1,
+impl From<FieldError> for Fault {
+    fn from(error: FieldError) -> Self {
+        Self {
+            reason: error.to_string(),
+            field: Some(error.field),
+        }
+    }
+}
+
+impl From<String> for Fault {
+    fn from(reason: String) -> Self {
+        Self {
+            field: None,
+            reason,
         }
     }
 }

@@ -38,6 +38,8 @@ pub(super) struct Chunk {
     pub(super) ended: bool,
     /// Whether there is no memory for what follows.
     pub(super) no_room: bool,
+    /// What its lines take of the memory that all bodies share.
+    pub(super) room: Option<Held>,
 }
 
 /// What came of waiting for more of a body.
@@ -74,7 +76,7 @@ pub(super) struct Lines {
     /// Whether what was searched ends within quotation marks.
     quoted: bool,
     buffer: BytesMut,
-    /// What the buffer and the chunk's lines take of the memory that all bodies share.
+    /// What the buffer and the lines of the next chunk take of the memory that all bodies share.
     room: Option<Held>,
     /// How much of the buffer is known to hold no line's end.
     searched: usize,
@@ -127,32 +129,45 @@ impl Lines {
         patience: Option<Duration>,
     ) -> Result<Chunk, BrokenOff> {
         let mut chunk = Chunk::default();
-        let (mut bytes, before) = (0, self.received);
+        let mut bytes = 0;
+        self.fill(&mut chunk, &mut bytes, patience).await?;
+        let room = self.room.as_mut();
+        chunk.room = room.map(|room| room.split_off(bytes));
+        Ok(chunk)
+    }
+
+    async fn fill(
+        &mut self,
+        chunk: &mut Chunk,
+        bytes: &mut usize,
+        patience: Option<Duration>,
+    ) -> Result<(), BrokenOff> {
+        let before = self.received;
         loop {
-            while chunk.lines.len() < CHUNK_LINES && bytes < CHUNK_BYTES {
+            while chunk.lines.len() < CHUNK_LINES && *bytes < CHUNK_BYTES {
                 let Some(line) = self.cut_line() else { break };
-                bytes += line.text.as_ref().map_or(0, Bytes::len);
+                *bytes += line.text.as_ref().map_or(0, Bytes::len);
                 chunk.lines.push(line);
             }
             let full = chunk.lines.len() >= CHUNK_LINES
-                || bytes >= CHUNK_BYTES
+                || *bytes >= CHUNK_BYTES
                 || self.received - before >= LINELESS_BYTES;
             if full || self.ended {
                 chunk.ended = self.ended && self.buffer.is_empty();
-                return Ok(chunk);
+                return Ok(());
             }
             let patience = if chunk.lines.is_empty() {
                 patience
             } else {
                 Some(LINGER)
             };
-            self.keep_room(bytes);
+            self.keep_room(*bytes);
             match self.receive(patience).await? {
                 Came::Something => {}
-                Came::NothingInTime => return Ok(chunk),
+                Came::NothingInTime => return Ok(()),
                 Came::NoRoom => {
                     chunk.no_room = true;
-                    return Ok(chunk);
+                    return Ok(());
                 }
             }
         }

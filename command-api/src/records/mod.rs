@@ -7,6 +7,7 @@ mod delete;
 mod import;
 mod lines;
 mod ndjson;
+mod order;
 mod put;
 mod table;
 mod unpacked;
@@ -18,7 +19,7 @@ use domain::record::Kind;
 
 pub use create::{NewRecord, create};
 pub use delete::{NotDeleted, delete};
-pub use import::{Import, ImportError, Imported, Rejected, Row, import};
+pub use import::{Fault, Import, ImportError, Imported, Place, Rejected, Row, import};
 pub use upload::UploadSettings;
 pub(crate) use upload::Uploads;
 

@@ -1,6 +1,7 @@
 //! `POST /api/v1/records/{kind}` with `application/x-ndjson` or `text/csv`: a stream of records in,
 //! packed or not, a line of answer for each out, as they are confirmed. Neither side is ever held in memory as a whole.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use access::Refusal;
@@ -12,9 +13,11 @@ use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use service::HttpError;
 use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::answers::{Answers, Sender};
 use super::lines::{BrokenOff, Chunk, Cut, Line, Lines};
+use super::order::{Order, SIDE_BY_SIDE};
 use super::table::Table;
 use super::unpacked::{Coding, Unpacked};
 use super::upload::{Allowance, Stop};
@@ -41,32 +44,31 @@ pub(super) async fn write_lines(
     if cut == Cut::Rows {
         upload.read_header().await?;
     }
+    let (app, org) = (upload.sender.app.clone(), upload.sender.caller.org.clone());
+    let mut coming = upload.read();
     let mut held = Answers::default();
-    loop {
-        let chunk = upload.lines.next_chunk(Some(PAUSE)).await?;
-        let (ended, paused) = (chunk.ended, chunk.lines.is_empty());
-        let stop = upload.write(chunk, &mut held).await;
-        if held.bytes.is_empty() && stop == Some(Stop::KeyEnded) {
-            return Err(Refusal::InvalidKey.into());
-        }
-        if held.bytes.is_empty() && stop == Some(Stop::NoRoom) {
-            return Err(service::body::no_room());
-        }
-        if let Some(stop) = stop {
-            upload.stop(stop, &mut held);
-        }
-        if ended || stop.is_some() {
-            return whole(held);
-        }
-        if paused || held.bytes.len() >= HELD_BYTES {
-            break;
+    while held.bytes.len() < HELD_BYTES {
+        match coming.next().await {
+            None => return whole(held),
+            Some(Came::Nothing) => break,
+            Some(Came::Answers(answers)) => held.append(answers),
+            Some(Came::Stopped(Stop::KeyEnded, _)) if held.bytes.is_empty() => {
+                return Err(Refusal::InvalidKey.into());
+            }
+            Some(Came::Stopped(Stop::NoRoom, _)) if held.bytes.is_empty() => {
+                return Err(service::body::no_room());
+            }
+            Some(Came::Stopped(stop, line)) => {
+                held.stopped(stop, line);
+                return whole(held);
+            }
+            Some(Came::BrokenOff(error)) => return Err(error.into()),
         }
     }
-    let uploads = &upload.sender.app.uploads;
-    let place = uploads.enter(&upload.sender.caller.org).await;
+    let place = app.uploads.enter(&org).await;
     let (answers, waiting) = mpsc::channel(WAITING_CHUNKS);
     tokio::spawn(async move {
-        upload.go_on(answers).await;
+        coming.pass_all_on(answers).await;
         drop(place);
     });
     let rest = stream::unfold(waiting, async |mut waiting| {
@@ -78,11 +80,35 @@ pub(super) async fn write_lines(
 
 /// Lines on their way into the log.
 struct Upload {
-    sender: Sender,
+    sender: Arc<Sender>,
     lines: Lines,
     allowance: Allowance,
+    order: Order,
     /// The line that was answered last.
     answered: u64,
+}
+
+/// What comes of an upload, in the order of its lines.
+enum Came {
+    /// The answers to some lines.
+    Answers(Answers),
+    /// Nothing for a moment: whoever sends may be waiting for answers.
+    Nothing,
+    /// The end before the last line, and the line that is not written any more.
+    Stopped(Stop, u64),
+    /// The body broke off.
+    BrokenOff(BrokenOff),
+}
+
+/// What is being written, some chunks side by side.
+struct Coming {
+    under_way: mpsc::Receiver<UnderWay>,
+    _reading: AbortOnDropHandle<()>,
+}
+
+enum UnderWay {
+    Chunk(AbortOnDropHandle<Answers>),
+    Else(Came),
 }
 
 type Waiting = mpsc::Sender<Result<Bytes, BrokenOff>>;
@@ -96,7 +122,8 @@ impl Upload {
         Ok(Self {
             allowance: sender.app.uploads.allowance(access, caller),
             lines: Lines::new(body.map_err(HttpError::internal)?, cut, room),
-            sender,
+            sender: Arc::new(sender),
+            order: Order::default(),
             answered: 0,
         })
     }
@@ -111,61 +138,135 @@ impl Upload {
         let text = text.ok_or_else(|| HttpError::bad_request("header row: is too long"))?;
         let table = Table::new(self.sender.kind, text);
         let table = table.map_err(|error| HttpError::bad_request(error.to_string()))?;
-        (self.sender.table, self.answered) = (Some(table), number);
+        if let Some(sender) = Arc::get_mut(&mut self.sender) {
+            sender.table = Some(table);
+        }
+        self.answered = number;
         Ok(())
     }
 
-    /// Writes the lines of a chunk as far as they are allowed and answers each; says why not all.
-    async fn write(&mut self, mut chunk: Chunk, answers: &mut Answers) -> Option<Stop> {
+    /// Begins to read and to write.
+    fn read(mut self) -> Coming {
+        // One more is awaited, and one waits for room among these.
+        let (chunks, under_way) = mpsc::channel(SIDE_BY_SIDE - 2);
+        let reading = tokio::spawn(async move {
+            let ended = self.read_into(&chunks).await;
+            if let Err(end) = ended {
+                // Whoever asked may be gone.
+                let _ = chunks.send(UnderWay::Else(end)).await;
+            }
+        });
+        Coming {
+            under_way,
+            _reading: AbortOnDropHandle::new(reading),
+        }
+    }
+
+    async fn read_into(&mut self, chunks: &mpsc::Sender<UnderWay>) -> Result<(), Came> {
+        let mut key_ended = Box::pin(self.allowance.ended());
+        let mut patience = Some(PAUSE);
+        loop {
+            let chunk = tokio::select! {
+                biased;
+                () = &mut key_ended => return Err(self.stopped(Stop::KeyEnded)),
+                chunk = self.lines.next_chunk(patience) => chunk.map_err(Came::BrokenOff)?,
+            };
+            let (ended, is_empty) = (chunk.ended, chunk.lines.is_empty());
+            let stop = self.begin(chunk, chunks).await;
+            if let Some(stop) = stop {
+                return Err(self.stopped(stop));
+            }
+            if is_empty && !ended && patience.take().is_some() {
+                let nothing = UnderWay::Else(Came::Nothing);
+                if chunks.send(nothing).await.is_err() {
+                    return Ok(());
+                }
+            }
+            if ended || chunks.is_closed() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Begins to write the lines of a chunk as far as they are allowed; says why not all.
+    async fn begin(&mut self, chunk: Chunk, chunks: &mpsc::Sender<UnderWay>) -> Option<Stop> {
         let no_room = chunk.no_room.then_some(Stop::NoRoom);
-        let Some(last) = chunk.lines.last() else {
+        let Chunk {
+            mut lines, room, ..
+        } = chunk;
+        let Some(last) = lines.last() else {
             // What unpacks to much without a line's end would otherwise go on for long.
             return no_room.or(self.allowance.too_many_bytes(self.lines.received()));
         };
         let last = last.number;
         let (through, stop) = self.allowance.admit(last, self.lines.received()).await;
-        chunk.lines.retain(|line| line.number <= through);
-        if let Some(last) = chunk.lines.last() {
+        lines.retain(|line| line.number <= through);
+        if let Some(last) = lines.last() {
             self.answered = last.number;
-            self.sender.write(chunk.lines, answers).await;
+            let read = self.sender.read_all(lines);
+            let (turn, sender) = (self.order.turn(&read.wanted), Arc::clone(&self.sender));
+            let writing = tokio::spawn(async move {
+                turn.comes().await;
+                let answers = sender.write(read).await;
+                drop((turn, room));
+                answers
+            });
+            let chunk = UnderWay::Chunk(AbortOnDropHandle::new(writing));
+            // Where nobody waits for it any more, the caller finds out.
+            let _ = chunks.send(chunk).await;
         }
         stop.or(no_room)
     }
 
-    /// Answers the first line that is not written with the reason.
-    fn stop(&self, stop: Stop, answers: &mut Answers) {
-        stop.note();
-        answers.failed(self.answered + 1, &stop.to_string());
+    fn stopped(&self, stop: Stop) -> Came {
+        Came::Stopped(stop, self.answered + 1)
+    }
+}
+
+impl Coming {
+    async fn next(&mut self) -> Option<Came> {
+        match self.under_way.recv().await? {
+            UnderWay::Else(came) => Some(came),
+            UnderWay::Chunk(writing) => match writing.await {
+                Ok(answers) => Some(Came::Answers(answers)),
+                Err(error) => std::panic::resume_unwind(error.into_panic()),
+            },
+        }
     }
 
-    /// Answers the rest, whether the client reads along or only afterwards.
-    async fn go_on(mut self, answers: Waiting) {
-        let mut key_ended = Box::pin(self.allowance.ended());
+    /// Passes all answers on, whether the client reads along or only afterwards.
+    async fn pass_all_on(mut self, answers: Waiting) {
         loop {
-            let chunk = tokio::select! {
+            let came = tokio::select! {
                 biased;
-                () = &mut key_ended => Err(Stop::KeyEnded),
                 () = answers.closed() => return,
-                chunk = self.lines.next_chunk(None) => Ok(chunk),
+                came = self.next() => came,
             };
             let mut some = Answers::default();
-            let (stop, ended) = match chunk {
+            let is_end = matches!(came, Some(Came::Stopped(..)));
+            match came {
+                None => return,
+                Some(Came::Nothing) => continue,
                 // The answer breaks off too, so that nobody takes the part for the whole.
-                Ok(Err(error)) => return pass_on(&answers, Err(error)).await.unwrap_or_default(),
-                Ok(Ok(chunk)) => {
-                    let ended = chunk.ended;
-                    (self.write(chunk, &mut some).await, ended)
+                Some(Came::BrokenOff(error)) => {
+                    return pass_on(&answers, Err(error)).await.unwrap_or_default();
                 }
-                Err(stop) => (Some(stop), true),
-            };
-            if let Some(stop) = stop {
-                self.stop(stop, &mut some);
+                Some(Came::Answers(more)) => some.append(more),
+                Some(Came::Stopped(stop, line)) => some.stopped(stop, line),
             }
             let passed_on = pass_on(&answers, Ok(some.bytes.into())).await;
-            if passed_on.is_none() || ended || stop.is_some() {
+            if passed_on.is_none() || is_end {
                 return;
             }
         }
+    }
+}
+
+impl Answers {
+    /// Answers the first line that is not written with the reason.
+    fn stopped(&mut self, stop: Stop, line: u64) {
+        stop.note();
+        self.failed(line, &stop.to_string());
     }
 }
 

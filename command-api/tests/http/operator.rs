@@ -193,8 +193,13 @@ async fn a_file_comes_in_row_by_row() {
     let house = House::open().await;
     let columns = Columns::new(Kind::Contacts, ["id", "firstName"]).unwrap();
     let row = |number: u64, id: &str, name: &str| records::Row {
-        number,
-        draft: columns.draft([id, name]).map_err(|error| error.to_string()),
+        line: number + 1,
+        end: records::Place {
+            rows: number,
+            lines: number + 1,
+            bytes: 20 * number,
+        },
+        draft: columns.draft([id, name]).map_err(records::Fault::from),
     };
     let mut rows: Vec<_> = (1..=1_500)
         .map(|nth| row(nth, &format!("c{nth}"), "A"))
@@ -203,10 +208,11 @@ async fn a_file_comes_in_row_by_row() {
     rows.push(row(1_502, "c2", "B"));
     rows.push(row(1_503, "c3", ""));
     let import = records::Import {
-        commands: &house.commands,
-        origin: &OPERATOR,
-        org: &house.org,
+        commands: house.commands.clone(),
+        origin: OPERATOR.clone(),
+        org: house.org.clone(),
         kind: Kind::Contacts,
+        source: None,
     };
     let mut rejected = Vec::new();
     let done = records::import(import, stream::iter(rows), |_, some| {
@@ -217,8 +223,9 @@ async fn a_file_comes_in_row_by_row() {
         (done.created, done.updated, done.unchanged, done.rejected),
         (1_500, 1, 1, 1)
     );
-    assert_eq!(rejected[0].number, 1_503);
-    assert!(rejected[0].reason.starts_with("email: "), "{rejected:?}");
+    assert_eq!((rejected[0].number, rejected[0].line), (1_503, 1_504));
+    assert_eq!(rejected[0].fault.field.as_deref(), Some("email"));
+    assert_eq!(done.through.map(|place| place.rows), Some(1_503));
     let last = house.events(AggregateType::Contact, "c2").await;
     assert!(done.position.unwrap().sequence() >= last[1].sequence);
 }

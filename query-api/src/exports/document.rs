@@ -1,6 +1,7 @@
 //! Files that can only be sent once they are complete.
 
 use std::io::{self, BufWriter, Write};
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use schemas::OrgId;
@@ -13,7 +14,7 @@ use super::error::ExportError;
 use super::files::{PIECE_BYTES, Spool};
 use super::snapshot::Snapshot;
 use super::tuples::Batch;
-use super::{Asked, Document, ExcelWriter, PdfWriter};
+use super::{Asked, Document, ExcelWriter, Fallbacks, PdfWriter};
 
 /// The batches that wait for the writer.
 const BATCHES_WAITING: usize = 2;
@@ -34,10 +35,16 @@ enum Rows {
     All,
 }
 
+/// What is written, and with what.
+pub(super) struct Writing {
+    pub(super) asked: Asked,
+    pub(super) format: Document,
+    pub(super) fallbacks: Arc<Fallbacks>,
+}
+
 /// Writes all rows of the snapshot into a file, on a thread of its own that holds `place`.
 pub(super) async fn write(
-    asked: Asked,
-    format: Document,
+    writing: Writing,
     mut snapshot: Snapshot,
     spool: Spool,
     place: Share<OrgId>,
@@ -49,13 +56,7 @@ pub(super) async fn write(
     let _client = gone.clone().drop_guard();
     let writer = background::compute(move || {
         let _place = place;
-        write_rows(
-            asked,
-            format,
-            organization,
-            waiting,
-            Awaited { spool, gone },
-        )
+        writing.write_rows(organization, waiting, Awaited { spool, gone })
     });
     // The rows come by way of this task: when its client leaves, it is dropped, and both the
     // reader and the writer find themselves alone and end.
@@ -89,31 +90,33 @@ impl Write for Awaited {
     }
 }
 
-fn write_rows(
-    asked: Asked,
-    format: Document,
-    organization: String,
-    mut rows: mpsc::Receiver<Rows>,
-    mut file: Awaited,
-) -> Result<Spool, ExportError> {
-    let out = BufWriter::with_capacity(PIECE_BYTES, &mut file);
-    let title = Title {
-        organization,
-        at: asked.at,
-    };
-    match format {
-        Document::Pdf => {
-            let mut writer = PdfWriter::new(asked.kind, title, out)?;
-            each_row(asked, &mut rows, |cells| Ok(writer.write_row(cells)?))?;
-            writer.finish()?;
+impl Writing {
+    fn write_rows(
+        self,
+        organization: String,
+        mut rows: mpsc::Receiver<Rows>,
+        mut file: Awaited,
+    ) -> Result<Spool, ExportError> {
+        let out = BufWriter::with_capacity(PIECE_BYTES, &mut file);
+        let asked = self.asked;
+        let title = Title {
+            organization,
+            at: asked.at,
+        };
+        match self.format {
+            Document::Pdf => {
+                let mut writer = PdfWriter::new(asked.kind, title, &self.fallbacks, out)?;
+                each_row(asked, &mut rows, |cells| Ok(writer.write_row(cells)?))?;
+                writer.finish()?;
+            }
+            Document::Excel => {
+                let mut writer = ExcelWriter::new(asked.kind, title)?;
+                each_row(asked, &mut rows, |cells| Ok(writer.write_row(cells)?))?;
+                writer.finish(out)?;
+            }
         }
-        Document::Excel => {
-            let mut writer = ExcelWriter::new(asked.kind, &title)?;
-            each_row(asked, &mut rows, |cells| Ok(writer.write_row(cells)?))?;
-            writer.finish(out)?;
-        }
+        Ok(file.spool)
     }
-    Ok(file.spool)
 }
 
 /// Writes row after row, as long as somebody waits for the file.

@@ -2,7 +2,6 @@
 
 use std::io;
 
-use rust_xlsxwriter::XlsxError;
 use service::HttpError;
 use tokio::task::JoinError;
 
@@ -21,9 +20,6 @@ pub enum ExportError {
     /// The file could not be written.
     #[error("the file cannot be written")]
     Write(#[from] io::Error),
-    /// The workbook could not be written.
-    #[error("the workbook cannot be written")]
-    Workbook(#[from] XlsxError),
     /// The thread that wrote the file ended early.
     #[error("the writer ended early")]
     Writer(#[from] JoinError),

@@ -54,7 +54,7 @@ use self::ferry::Ferry;
 use self::files::Files;
 pub use self::format::{Document, Format, Wanted};
 use self::packing::Coding;
-pub use self::pdf::PdfWriter;
+pub use self::pdf::{Fallbacks, PdfWriter};
 pub use self::settings::ExportSettings;
 use self::snapshot::{Reader, Snapshot};
 pub use self::tuples::{Batch, Malformed};
@@ -116,6 +116,7 @@ pub struct Exports {
     streams: Shares<OrgId>,
     documents: Shares<OrgId>,
     files: Files,
+    fallbacks: Arc<Fallbacks>,
 }
 
 /// One file that was asked for.
@@ -137,6 +138,7 @@ impl Exports {
             streams: Shares::new(settings.streams),
             documents: Shares::new(settings.documents),
             files: Files::new(settings.files, settings.file_bytes),
+            fallbacks: Arc::new(Fallbacks::new(settings.fonts.clone())),
             settings,
         }
     }
@@ -228,7 +230,13 @@ impl Exports {
                 let place = self.turn(&self.documents, org).await?;
                 let snapshot = self.open(org, asked).await?;
                 let version = snapshot.source.version(org, asked);
-                let spool = document::write(asked, format, snapshot, spool, place).await?;
+                let fallbacks = self.fallbacks.clone();
+                let writing = document::Writing {
+                    asked,
+                    format,
+                    fallbacks,
+                };
+                let spool = document::write(writing, snapshot, spool, place).await?;
                 Ok(Made {
                     version,
                     length: Some(spool.length()),

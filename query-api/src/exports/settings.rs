@@ -1,5 +1,6 @@
 //! Settings of exports.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -89,4 +90,14 @@ pub struct ExportSettings {
         default_value_t = 8 * 1024 * 1024 * 1024
     )]
     pub file_bytes: u64,
+    /// Folders whose fonts show in PDF what the built-in ones have no characters for, separated by
+    /// colons.
+    #[arg(
+        id = "export_fonts",
+        long,
+        env = "WAYPOST_EXPORT_FONTS",
+        value_delimiter = ':',
+        default_value = "/usr/share/fonts:/usr/local/share/fonts"
+    )]
+    pub fonts: Vec<PathBuf>,
 }

@@ -101,6 +101,7 @@ pub(crate) fn settings() -> QuerySettings {
             lag: Duration::from_secs(1),
             files: 8,
             file_bytes: 1 << 30,
+            fonts: Vec::new(),
         },
         feeds: FeedSettings::default(),
         map: MapSettings::default(),

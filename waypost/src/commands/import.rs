@@ -1,31 +1,40 @@
 //! `waypost import`: records from a file, with a progress bar and a file of rejects.
 
+mod checkpoint;
 mod dry_run;
 mod mapping;
 mod progress;
 mod rejects;
 mod rows;
+mod run;
 
+use std::fmt::Write as _;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use command_api::records::{self, Import as RecordImport, Imported, Rejected};
 use command_api::{Commands, Origin};
 use domain::record::Kind;
+use ring::digest::{Context, SHA256};
 use serde_json::json;
 use service::settings::CommonSettings;
 
+use self::checkpoint::{Checkpoint, Subject};
 use self::mapping::Named;
 use self::progress::Progress;
 use self::rejects::Rejects;
-use self::rows::Rows;
+use self::rows::Table;
+use self::run::Run;
 use super::print;
 use crate::Failure;
 use crate::system::{LogAccess, organization};
 
-/// Import records from a file. The same file again changes nothing where its rows have ids.
+/// Import records from a file. The same file again changes nothing; after an interruption it goes on
+/// where it had come to.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Prints {\"imported\", \"rejected\", \"rejectsFile\"?, \"position\", \"dryRun\"?}.
+Prints {\"imported\", \"rejected\", \"rejectsFile\"?, \"position\", \"dryRun\"?}. While it runs, FILE.import.json
+says how far it has come.
 
 Examples:
   waypost import --org ORG contacts contacts.csv
@@ -76,34 +85,49 @@ fn kind(name: &str) -> Result<Kind, String> {
 
 impl Import {
     pub(crate) async fn run(self, common: &CommonSettings) -> Result<(), Failure> {
-        let format = self.format()?;
+        let table = Table::open(&self.file, self.format()?, self.kind, &self.named)?;
         let progress = Progress::of(&self.file);
-        let rows = Rows::open(&self.file, format, self.kind, &self.named, progress.clone())?;
         let mut rejects = Rejects::beside(&self.file);
+        let digest = digest_of(&self.file)?;
+        let checkpoint = digest.as_deref().map(|digest| self.checkpoint(digest));
         let commands = Commands::new(self.log.open(common).await?);
         let org = organization(commands.log(), self.org).await?;
-        let origin = Origin::operator();
-        let import = RecordImport {
-            commands: &commands,
-            origin: &origin,
-            org: &org,
-            kind: self.kind,
-        };
-        let mut unwritable = None;
-        let on_chunk = |so_far: &Imported, rejected: &[Rejected]| {
-            progress.show(so_far);
-            unwritable = unwritable.take().or(rejects.add(rejected).err());
-        };
-        let imported = if self.dry_run {
-            dry_run::check(rows.stream(), on_chunk).await
-        } else {
-            records::import(import, rows.stream(), on_chunk).await?
-        };
-        progress.end();
-        if let Some(error) = unwritable {
-            return Err(error.into());
+        if self.dry_run {
+            let rows = table.rows(None, progress.clone())?;
+            let mut unwritable = None;
+            let checked = dry_run::check(rows.stream(), |so_far, rejected| {
+                progress.show(so_far, so_far.imported() + so_far.rejected);
+                unwritable = unwritable.take().or(rejects.add(rejected).err());
+            });
+            let checked = checked.await;
+            progress.end();
+            unwritable.map_or(Ok(()), Err)?;
+            return report(&checked, rejects, true);
         }
-        report(&imported, rejects, self.dry_run)
+        let mut run = Run::new(checkpoint, rejects);
+        let from = run.go_on(commands.log(), &progress);
+        let rows = table.rows(from, progress.clone())?;
+        let import = RecordImport {
+            commands,
+            origin: Origin::operator(),
+            org,
+            kind: self.kind,
+            source: digest,
+        };
+        let told = |so_far: &Imported, rejected: &[Rejected]| run.tell(so_far, rejected, &progress);
+        let imported = records::import(import, rows.stream(), told).await;
+        progress.end();
+        run.end(imported)
+    }
+
+    fn checkpoint(&self, digest: &[u8]) -> Checkpoint {
+        let subject = Subject {
+            file: hex(digest),
+            org: self.org.clone(),
+            kind: self.kind.name().to_owned(),
+            named: self.named.iter().map(ToString::to_string).collect(),
+        };
+        Checkpoint::beside(&self.file, subject)
     }
 
     /// What the file holds; `None` where it shows only when it is read.
@@ -123,6 +147,29 @@ impl Import {
             }
         }
     }
+}
+
+/// What tells a file from all others; none for what can be read only once.
+fn digest_of(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let mut file = std::fs::File::open(path)?;
+    let (mut digest, mut piece) = (Context::new(&SHA256), vec![0; 256 * 1024]);
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(Some(digest.finish().as_ref().to_vec())),
+            read => digest.update(&piece[..read]),
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to memory does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 fn report(imported: &Imported, rejects: Rejects, is_dry_run: bool) -> Result<(), Failure> {

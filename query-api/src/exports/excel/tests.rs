@@ -1,10 +1,12 @@
-use std::io::Cursor;
+use std::io::{Cursor, Read as _};
 
 use calamine::{Data, DataType, Reader, Xlsx};
-use chrono::TimeZone;
+use chrono::{DateTime, NaiveDate, TimeZone, Utc};
 use proptest::prelude::*;
 
+use super::cells::{LARGEST_NUMBER, LONGEST_TEXT};
 use super::*;
+use crate::exports::column::Column;
 
 static THINGS: Kind = Kind {
     name: "things",
@@ -32,7 +34,7 @@ fn title() -> Title {
 }
 
 fn workbook(rows: &[Row], rows_per_sheet: u32) -> Xlsx<Cursor<Vec<u8>>> {
-    let mut writer = ExcelWriter::with_rows_per_sheet(&THINGS, &title(), rows_per_sheet).unwrap();
+    let mut writer = ExcelWriter::with_rows_per_sheet(&THINGS, title(), rows_per_sheet).unwrap();
     for (text, number, day, moment) in rows {
         let cells = [
             Cell::Text(text),
@@ -137,6 +139,60 @@ fn a_full_sheet_is_followed_by_another_with_the_same_header() {
         .map(ToString::to_string)
         .collect();
     assert_eq!(texts, ["a", "b", "c"]);
+}
+
+#[test]
+fn each_part_says_at_its_head_how_long_it_is() {
+    let mut writer = ExcelWriter::new(&THINGS, title()).unwrap();
+    writer.write_row(&[Cell::Text("a")]).unwrap();
+    let mut bytes = Vec::new();
+    writer.finish(&mut bytes).unwrap();
+    let mut parts = ZipArchive::new(Cursor::new(&bytes)).unwrap();
+    let mut next = 0;
+    for place in 0..parts.len() {
+        let part = parts.by_index_raw(place).unwrap();
+        let head = &bytes[usize::try_from(next).unwrap()..];
+        assert_eq!(head[..4], *b"PK\x03\x04");
+        // No lengths behind the part.
+        assert_eq!(head[6] & 8, 0);
+        let length = u32::from_le_bytes(head[18..22].try_into().unwrap());
+        assert_eq!(u64::from(length), part.compressed_size());
+        next = part.data_start().unwrap() + part.compressed_size();
+    }
+}
+
+#[test]
+fn only_the_first_sheet_is_selected() {
+    let mut writer = ExcelWriter::with_rows_per_sheet(&THINGS, title(), 2).unwrap();
+    for _ in 0..3 {
+        writer.write_row(&[Cell::Text("a")]).unwrap();
+    }
+    let mut bytes = Vec::new();
+    writer.finish(&mut bytes).unwrap();
+    let mut parts = ZipArchive::new(Cursor::new(bytes)).unwrap();
+    let mut selected = |number| {
+        let mut text = String::new();
+        let mut part = parts.by_name(&part_of(number)).unwrap();
+        part.read_to_string(&mut text).unwrap();
+        assert!(!text.contains("<dimension"), "{text}");
+        text.contains("tabSelected")
+    };
+    assert_eq!([1, 2, 3].map(&mut selected), [true, false, false]);
+}
+
+#[test]
+fn characters_that_xml_does_not_have_are_written_as_excel_does() {
+    let mut out = Vec::new();
+    let text = "a\u{1}\tb\r\nc_x0041_ & <d> _x_ \u{ffff}";
+    let cells = [Cell::Text(text), Cell::Text(" e ")];
+    let styles = Frame::new(&THINGS, &title(), 1).unwrap().styles().unwrap();
+    Cells::new(styles, 28).write_row(7, &cells, &mut out);
+    assert_eq!(
+        String::from_utf8(out).unwrap(),
+        "<row r=\"7\"><c r=\"A7\" t=\"inlineStr\"><is><t>a_x0001_\tb_x000D_\nc_x005F_x0041_ &amp; \
+         &lt;d&gt; _x_ _xFFFF_</t></is></c><c r=\"B7\" t=\"inlineStr\"><is>\
+         <t xml:space=\"preserve\"> e </t></is></c></row>"
+    );
 }
 
 #[test]

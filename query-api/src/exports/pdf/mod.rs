@@ -4,18 +4,25 @@
 //! full, so that memory stays flat however many there are. The number of all pages, which each
 //! page shows, is one object that all refer to and that is written last.
 
+mod fallbacks;
 mod file;
+mod font;
 mod page;
+mod shaping;
 mod table;
 mod typeface;
 mod wrap;
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use pdf_writer::types::PageMode;
 use pdf_writer::{Chunk, Content, Date, Filter, Finish, Name, Rect, Ref, TextStr};
 
+pub use self::fallbacks::Fallbacks;
+use self::fallbacks::FontData;
 use self::file::{PdfFile, compressed};
+use self::font::Font;
 use self::page::{FOOTER_SIZE, PAGE_HEIGHT, PAGE_WIDTH, Page, TOTAL, TOTAL_WIDTH};
 use self::table::Table;
 use self::typeface::Typeface;
@@ -49,37 +56,39 @@ struct Ids {
     info: Ref,
     root: Ref,
     resources: Ref,
-    regular: Ref,
-    bold: Ref,
     total: Ref,
 }
 
-fn regular() -> io::Result<Typeface> {
-    let data = include_bytes!("../../../fonts/DejaVuSansCondensed.ttf");
-    Typeface::new(b"R", b"DejaVuSansCondensed", data)
-}
-
-fn bold() -> io::Result<Typeface> {
-    let data = include_bytes!("../../../fonts/DejaVuSansCondensed-Bold.ttf");
-    Typeface::new(b"B", b"DejaVuSansCondensed-Bold", data)
-}
+const REGULAR: FontData = FontData {
+    name: "DejaVuSansCondensed",
+    bytes: include_bytes!("../../../fonts/DejaVuSansCondensed.ttf"),
+    index: 0,
+};
+const BOLD: FontData = FontData {
+    name: "DejaVuSansCondensed-Bold",
+    bytes: include_bytes!("../../../fonts/DejaVuSansCondensed-Bold.ttf"),
+    index: 0,
+};
 
 impl<W: Write> PdfWriter<W> {
     /// Begins a file with its first page.
-    pub fn new(kind: &'static Kind, title: Title, out: W) -> io::Result<Self> {
+    pub fn new(
+        kind: &'static Kind,
+        title: Title,
+        fallbacks: &Arc<Fallbacks>,
+        out: W,
+    ) -> io::Result<Self> {
         let mut file = PdfFile::new(out)?;
         let ids = Ids {
             catalog: file.allocate(),
             info: file.allocate(),
             root: file.allocate(),
             resources: file.allocate(),
-            regular: file.allocate(),
-            bold: file.allocate(),
             total: file.allocate(),
         };
         let mut fonts = Fonts {
-            regular: regular()?,
-            bold: bold()?,
+            regular: Typeface::new("R", REGULAR, fallbacks)?,
+            bold: Typeface::new("B", BOLD, fallbacks)?,
         };
         write_info(ids, kind, &title, &mut file)?;
         let table = Table::new(kind, title, &mut fonts);
@@ -117,8 +126,6 @@ impl<W: Write> PdfWriter<W> {
         self.write_total()?;
         self.write_tree()?;
         self.write_resources()?;
-        self.fonts.regular.write(self.ids.regular, &mut self.file)?;
-        self.fonts.bold.write(self.ids.bold, &mut self.file)?;
         self.file.finish(self.ids.catalog, self.ids.info)
     }
 
@@ -201,18 +208,29 @@ impl<W: Write> PdfWriter<W> {
         self.file.write(self.ids.catalog, &chunk)
     }
 
+    /// The fonts, and what names them.
     fn write_resources(&mut self) -> io::Result<()> {
+        let fonts = [&self.fonts.regular.fonts, &self.fonts.bold.fonts];
+        let fonts: Vec<(Ref, &Font)> = fonts
+            .into_iter()
+            .flatten()
+            .map(|font| (self.file.allocate(), font))
+            .collect();
         let mut chunk = Chunk::new();
         let mut resources = chunk
             .indirect(self.ids.resources)
             .start::<pdf_writer::writers::Resources<'_>>();
-        resources
-            .fonts()
-            .pair(self.fonts.regular.name, self.ids.regular)
-            .pair(self.fonts.bold.name, self.ids.bold);
+        let named = fonts
+            .iter()
+            .map(|(id, font)| (Name(font.name.as_bytes()), *id));
+        resources.fonts().pairs(named);
         resources.x_objects().pair(TOTAL, self.ids.total);
         resources.finish();
-        self.file.write(self.ids.resources, &chunk)
+        self.file.write(self.ids.resources, &chunk)?;
+        for (id, font) in fonts {
+            font.write(id, &mut self.file)?;
+        }
+        Ok(())
     }
 }
 

@@ -2,8 +2,9 @@
 
 use pdf_writer::{Buf, Content, Name, Str};
 
+use super::shaping::{Placed, is_simple, placed, runs_left};
 use super::typeface::Typeface;
-use super::wrap::ELLIPSIS;
+use super::wrap::{ELLIPSIS, Line};
 
 /// The width of A4 across, in points.
 pub(super) const PAGE_WIDTH: f32 = 841.89;
@@ -20,6 +21,8 @@ pub(super) const TOTAL: Name<'static> = Name(b"T");
 /// More room than that number ever takes.
 pub(super) const TOTAL_WIDTH: f32 = 60.0;
 
+/// What stands so near to its usual place, at size 1, needs no place of its own.
+const NEAR: f32 = 0.001;
 const TOP: f32 = 30.0;
 /// Where rows end.
 const FLOOR: f32 = 38.0;
@@ -31,6 +34,8 @@ pub(super) struct Page {
     content: Content,
     /// How far down the page is filled.
     y: f32,
+    /// The size of the texts that are being shown.
+    size: f32,
 }
 
 /// A shade of grey, 0 black and 1 white.
@@ -50,6 +55,7 @@ impl Default for Page {
         Self {
             content: Content::with_capacity(64 * 1024),
             y: PAGE_HEIGHT - TOP,
+            size: 0.0,
         }
     }
 }
@@ -90,18 +96,56 @@ impl Page {
         self.content
             .set_fill_gray(grey.0)
             .begin_text()
-            .set_font(typeface.name, size);
+            .set_font(Name(typeface.name().as_bytes()), size);
+        self.size = size;
     }
 
     /// Shows one text between [`Self::begin_texts`] and [`Self::end_texts`].
-    pub(super) fn text(
-        &mut self,
-        text: &str,
-        shortened: bool,
-        at: (f32, f32),
-        typeface: &mut Typeface,
-    ) {
-        show(&mut self.content, text, shortened, at, typeface);
+    pub(super) fn text(&mut self, text: &str, at: (f32, f32), typeface: &mut Typeface) {
+        let whole = Line {
+            start: 0,
+            end: text.len(),
+            shortened: false,
+            runs_left: runs_left(text),
+        };
+        self.line(text, whole, at, typeface);
+    }
+
+    /// Shows one line of a text.
+    pub(super) fn line(&mut self, text: &str, line: Line, at: (f32, f32), typeface: &mut Typeface) {
+        let text = &text[line.start..line.end];
+        if is_simple(text, typeface) {
+            let rest = line.shortened.then_some(ELLIPSIS);
+            return show(&mut self.content, text.chars().chain(rest), at, typeface);
+        }
+        let text = format!("{text}{}", if line.shortened { "…" } else { "" });
+        let glyphs = placed(&text, line.runs_left, typeface);
+        self.show_placed(&glyphs, at, typeface);
+    }
+
+    /// Shows glyphs, as many at a time as stand in one font one behind the other.
+    fn show_placed(&mut self, mut glyphs: &[Placed], (x, y): (f32, f32), typeface: &Typeface) {
+        while let Some(first) = glyphs.first() {
+            let mut end = first.x;
+            let mut text = Vec::new();
+            for next in glyphs {
+                let same = (next.glyph.font, next.y) == (first.glyph.font, first.y);
+                if !same || (next.x - end).abs() > NEAR {
+                    break;
+                }
+                end = next.x + next.glyph.width;
+                text.extend(next.glyph.id.to_be_bytes());
+            }
+            glyphs = &glyphs[text.len() / 2..];
+            let font = &typeface.fonts[first.glyph.font];
+            let at = (x + first.x * self.size, y + first.y * self.size);
+            self.content
+                .set_font(Name(font.name.as_bytes()), self.size)
+                .set_text_matrix([1.0, 0.0, 0.0, 1.0, at.0, at.1])
+                .show(Str(&text));
+        }
+        let own = Name(typeface.name().as_bytes());
+        self.content.set_font(own, self.size);
     }
 
     /// Ends the texts of one typeface, size and shade.
@@ -117,8 +161,8 @@ impl Page {
         let total = SIDE + typeface.width(&number, FOOTER_SIZE);
         let right = SIDE + BODY_WIDTH - typeface.width(what, FOOTER_SIZE);
         self.begin_texts(typeface, FOOTER_SIZE, Grey::FAINT);
-        self.text(&number, false, (SIDE, FOOTER), typeface);
-        self.text(what, false, (right, FOOTER), typeface);
+        self.text(&number, (SIDE, FOOTER), typeface);
+        self.text(what, (right, FOOTER), typeface);
         self.end_texts();
         self.content
             .save_state()
@@ -144,21 +188,19 @@ pub(super) fn set_text(
     content
         .set_fill_gray(Grey::FAINT.0)
         .begin_text()
-        .set_font(typeface.name, size);
-    show(content, text, false, at, typeface);
+        .set_font(Name(typeface.name().as_bytes()), size);
+    show(content, text.chars(), at, typeface);
     content.end_text();
 }
 
 fn show(
     content: &mut Content,
-    text: &str,
-    shortened: bool,
+    text: impl Iterator<Item = char>,
     (x, y): (f32, f32),
     typeface: &mut Typeface,
 ) {
-    let rest = shortened.then_some(ELLIPSIS);
-    let mut glyphs = Vec::with_capacity(2 * (text.len() + 1));
-    for c in text.chars().chain(rest) {
+    let mut glyphs = Vec::with_capacity(64);
+    for c in text {
         glyphs.extend(typeface.glyph(c).id.to_be_bytes());
     }
     content

@@ -102,7 +102,7 @@ impl Table {
         let top = page.advance(44.0);
         let baseline = top - TITLE_SIZE * ASCENT;
         page.begin_texts(&fonts.bold, TITLE_SIZE, Grey::INK);
-        page.text(self.kind.title, false, (SIDE, baseline), &mut fonts.bold);
+        page.text(self.kind.title, (SIDE, baseline), &mut fonts.bold);
         page.end_texts();
 
         let subtitle = format!(
@@ -112,7 +112,7 @@ impl Table {
         );
         page.begin_texts(&fonts.regular, SUBTITLE_SIZE, Grey::FAINT);
         let at = (SIDE, baseline - 15.0);
-        page.text(&subtitle, false, at, &mut fonts.regular);
+        page.text(&subtitle, at, &mut fonts.regular);
         page.end_texts();
         self.draw_headings(&mut page, fonts);
         page
@@ -161,9 +161,8 @@ impl Table {
             let text = &self.row.text[text_start..*text_end];
             let mut y = first;
             for line in &self.row.lines[line_start..*line_end] {
-                let text = &text[line.start..line.end];
-                let x = place.start_of(text, &mut fonts.regular);
-                page.text(text, line.shortened, (x, y), &mut fonts.regular);
+                let x = place.start_of(&text[line.start..line.end], &mut fonts.regular);
+                page.line(text, *line, (x, y), &mut fonts.regular);
                 y -= CELL_SIZE * LEADING;
             }
             (text_start, line_start) = (*text_end, *line_end);
@@ -177,7 +176,7 @@ impl Table {
         let text = format!("No {}.", self.kind.name);
         let at = (SIDE + GAP / 2.0, top - PADDING - SUBTITLE_SIZE);
         page.begin_texts(&fonts.regular, SUBTITLE_SIZE, Grey::FAINT);
-        page.text(&text, false, at, &mut fonts.regular);
+        page.text(&text, at, &mut fonts.regular);
         page.end_texts();
     }
 
@@ -206,9 +205,8 @@ impl Table {
         for ((heading, lines), place) in self.headings.iter().zip(&lines).zip(&self.columns) {
             let mut y = top - 1.5 * PADDING - HEADING_SIZE * ASCENT;
             for line in lines {
-                let text = &heading[line.start..line.end];
-                let x = place.start_of(text, &mut fonts.bold);
-                page.text(text, line.shortened, (x, y), &mut fonts.bold);
+                let x = place.start_of(&heading[line.start..line.end], &mut fonts.bold);
+                page.line(heading, *line, (x, y), &mut fonts.bold);
                 y -= HEADING_SIZE * LEADING;
             }
         }

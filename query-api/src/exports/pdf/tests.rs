@@ -4,12 +4,21 @@ use proptest::prelude::*;
 use super::*;
 use crate::exports::CONTACTS;
 
+/// No fonts but the built-in ones.
+fn none() -> Arc<Fallbacks> {
+    Arc::new(Fallbacks::new(Vec::new()))
+}
+
+pub(super) fn regular() -> Typeface {
+    Typeface::new("R", REGULAR, &none()).unwrap()
+}
+
 fn pdf(rows: &[Vec<String>]) -> Vec<u8> {
     let title = Title {
         organization: "Łódź & Søn".to_owned(),
         at: DateTime::UNIX_EPOCH,
     };
-    let mut writer = PdfWriter::new(&CONTACTS, title, Vec::new()).unwrap();
+    let mut writer = PdfWriter::new(&CONTACTS, title, &none(), Vec::new()).unwrap();
     for row in rows {
         let cells: Vec<Cell<'_>> = row.iter().map(|text| Cell::Text(text)).collect();
         writer.write_row(&cells).unwrap();
@@ -62,6 +71,17 @@ fn rows_go_over_as_many_pages_as_they_take() {
     assert_eq!(pages(1), 1);
     assert!((20..30).contains(&pages(1_000)), "{}", pages(1_000));
     assert!(pages(5_000) > PAGES_PER_NODE);
+}
+
+#[test]
+fn what_no_font_has_is_shown_as_a_box() {
+    let typeface = &mut regular();
+    let unknown = typeface.glyph('漢');
+    assert_eq!((unknown.font, unknown.id), (0, 0));
+    assert!(unknown.width > 0.3, "{unknown:?}");
+    let glyphs = shaping::placed("a漢字", false, typeface);
+    let ids: Vec<u16> = glyphs.iter().map(|placed| placed.glyph.id).collect();
+    assert_eq!(ids[1..], [0, 0]);
 }
 
 proptest! {

@@ -1,5 +1,6 @@
 //! Breaking a cell's text into lines.
 
+use super::shaping::runs_left;
 use super::typeface::Typeface;
 
 /// Stands at the end of what was shortened.
@@ -12,6 +13,8 @@ pub(super) struct Line {
     pub(super) end: usize,
     /// Whether the text goes on unseen.
     pub(super) shortened: bool,
+    /// Whether the whole text runs from right to left.
+    pub(super) runs_left: bool,
 }
 
 /// Where and how large text is set.
@@ -29,6 +32,7 @@ pub(super) struct Fit {
 pub(super) fn wrap(text: &str, fit: Fit, typeface: &mut Typeface, lines: &mut Vec<Line>) {
     let limit = fit.width / fit.size;
     let first = lines.len();
+    let runs_left = runs_left(text);
     let mut start = 0;
     while start < text.len() {
         let end = line_end(text, start, limit, typeface);
@@ -36,6 +40,7 @@ pub(super) fn wrap(text: &str, fit: Fit, typeface: &mut Typeface, lines: &mut Ve
             start,
             end,
             shortened: false,
+            runs_left,
         });
         start = end + spaces(&text[end..]);
         if lines.len() - first == fit.max_lines && start < text.len() {
@@ -109,11 +114,11 @@ fn shorten(text: &str, limit: f32, typeface: &mut Typeface, lines: &mut [Line]) 
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::regular;
+    use super::super::tests::regular;
     use super::*;
 
     fn lines(text: &str, width: f32, max_lines: usize) -> Vec<String> {
-        let mut typeface = regular().unwrap();
+        let mut typeface = regular();
         let mut lines = Vec::new();
         let fit = Fit {
             width,
@@ -156,7 +161,7 @@ mod tests {
 
     #[test]
     fn one_line_is_whole_or_shortened() {
-        let mut typeface = regular().unwrap();
+        let mut typeface = regular();
         assert_eq!(on_one_line("Acme", 60.0, 10.0, &mut typeface), "Acme");
         assert_eq!(on_one_line("", 60.0, 10.0, &mut typeface), "");
         let long = on_one_line(&"Acme & Söhne ".repeat(20), 90.0, 10.0, &mut typeface);
@@ -172,7 +177,7 @@ mod tests {
         fn every_line_fits_and_nothing_but_spaces_is_lost(
             text in "[a-zA-Zéßя@./ -]{0,60}", width in 20.0..200.0_f32,
         ) {
-            let mut typeface = regular().unwrap();
+            let mut typeface = regular();
             let lines = lines(&text, width, usize::MAX);
             for line in &lines {
                 let one = line.chars().count() == 1;

@@ -15,10 +15,14 @@ pub(super) async fn check(
     let mut chunks = std::pin::pin!(rows.ready_chunks(CHUNK));
     while let Some(rows) = chunks.next().await {
         let mut rejected = Vec::new();
-        for Row { number, draft } in rows {
+        for Row { line, end, draft } in rows {
             match draft {
                 Ok(_) => so_far.created += 1,
-                Err(reason) => rejected.push(Rejected { number, reason }),
+                Err(fault) => rejected.push(Rejected {
+                    number: end.rows,
+                    line,
+                    fault,
+                }),
             }
         }
         so_far.rejected += rejected.len() as u64;

@@ -1,7 +1,9 @@
 //! Which fields the columns of a CSV are.
 
 use std::borrow::Cow;
+use std::fmt;
 
+use command_api::records::Fault;
 use domain::record::{Columns, Draft, Kind};
 use query_api::field_of_column;
 
@@ -44,6 +46,12 @@ pub(super) fn named(text: &str) -> Result<Named, String> {
         column: column.trim().to_owned(),
         field: Some(field.trim().to_owned()).filter(|field| !field.is_empty()),
     })
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.column, self.field.as_deref().unwrap_or(""))
+    }
 }
 
 impl Mapping {
@@ -97,10 +105,10 @@ impl Mapping {
     }
 
     /// Reads a record from a row.
-    pub(super) fn draft(&self, row: &csv::StringRecord) -> Result<Draft, String> {
+    pub(super) fn draft(&self, row: &csv::StringRecord) -> Result<Draft, Fault> {
         if row.len() != self.width {
             let (cells, width) = (row.len(), self.width);
-            return Err(format!("has {cells} cells, the header row has {width}"));
+            return Err(format!("has {cells} cells, the header row has {width}").into());
         }
         let cells = self.places.iter().map(|(place, holds)| {
             let cell = row.get(*place).unwrap_or_default();
@@ -112,7 +120,7 @@ impl Mapping {
         });
         let cells: Vec<Cow<'_, str>> = cells.collect();
         let draft = self.columns.draft(cells.iter().map(AsRef::as_ref));
-        draft.map_err(|error| error.to_string())
+        draft.map_err(Fault::from)
     }
 }
 

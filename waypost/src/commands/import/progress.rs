@@ -32,10 +32,16 @@ impl Progress {
         self.0.set_position(byte);
     }
 
-    pub(super) fn show(&self, so_far: &Imported) {
+    /// The file was done up to this byte before, which tells nothing of the time that is left.
+    pub(super) fn begin_at(&self, byte: u64) {
+        self.0.set_position(byte);
+        self.0.reset_eta();
+    }
+
+    /// Shows what is done, of that `rows` since the beginning of this run.
+    pub(super) fn show(&self, so_far: &Imported, rows: u64) {
         let (imported, rejected) = (so_far.imported(), so_far.rejected);
-        let seconds = u64::max(self.0.elapsed().as_secs(), 1);
-        let rate = (imported + rejected) / seconds;
+        let rate = rows / u64::max(self.0.elapsed().as_secs(), 1);
         self.0.set_message(format!(
             "{imported} imported, {rejected} rejected, {rate} rows/s"
         ));

@@ -2,18 +2,30 @@
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, BufWriter, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use command_api::records::Rejected;
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
+
+/// No file is opened by way of a link that somebody has put there.
+const NOFOLLOW: i32 = OFlags::NOFOLLOW.bits().cast_signed();
 
 /// The file of rejects; made with the first.
 pub(super) struct Rejects {
     source: OsString,
     path: PathBuf,
     file: Option<BufWriter<File>>,
+}
+
+/// How far a file of rejects is written.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Written {
+    path: PathBuf,
+    bytes: u64,
 }
 
 impl Rejects {
@@ -35,6 +47,29 @@ impl Rejects {
         }
     }
 
+    /// Goes on with the file of an earlier run; what that wrote beyond this is written again.
+    pub(super) fn go_on(&mut self, written: Written) -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        let options = options.write(true).custom_flags(NOFOLLOW);
+        let mut file = options.open(&written.path)?;
+        file.set_len(written.bytes)?;
+        file.seek(SeekFrom::End(0))?;
+        self.path = written.path;
+        self.file = Some(BufWriter::new(file));
+        Ok(())
+    }
+
+    /// Writes out what there is.
+    pub(super) fn flush(&mut self) -> io::Result<Option<Written>> {
+        let Some(file) = &mut self.file else {
+            return Ok(None);
+        };
+        Ok(Some(Written {
+            path: self.path.clone(),
+            bytes: file.stream_position()?,
+        }))
+    }
+
     pub(super) fn add(&mut self, rejected: &[Rejected]) -> io::Result<()> {
         if rejected.is_empty() {
             return Ok(());
@@ -45,11 +80,12 @@ impl Rejects {
         };
         let file = self.file.insert(file);
         for row in rejected {
-            writeln!(
-                file,
-                "{}",
-                json!({ "row": row.number, "error": row.reason })
-            )?;
+            let mut told = json!({ "row": row.number, "line": row.line });
+            if let Some(field) = &row.fault.field {
+                told["field"] = json!(field);
+            }
+            told["error"] = json!(row.fault.reason);
+            writeln!(file, "{told}")?;
         }
         Ok(())
     }
@@ -92,7 +128,8 @@ mod tests {
         let mut rejects = Rejects::beside(source);
         let row = Rejected {
             number: 1,
-            reason: "email: is no address".to_owned(),
+            line: 2,
+            fault: "email: is no address".to_owned().into(),
         };
         rejects.add(&[row]).unwrap();
         rejects.finish().unwrap().unwrap()

@@ -1,10 +1,10 @@
 //! The rows of a file, read on a thread of their own and handed over as fast as they are taken.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read};
-use std::path::Path;
+use std::io::{self, BufRead as _, BufReader, Read, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
 
-use command_api::records::Row;
+use command_api::records::{Fault, Place, Row};
 use domain::record::{Draft, Kind, parse_object};
 use futures::{Stream, StreamExt as _, stream};
 use tokio::sync::mpsc;
@@ -15,16 +15,30 @@ use super::progress::Progress;
 use crate::Failure;
 
 /// Rows read ahead of their writing.
-const AHEAD: usize = 4_000;
+const AHEAD: usize = 8_000;
 /// Rows handed over at a time.
 const AT_ONCE: usize = 1_000;
+
+/// A file whose form is known.
+pub(super) struct Table {
+    path: PathBuf,
+    kind: Kind,
+    content: Content,
+    /// Whether rows end in a carriage return and a line feed.
+    ends_twice: bool,
+}
+
+enum Content {
+    Csv(Box<csv::Reader<Source>>, Mapping),
+    Ndjson(Source),
+}
 
 /// Rows on their way from a file.
 pub(super) struct Rows(mpsc::Receiver<Row>);
 
 type Source = BufReader<Box<dyn Read + Send>>;
 
-impl Rows {
+impl Table {
     /// Begins to read; without a `format`, as the beginning looks. A header row that does not fit
     /// is found at once.
     pub(super) fn open(
@@ -32,38 +46,71 @@ impl Rows {
         format: Option<Format>,
         kind: Kind,
         named: &[Named],
-        progress: Progress,
     ) -> Result<Self, Failure> {
-        let source: Box<dyn Read + Send> = if path == Path::new("-") {
-            Box::new(io::stdin())
+        let mut source: Source = if path == Path::new("-") {
+            BufReader::new(Box::new(io::stdin()))
         } else {
-            Box::new(File::open(path).map_err(|error| format!("{}: {error}", path.display()))?)
+            opened_at(path, 0)?
         };
-        let mut source = BufReader::new(source);
-        let format = match format {
-            Some(format) => format,
-            None => format_of(source.fill_buf()?),
-        };
-        let (rows, taken) = mpsc::channel(AHEAD);
-        match format {
+        let beginning = source.fill_buf()?;
+        let format = format.unwrap_or_else(|| format_of(beginning));
+        let mut lines = beginning.split(|byte| *byte == b'\n');
+        let ends_twice = lines.next().is_some_and(|line| line.ends_with(b"\r"));
+        let content = match format {
             Format::Csv => {
                 let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(source);
                 let mapping = Mapping::new(kind, reader.headers()?, named)?;
                 if !mapping.left_out.is_empty() {
                     eprintln!("Columns left out: {}", mapping.left_out.join(", "));
                 }
-                std::thread::spawn(move || read_csv(reader, &mapping, &rows, &progress));
+                Content::Csv(Box::new(reader), mapping)
             }
             Format::Ndjson if !named.is_empty() => {
                 return Err("--map: only the columns of a CSV can be named".into());
             }
-            Format::Ndjson => {
-                std::thread::spawn(move || read_ndjson(source, kind, &rows, &progress));
-            }
-        }
-        Ok(Self(taken))
+            Format::Ndjson => Content::Ndjson(source),
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            kind,
+            content,
+            ends_twice,
+        })
     }
 
+    /// The rows behind a place where an earlier import has come to; all of them without one.
+    pub(super) fn rows(self, from: Option<Place>, progress: Progress) -> Result<Rows, Failure> {
+        let (rows, taken) = mpsc::channel(AHEAD);
+        let reading = Reading {
+            kind: self.kind,
+            from: from.unwrap_or_default(),
+            ends_twice: self.ends_twice,
+            rows,
+            progress,
+        };
+        match (self.content, from) {
+            (Content::Csv(reader, mapping), None) => {
+                std::thread::spawn(move || reading.csv(*reader, &mapping));
+            }
+            (Content::Csv(_, mapping), Some(from)) => {
+                let source = opened_at(&self.path, from.bytes)?;
+                let mut reader = csv::ReaderBuilder::new();
+                let reader = reader.flexible(true).has_headers(false).from_reader(source);
+                std::thread::spawn(move || reading.csv(reader, &mapping));
+            }
+            (Content::Ndjson(source), None) => {
+                std::thread::spawn(move || reading.ndjson(source));
+            }
+            (Content::Ndjson(_), Some(from)) => {
+                let source = opened_at(&self.path, from.bytes)?;
+                std::thread::spawn(move || reading.ndjson(source));
+            }
+        }
+        Ok(Rows(taken))
+    }
+}
+
+impl Rows {
     pub(super) fn stream(self) -> impl Stream<Item = Row> {
         let some = stream::unfold(self.0, async |mut rows| {
             let mut some = Vec::new();
@@ -76,6 +123,15 @@ impl Rows {
     }
 }
 
+fn opened_at(path: &Path, byte: u64) -> Result<Source, Failure> {
+    let failed = |error: io::Error| format!("{}: {error}", path.display());
+    let mut file = File::open(path).map_err(failed)?;
+    if byte > 0 {
+        file.seek(SeekFrom::Start(byte)).map_err(failed)?;
+    }
+    Ok(BufReader::new(Box::new(file)))
+}
+
 /// A JSON object begins with a brace, which no field's name does.
 fn format_of(beginning: &[u8]) -> Format {
     if beginning.trim_ascii_start().first() == Some(&b'{') {
@@ -85,53 +141,81 @@ fn format_of(beginning: &[u8]) -> Format {
     }
 }
 
-fn read_csv(
-    mut reader: csv::Reader<Source>,
-    mapping: &Mapping,
-    rows: &mpsc::Sender<Row>,
-    progress: &Progress,
-) {
-    let mut record = csv::StringRecord::new();
-    for number in 1.. {
-        let draft = match reader.read_record(&mut record) {
-            Ok(false) => return,
-            Ok(true) => mapping.draft(&record),
-            Err(error) => Err(error.to_string()),
-        };
-        progress.read_to(reader.position().byte());
-        let ended = draft.is_err() && reader.is_done();
-        // Nobody takes rows any more once the import has ended.
-        if rows.blocking_send(Row { number, draft }).is_err() || ended {
-            return;
+struct Reading {
+    kind: Kind,
+    /// The place that the reader's own places count from.
+    from: Place,
+    ends_twice: bool,
+    rows: mpsc::Sender<Row>,
+    progress: Progress,
+}
+
+impl Reading {
+    fn csv(&self, mut reader: csv::Reader<Source>, mapping: &Mapping) {
+        let mut record = csv::StringRecord::new();
+        for number in self.from.rows + 1.. {
+            let draft = match reader.read_record(&mut record) {
+                Ok(false) => return,
+                Ok(true) => mapping.draft(&record),
+                Err(error) => Err(error.to_string().into()),
+            };
+            // A row's place is behind the carriage return that ends the one before.
+            let begins = record.position().map_or(1, csv::Position::line);
+            let begins = begins + u64::from(self.ends_twice);
+            let position = reader.position();
+            let ended = draft.is_err() && reader.is_done();
+            let row = Row {
+                line: self.from.lines + begins,
+                end: Place {
+                    rows: number,
+                    lines: self.from.lines + position.line() - 1,
+                    bytes: self.from.bytes + position.byte(),
+                },
+                draft,
+            };
+            if !self.hand_over(row) || ended {
+                return;
+            }
         }
+    }
+
+    fn ndjson(&self, mut source: Source) {
+        let mut line = Vec::new();
+        let mut end = self.from;
+        loop {
+            line.clear();
+            let read = source.read_until(b'\n', &mut line);
+            end.rows += 1;
+            end.lines += 1;
+            end.bytes += line.len() as u64;
+            let draft = match read {
+                Ok(0) => return,
+                Ok(_) if line.trim_ascii().is_empty() => continue,
+                Ok(_) => read_line(self.kind, &line),
+                Err(ref error) => Err(error.to_string().into()),
+            };
+            let row = Row {
+                line: end.lines,
+                end,
+                draft,
+            };
+            if !self.hand_over(row) || read.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Whether rows are still taken: nobody does any more once the import has ended.
+    fn hand_over(&self, row: Row) -> bool {
+        self.progress.read_to(row.end.bytes);
+        self.rows.blocking_send(row).is_ok()
     }
 }
 
-fn read_ndjson(mut source: Source, kind: Kind, rows: &mpsc::Sender<Row>, progress: &Progress) {
-    let (mut line, mut byte) = (Vec::new(), 0);
-    for number in 1.. {
-        line.clear();
-        let read = source.read_until(b'\n', &mut line);
-        let draft = match read {
-            Ok(0) => return,
-            Ok(_) if line.trim_ascii().is_empty() => continue,
-            Ok(_) => read_line(kind, &line),
-            Err(ref error) => Err(error.to_string()),
-        };
-        byte += line.len() as u64;
-        progress.read_to(byte);
-        if rows.blocking_send(Row { number, draft }).is_err() || read.is_err() {
-            return;
-        }
-    }
-}
-
-fn read_line(kind: Kind, line: &[u8]) -> Result<Draft, String> {
+fn read_line(kind: Kind, line: &[u8]) -> Result<Draft, Fault> {
     match serde_json::from_slice(line) {
-        Ok(serde_json::Value::Object(object)) => {
-            parse_object(kind, object).map_err(|error| error.to_string())
-        }
-        Ok(_) => Err("is not a JSON object".to_owned()),
-        Err(error) => Err(error.to_string()),
+        Ok(serde_json::Value::Object(object)) => parse_object(kind, object).map_err(Fault::from),
+        Ok(_) => Err("is not a JSON object".to_owned().into()),
+        Err(error) => Err(error.to_string().into()),
     }
 }

@@ -4,7 +4,7 @@
 //! seen from its own day.
 
 use chrono::{DateTime, Days, SecondsFormat, TimeDelta, Utc};
-use command_api::records::{self, Import, Row};
+use command_api::records::{self, Fault, Import, Place, Row};
 use command_api::{Commands, Origin};
 use domain::record::{Kind, parse_object};
 use schemas::OrgId;
@@ -109,10 +109,11 @@ pub(super) async fn load(commands: &Commands, origin: &Origin, org: &OrgId) -> R
     ] {
         let rows = (1..=count).map(|number| row(kind, number, record(Sample { number, now })));
         let import = Import {
-            commands,
-            origin,
-            org,
+            commands: commands.clone(),
+            origin: origin.clone(),
+            org: org.clone(),
             kind,
+            source: None,
         };
         let imported = records::import(import, futures::stream::iter(rows), |_, _| ()).await?;
         if imported.rejected > 0 {
@@ -126,10 +127,19 @@ type Make = fn(Sample) -> Value;
 
 fn row(kind: Kind, number: u64, record: Value) -> Row {
     let draft = match record {
-        Value::Object(object) => parse_object(kind, object).map_err(|error| error.to_string()),
-        _ => Err("not an object".to_owned()),
+        Value::Object(object) => parse_object(kind, object).map_err(Fault::from),
+        _ => Err("not an object".to_owned().into()),
     };
-    Row { number, draft }
+    let end = Place {
+        rows: number,
+        lines: number,
+        bytes: 0,
+    };
+    Row {
+        line: number,
+        end,
+        draft,
+    }
 }
 
 /// One record of its kind.

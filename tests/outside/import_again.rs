@@ -1,0 +1,187 @@
+//! Imports that are interrupted, of the same file again, and of records that come more than once.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::fs;
+
+use harness::{Organization, System, eventually};
+use serde_json::{Value, json};
+
+use super::import::{Files, exported, import, rejects};
+use super::ndjson;
+use crate::system;
+
+/// More than is written before an import first says how far it has come.
+const MANY: usize = 40_000;
+
+fn csv(rows: impl IntoIterator<Item = (String, String)>) -> String {
+    let mut text = "id,email,city\r\n".to_owned();
+    for (id, city) in rows {
+        let _ = write!(text, "{id},a@b.c,{city}\r\n");
+    }
+    text
+}
+
+/// Imports a file until it says how far it has come, and is killed there.
+async fn interrupted(system: &System, org: &Organization<'_>, file: &str) -> Value {
+    let mut running = system.begin_waypost(&["import", "--org", &org.id, "contacts", file]);
+    let path = format!("{file}.import.json");
+    let told = eventually("how far it has come", async || fs::read(&path).ok()).await;
+    running.kill().await.unwrap();
+    serde_json::from_slice(&told).unwrap()
+}
+
+#[tokio::test]
+async fn an_interrupted_import_goes_on_where_it_had_come_to() {
+    let system = system().await;
+    let org = system.organization().await;
+    let files = Files::new();
+    let rows = (0..MANY).map(|nth| match nth {
+        // A record without anything that names it.
+        1 => ("c1,,\r\nc1".to_owned(), "Rome".to_owned()),
+        _ => (format!("c{nth}"), "\"Two\nlines\"".to_owned()),
+    });
+    let last = ("late,,".to_owned(), String::new());
+    let file = files.write("contacts.csv", csv(rows.chain([last])));
+    let file = file.to_str().unwrap();
+    let before = interrupted(system, &org, file).await;
+    assert_eq!(before["rejected"], 1, "{before}");
+    // Whoever looked at the first row again would write it again.
+    let gone = org.admin.delete("/api/v1/records/contacts/c0").await;
+    assert_eq!(gone.status, 204);
+
+    let done = import(system, &org, file, b"").await;
+    assert_eq!(done["imported"], MANY);
+    let rejects = rejects(&done);
+    assert_eq!(
+        (&rejects[0]["row"], &rejects[0]["line"]),
+        (&json!(2), &json!(4))
+    );
+    assert_eq!(rejects[1]["row"], MANY + 2);
+    assert_eq!(rejects[1]["line"], 2 * MANY + 2);
+    let here = exported(&org, &done["position"]).await;
+    assert_eq!(here.len(), MANY - 1);
+    assert!(here.iter().all(|row| &row[0] != "c0"));
+    assert!(fs::metadata(format!("{file}.import.json")).is_err());
+}
+
+#[tokio::test]
+async fn what_another_import_has_done_counts_for_nothing() {
+    let system = system().await;
+    let (org, other) = (system.organization().await, system.organization().await);
+    let files = Files::new();
+    let rows = |city: &'static str| csv((0..MANY).map(|nth| (format!("c{nth}"), city.to_owned())));
+    let path = files.write("contacts.csv", rows("Rome"));
+    let file = path.to_str().unwrap();
+    interrupted(system, &org, file).await;
+    let done = import(system, &other, file, b"").await;
+    assert_eq!(exported(&other, &done["position"]).await.len(), MANY);
+    interrupted(system, &org, file).await;
+    files.write("contacts.csv", rows("Oslo"));
+    let done = import(system, &org, file, b"").await;
+    let here = exported(&org, &done["position"]).await;
+    assert_eq!(here.iter().filter(|row| &row[8] == "Oslo").count(), MANY);
+}
+
+#[tokio::test]
+async fn the_same_file_again_doubles_no_row_without_an_id() {
+    let system = system().await;
+    let org = system.organization().await;
+    let files = Files::new();
+    let lines = ["Ada", "Ada", "Zoë"].map(|name| json!({"firstName": name, "email": "a@b.c"}));
+    let file = files.write("contacts.ndjson", ndjson(lines.clone()));
+    let done = import(system, &org, file.to_str().unwrap(), b"").await;
+    let first = exported(&org, &done["position"]).await;
+    assert_eq!(
+        first.len(),
+        3,
+        "rows that are the same are records of their own"
+    );
+    let again = import(system, &org, file.to_str().unwrap(), b"").await;
+    assert_eq!(again["imported"], 3);
+    assert_eq!(exported(&org, &again["position"]).await, first);
+    let more = lines.into_iter().chain([json!({"email": "new@b.c"})]);
+    let other = files.write("others.ndjson", ndjson(more));
+    let done = import(system, &org, other.to_str().unwrap(), b"").await;
+    assert_eq!(
+        exported(&org, &done["position"]).await.len(),
+        7,
+        "another file"
+    );
+}
+
+/// Lines of which some records have several, far apart, and the city that was written last of each.
+fn changing() -> (Vec<Value>, HashMap<String, String>) {
+    let (mut lines, mut last) = (Vec::new(), HashMap::new());
+    for nth in 0..8_000_usize {
+        let id = if nth.is_multiple_of(3) {
+            nth % 700
+        } else {
+            nth
+        };
+        let (id, city) = (format!("c{id}"), format!("City {nth}"));
+        lines.push(json!({"id": id, "email": "a@b.c", "city": city}));
+        last.insert(id, city);
+    }
+    (lines, last)
+}
+
+#[tokio::test]
+async fn of_a_record_that_comes_several_times_the_last_one_stands() {
+    let system = system().await;
+    let (lines, last) = changing();
+    let (by_command, over_http) = (system.organization().await, system.organization().await);
+    let files = Files::new();
+    let file = files.write("contacts.ndjson", ndjson(lines.clone()));
+    let done = import(system, &by_command, file.to_str().unwrap(), b"").await;
+    assert_eq!(done["imported"], 8_000);
+    let position = super::exports::write(&over_http, &lines).await;
+    for (org, position) in [
+        (by_command, &done["position"]),
+        (over_http, &json!(position)),
+    ] {
+        let here = exported(&org, position).await;
+        assert_eq!(here.len(), last.len());
+        for row in &here {
+            assert_eq!(&row[8], last[&row[0]], "{row:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn new_and_known_records_are_told_apart_however_they_are_mixed() {
+    let org = system().await.organization().await;
+    let line =
+        |nth: usize, city: &str| json!({"id": format!("c{nth}"), "email": "a@b.c", "city": city});
+    let is_known = |nth: &usize| (3_000..4_000).contains(nth) || nth % 5 == 4;
+    let known = (0..6_000).filter(is_known);
+    let known: Vec<Value> = known.map(|nth| line(nth, "Rome")).collect();
+    super::exports::write(&org, &known).await;
+    let city = |nth: usize| {
+        if nth.is_multiple_of(2) {
+            "Rome"
+        } else {
+            "Oslo"
+        }
+    };
+    let lines = ndjson((0..6_000).map(|nth| line(nth, city(nth))));
+    let answer = org
+        .admin
+        .post_bytes("/api/v1/records/contacts", "application/x-ndjson", lines)
+        .await;
+    let text = answer.text();
+    assert_eq!(text.lines().count(), 6_000);
+    for (nth, told) in text.lines().enumerate() {
+        let told: Value = serde_json::from_str(told).unwrap();
+        let status = match (is_known(&nth), city(nth)) {
+            (false, _) => "created",
+            (true, "Rome") => "unchanged",
+            (true, _) => "updated",
+        };
+        assert_eq!(told["line"], nth + 1);
+        assert_eq!(
+            (&told["id"], &told["status"]),
+            (&json!(format!("c{nth}")), &json!(status))
+        );
+    }
+}

@@ -1,0 +1,110 @@
+//! One run of an import: what it counts and rejects, and what it leaves for the next.
+
+use std::io;
+
+use command_api::records::{ImportError, Imported, Place, Rejected};
+use event_log::EventLog;
+
+use super::checkpoint::Checkpoint;
+use super::progress::Progress;
+use super::rejects::Rejects;
+use super::report;
+use crate::Failure;
+
+pub(super) struct Run {
+    rejects: Rejects,
+    /// None where the file cannot be told from others.
+    checkpoint: Option<Checkpoint>,
+    /// What earlier runs have done.
+    before: Imported,
+    unwritable: Option<io::Error>,
+}
+
+impl Run {
+    pub(super) fn new(checkpoint: Option<Checkpoint>, rejects: Rejects) -> Self {
+        Self {
+            rejects,
+            checkpoint,
+            before: Imported::default(),
+            unwritable: None,
+        }
+    }
+
+    /// Goes on with what an earlier run has left, from the place that it answers.
+    pub(super) fn go_on(&mut self, log: &EventLog, progress: &Progress) -> Option<Place> {
+        let done = self.checkpoint.as_ref()?.read()?;
+        let position = done.position.as_ref();
+        // A log that was restored has another epoch, and perhaps not all that was done.
+        let position = position.map(|text| log.parse_position(text)).transpose();
+        let position = position.ok()?;
+        let through = done.place();
+        if let Some(written) = done.rejects {
+            // Without what was rejected before, the file is read again.
+            self.rejects.go_on(written).ok()?;
+        }
+        self.before = Imported {
+            created: done.imported,
+            rejected: done.rejected,
+            through: Some(through),
+            position,
+            ..Imported::default()
+        };
+        eprintln!(
+            "An earlier run was interrupted behind row {}; this one goes on there.",
+            through.rows
+        );
+        progress.begin_at(through.bytes);
+        Some(through)
+    }
+
+    /// Takes note of what was done since the last time.
+    pub(super) fn tell(&mut self, so_far: &Imported, rejected: &[Rejected], progress: &Progress) {
+        let total = self.total(so_far);
+        progress.show(&total, so_far.imported() + so_far.rejected);
+        if let Err(error) = self.rejects.add(rejected) {
+            self.checkpoint = None;
+            self.unwritable.get_or_insert(error);
+        }
+        if self.checkpoint.as_ref().is_some_and(Checkpoint::is_due) {
+            self.keep(&total);
+        }
+    }
+
+    /// Says how it ended.
+    pub(super) fn end(mut self, ended: Result<Imported, ImportError>) -> Result<(), Failure> {
+        let imported = match ended {
+            Ok(imported) => self.total(&imported),
+            Err(mut error) => {
+                error.so_far = self.total(&error.so_far);
+                self.keep(&error.so_far);
+                return Err(error.into());
+            }
+        };
+        self.unwritable.map_or(Ok(()), Err)?;
+        report(&imported, self.rejects, false)?;
+        Ok(self.checkpoint.map_or(Ok(()), Checkpoint::end)?)
+    }
+
+    fn keep(&mut self, total: &Imported) {
+        let Some(checkpoint) = &mut self.checkpoint else {
+            return;
+        };
+        let kept = self.rejects.flush();
+        if let Err(error) = kept.and_then(|rejects| checkpoint.write(total, rejects)) {
+            eprintln!("Were this import interrupted, the next would begin anew: {error}");
+            self.checkpoint = None;
+        }
+    }
+
+    fn total(&self, so_far: &Imported) -> Imported {
+        let before = &self.before;
+        Imported {
+            created: before.created + so_far.created,
+            updated: so_far.updated,
+            unchanged: so_far.unchanged,
+            rejected: before.rejected + so_far.rejected,
+            through: so_far.through.or(before.through),
+            position: so_far.position.or(before.position),
+        }
+    }
+}
