@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream::consumer::pull::OrderedConfig;
 use async_nats::jetstream::{self, stream};
-use async_nats::{ConnectOptions, ServerAddr};
+use async_nats::{ConnectOptions, HeaderMap, ServerAddr};
 use futures::StreamExt as _;
 
 use crate::system::System;
@@ -83,4 +83,76 @@ pub(crate) async fn publishes(system: &System, connections: usize, time: Duratio
         .await
         .expect("the stream goes");
     rate
+}
+
+/// Batches that a bare client has under way at a time.
+const BATCHES: usize = 4;
+/// Messages of a batch.
+const BATCH_MESSAGES: usize = 1_000;
+
+/// Messages of a size per second that a bare client publishes in atomic batches, to a stream of its
+/// own on the same server.
+pub(crate) async fn batches(system: &System, bytes: usize, time: Duration) -> f64 {
+    let context = connect(system.servers.nats_url()).await;
+    let config = stream::Config {
+        name: "BATCHED".to_owned(),
+        num_replicas: system.replicas(),
+        subjects: vec!["batched.>".to_owned()],
+        allow_atomic_publish: true,
+        ..stream::Config::default()
+    };
+    context
+        .get_or_create_stream(config)
+        .await
+        .expect("a stream");
+    let started = Instant::now();
+    let end = started + time;
+    let workers: Vec<_> = (0..BATCHES)
+        .map(|_| {
+            let context = context.clone();
+            tokio::spawn(async move {
+                let mut published = 0_u32;
+                while Instant::now() < end {
+                    batch(&context, bytes).await;
+                    published += u32::try_from(BATCH_MESSAGES).expect("a thousand");
+                }
+                published
+            })
+        })
+        .collect();
+    let mut published = 0;
+    for worker in workers {
+        published += worker.await.expect("a worker");
+    }
+    let rate = f64::from(published) / started.elapsed().as_secs_f64();
+    context
+        .delete_stream("BATCHED")
+        .await
+        .expect("the stream goes");
+    rate
+}
+
+async fn batch(context: &jetstream::Context, bytes: usize) {
+    let client = context.client();
+    let payload = bytes::Bytes::from(vec![b'x'; bytes]);
+    let id = uuid::Uuid::now_v7().simple().to_string();
+    for place in 1..=BATCH_MESSAGES {
+        let mut headers = HeaderMap::new();
+        headers.insert("Nats-Batch-Id", id.as_str());
+        headers.insert("Nats-Batch-Sequence", place.to_string());
+        headers.insert("Nats-Expected-Last-Subject-Sequence", "0");
+        let subject = format!("batched.run.{}", uuid::Uuid::now_v7());
+        if place < BATCH_MESSAGES {
+            let sent = client.publish_with_headers(subject, headers, payload.clone());
+            sent.await.expect("a publish");
+        } else {
+            headers.insert("Nats-Batch-Commit", "1");
+            let answer = client.request_with_headers(subject, headers, payload.clone());
+            let answer = answer.await.expect("an acknowledgement").payload;
+            assert!(
+                !answer.windows(7).any(|part| part == b"\"error\""),
+                "{answer:?}"
+            );
+        }
+    }
 }

@@ -34,7 +34,7 @@ pub(crate) async fn measure(system: &System, rounds: usize, report: &mut Report)
     export(system, &key, &position).await;
     let mut pairs = Vec::new();
     for _ in 0..rounds {
-        let copy = copy(system.servers.database_url()).await;
+        let copy = copy(system.servers.database_url(), ROWS as usize).await;
         pairs.push((export(system, &key, &position).await, copy));
     }
     report.rate("rows exported as CSV, over COPY TO STDOUT", &pairs, "");
@@ -74,14 +74,16 @@ fn write_contacts(path: &std::path::Path, count: usize) {
     }
 }
 
-async fn copy(database_url: &str) -> f64 {
+/// Rows per second that Postgres copies out of so many.
+pub(crate) async fn copy(database_url: &str, rows: usize) -> f64 {
     let mut connection = PgConnection::connect(database_url).await.expect("Postgres");
     let started = Instant::now();
     let mut out = connection.copy_out_raw(COPY).await.expect("a copy");
     while let Some(bytes) = out.try_next().await.expect("rows") {
         std::hint::black_box(bytes);
     }
-    f64::from(ROWS) / started.elapsed().as_secs_f64()
+    let rows = u32::try_from(rows).expect("not that many");
+    f64::from(rows) / started.elapsed().as_secs_f64()
 }
 
 async fn export(system: &System, key: &str, position: &str) -> f64 {

@@ -15,6 +15,7 @@ mod hostile;
 mod large;
 mod live;
 mod load;
+mod million;
 mod plain;
 mod readable;
 mod rebuild;
@@ -63,6 +64,9 @@ struct Options {
     /// Events that are projected and rebuilt.
     #[arg(long, default_value_t = 1_000_000)]
     projected: usize,
+    /// Records of each kind that are imported and exported.
+    #[arg(long, default_value_t = 1_000_000)]
+    rows: usize,
     /// Of the hostile crowd only those who do this; may be given again.
     #[arg(long, value_name = "ATTACK")]
     attack: Vec<Attack>,
@@ -102,6 +106,8 @@ enum Part {
     Rebuild,
     /// An ordinary tenant beside strangers and bad neighbours.
     Hostile,
+    /// A million of each kind of record in, and out again (minutes; only when named).
+    Million,
     /// Memory, restarts and latency on a log of millions of events (minutes; only when named).
     Large,
 }
@@ -188,6 +194,9 @@ async fn run(options: Options) {
     if wanted(Part::Rebuild) {
         let system = System::start(&[]).await;
         rebuild::measure(&system, options.projected, time, &mut report).await;
+    }
+    if options.only == Some(Part::Million) {
+        million::measure(options.rows, options.rounds, &mut report).await;
     }
     if options.only == Some(Part::Large) {
         let mut system = System::start(&[]).await;

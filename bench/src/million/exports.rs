@@ -1,0 +1,148 @@
+//! Exports: CSV over COPY TO STDOUT, Excel over its library alone, a PDF's time and memory, and
+//! what did not change.
+
+use std::time::{Duration, Instant};
+
+use futures::StreamExt as _;
+use reqwest::{Response, StatusCode};
+use rust_xlsxwriter::{Format, Workbook};
+
+use super::{files, rate};
+use crate::export::copy;
+use crate::large::peak;
+use crate::report::{Report, median};
+use crate::system::{System, until_ready};
+
+/// As hard as Waypost packs.
+const PACKING: u8 = 2;
+/// Questions about what did not change.
+const UNCHANGED: usize = 50;
+
+/// Exports the contacts of the organization of a key.
+pub(super) async fn measure(
+    system: &System,
+    key: &str,
+    rows: usize,
+    rounds: usize,
+    report: &mut Report,
+) {
+    let url = format!("http://{}/api/export/contacts", system.addr());
+    let mut pairs = Vec::new();
+    for _ in 0..rounds {
+        let copied = copy(system.servers.database_url(), rows).await;
+        pairs.push((rate(rows, timed(&url, "csv", key).await), copied));
+    }
+    report.rate("rows exported as CSV, over COPY TO STDOUT", &pairs, "0.9");
+
+    let mut pairs = Vec::new();
+    for _ in 0..rounds {
+        let alone = tokio::task::spawn_blocking(move || library_alone(rows));
+        let alone = rate(rows, alone.await.expect("a workbook"));
+        pairs.push((rate(rows, timed(&url, "excel", key).await), alone));
+    }
+    report.rate(
+        "rows exported as Excel, over the library alone",
+        &pairs,
+        "0.8",
+    );
+
+    let took = timed(&url, "pdf", key).await;
+    report.time("a PDF of all rows", took, "20 s for a million");
+    let queries = system.run("query-api");
+    until_ready(queries.addr).await;
+    let before = peak(queries.pid());
+    timed(
+        &format!("http://{}/api/export/contacts", queries.addr),
+        "pdf",
+        key,
+    )
+    .await;
+    report.memory("query-api before it writes a PDF", before);
+    report.memory(
+        "query-api at most while it writes a PDF",
+        peak(queries.pid()),
+    );
+
+    for format in ["csv", "excel", "pdf"] {
+        let time = unchanged(&url, format, key).await;
+        let what = format!("{format} that did not change, p50");
+        report.time(&what, time, "5 ms");
+    }
+}
+
+async fn timed(url: &str, format: &str, key: &str) -> Duration {
+    let started = Instant::now();
+    let answer = asked(url, format, key, None).await;
+    assert_eq!(answer.status(), StatusCode::OK);
+    let mut pieces = answer.bytes_stream();
+    while let Some(piece) = pieces.next().await {
+        std::hint::black_box(piece.expect("all of it"));
+    }
+    started.elapsed()
+}
+
+async fn asked(url: &str, format: &str, key: &str, known: Option<&str>) -> Response {
+    let request = reqwest::Client::new().get(format!("{url}?format={format}"));
+    let request = request.bearer_auth(key);
+    let request = match known {
+        Some(known) => request.header("if-none-match", known),
+        None => request,
+    };
+    request.send().await.expect("an answer")
+}
+
+/// How long it takes to learn that a file did not change.
+async fn unchanged(url: &str, format: &str, key: &str) -> Duration {
+    let head = reqwest::Client::new().head(format!("{url}?format={format}"));
+    let head = head.bearer_auth(key).send().await.expect("an answer");
+    let tag = head.headers()["etag"].to_str().expect("a tag").to_owned();
+    let mut times = Vec::with_capacity(UNCHANGED);
+    for _ in 0..UNCHANGED {
+        let started = Instant::now();
+        let answer = asked(url, format, key, Some(&tag)).await;
+        times.push(started.elapsed().as_secs_f64());
+        assert_eq!(answer.status(), StatusCode::NOT_MODIFIED);
+    }
+    Duration::from_secs_f64(median(times.into_iter()))
+}
+
+/// Writes as many rows of the same columns by the library in constant memory.
+fn library_alone(rows: usize) -> Duration {
+    let records: Vec<_> = (0..1_000).map(|n| files::record("contacts", n)).collect();
+    let fields = [
+        "id",
+        "firstName",
+        "lastName",
+        "email",
+        "phone",
+        "jobTitle",
+        "companyId",
+        "companyName",
+        "city",
+        "country",
+        "owner",
+    ];
+    let moment = chrono::Utc::now().naive_utc();
+    let started = Instant::now();
+    let mut workbook = Workbook::new();
+    workbook.set_zip_compression_level(PACKING);
+    let format = Format::new().set_num_format("yyyy-mm-dd hh:mm:ss");
+    let sheet = workbook.add_worksheet_with_constant_memory();
+    let sheet = sheet.expect("a sheet");
+    for row in 0..u32::try_from(rows).expect("a sheet's rows").min(1_048_575) {
+        let record = &records[row as usize % records.len()];
+        for (column, field) in (0..).zip(fields) {
+            if let Some(text) = record[field].as_str() {
+                sheet.write_string(row, column, text).expect("a cell");
+            }
+        }
+        for column in [11, 12] {
+            let written = sheet.write_datetime_with_format(row, column, moment, &format);
+            written.expect("a cell");
+        }
+    }
+    workbook
+        .save_to_writer(std::io::sink())
+        .expect("a workbook");
+    started.elapsed()
+}

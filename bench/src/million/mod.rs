@@ -1,0 +1,45 @@
+//! A million of everything in one organization, a hundred small ones beside it: what comes in and
+//! goes out as files, each over what the machine could do at best in the same run.
+
+mod exports;
+mod files;
+mod imports;
+
+use crate::report::Report;
+use crate::system::System;
+
+/// Organizations beside the large one, and the records of each kind that one of these has.
+const BESIDE: usize = 100;
+const RECORDS_BESIDE: usize = 100;
+
+/// All kinds of records.
+const KINDS: [&str; 6] = [
+    "contacts",
+    "companies",
+    "deals",
+    "orders",
+    "leads",
+    "clients",
+];
+
+/// Imports so many of each kind and exports them again.
+pub(crate) async fn measure(rows: usize, rounds: usize, report: &mut Report) {
+    acknowledged(rows, report).await;
+    let system = System::start(&["waypost"]).await;
+    let (org, key) = system.organization().await;
+    imports::small_organizations(&system).await;
+    imports::visible(&system, (&org, &key), rows, report).await;
+    exports::measure(&system, &key, rows, rounds, report).await;
+}
+
+/// What a log alone takes: nobody follows it but command-api.
+async fn acknowledged(rows: usize, report: &mut Report) {
+    let system = System::start(&["command-api"]).await;
+    imports::acknowledged(&system, rows, report).await;
+}
+
+fn rate(count: usize, time: std::time::Duration) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "counts of a bench are small")]
+    let count = count as f64;
+    count / time.as_secs_f64()
+}
