@@ -11,8 +11,9 @@ use sqlx::error::DatabaseError;
 use sqlx::{Connection as _, PgConnection, PgPool};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
-use crate::checkpoint::{CHANNEL, Checkpoint, log_name};
+use crate::checkpoint::{self, CHANNEL, Checkpoint, log_name};
 use crate::copy::layout::{Layout, run};
 use crate::copy::{Copy, Fold, Progress, Tell, advance_together};
 use crate::error::{FeedError, RepairError};
@@ -200,8 +201,11 @@ async fn attempt(
         let known = layout.checkpoint(&mut transaction, true).await?;
         bring_to(log, fold, &mut transaction, &known).await?;
         layout.lock(&mut transaction).await?;
+        let of_copy = checkpoint::all(&mut *transaction).await?;
         layout.replace(&mut transaction).await?;
-        announce(layout, fold, &mut transaction).await?;
+        let of_copy = of_copy.iter().find(|one| one.name == layout.name);
+        let event = of_copy.and_then(|one| one.event_id);
+        announce(layout, fold, event, &mut transaction).await?;
         Ok(())
     });
     match prepared.await {
@@ -236,19 +240,21 @@ async fn bring_to(
 async fn announce(
     layout: &Layout,
     fold: &Fold,
+    event: Option<Uuid>,
     rows: &mut PgConnection,
 ) -> Result<(), sqlx::Error> {
     let moved = format!(
         "UPDATE {}.projection_checkpoints
          SET epoch = $2, sequence = $3, generation = generation + 1, updated_at = now(),
-             event_id = (SELECT event_id FROM {}.projection_checkpoints WHERE name = $1)
+             event_id = $4
          WHERE name = $1",
-        layout.serving, layout.schema
+        layout.serving
     );
     sqlx::query(sqlx::AssertSqlSafe(moved))
         .bind(layout.name)
         .bind(i64::from(fold.group.epoch))
         .bind(bigint(fold.group.position))
+        .bind(event)
         .execute(&mut *rows)
         .await?;
     let position = format!("{}:{}", log_name(fold.log), fold.group.position);
