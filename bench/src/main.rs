@@ -16,6 +16,7 @@ mod large;
 mod live;
 mod load;
 mod million;
+mod million_pages;
 mod plain;
 mod readable;
 mod rebuild;
@@ -76,6 +77,9 @@ struct Options {
     /// Runs as the plain handler that the bench compares with.
     #[arg(long, hide = true)]
     plain: bool,
+    /// Runs as the plain handler of a list's first page, for this organization.
+    #[arg(long, hide = true, value_name = "ORG")]
+    first_page: Option<String>,
     /// Runs as a trigger without guards, for this organization.
     #[arg(long, hide = true, value_name = "ORG")]
     unguarded: Option<String>,
@@ -104,6 +108,8 @@ enum Part {
     Export,
     /// Events projected and rebuilt per second.
     Rebuild,
+    /// Pages of a list of a million orders (minutes; only when named).
+    Pages,
     /// An ordinary tenant beside strangers and bad neighbours.
     Hostile,
     /// A million of each kind of record in, and out again (minutes; only when named).
@@ -141,6 +147,8 @@ async fn run(options: Options) {
         let addr = addr.parse().expect("an address");
         if options.plain {
             plain::serve(addr).await;
+        } else if let Some(org) = &options.first_page {
+            million_pages::serve_first_page(addr, org).await;
         } else if let Some(org) = &options.unguarded {
             unguarded::serve(addr, org).await;
         } else if let Some(spec) = &options.crowd {
@@ -197,6 +205,10 @@ async fn run(options: Options) {
     }
     if options.only == Some(Part::Million) {
         million::measure(options.rows, options.rounds, &mut report).await;
+    }
+    if options.only == Some(Part::Pages) {
+        let system = System::start(&[]).await;
+        million_pages::measure(&system, options.projected, time, &mut report).await;
     }
     if options.only == Some(Part::Large) {
         let mut system = System::start(&[]).await;

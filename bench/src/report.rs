@@ -36,6 +36,14 @@ impl Report {
         self.push(what, [figure, String::new(), String::new()], "");
     }
 
+    /// How long something of ours takes and how long something else does.
+    pub(crate) fn times(&mut self, what: &str, ours: Duration, other: Duration, aim: &str) {
+        let shown = |time: Duration| format!("{:.2} ms", time.as_secs_f64() * 1000.0);
+        let ratio = ours.as_secs_f64() / other.as_secs_f64().max(f64::EPSILON);
+        let row = [shown(ours), shown(other), format!("{ratio:.2}")];
+        self.push(what, row, aim);
+    }
+
     /// How long something takes alone and beside others.
     pub(crate) fn slower(&mut self, what: &str, alone: Duration, beside: Duration, aim: &str) {
         let shown = |time: Duration| format!("{:.2} ms", time.as_secs_f64() * 1000.0);

@@ -145,6 +145,7 @@ impl System {
             .env("DATABASE_URL", self.servers.database_url())
             .env("WAYPOST_ALLOW_PRIVATE_TARGETS", "1")
             .env("WAYPOST_DEMO", "0")
+            .env("WAYPOST_LIMIT_MINUTE_REQUESTS", "1000000000")
             .env("WAYPOST_LOG", "warn")
             .stdin(Stdio::null())
             .stdout(Stdio::null());

@@ -89,6 +89,17 @@ impl Fill {
         }
     }
 
+    /// Writes so many new orders, from that number on.
+    pub(crate) async fn orders(&self, from: usize, count: usize) {
+        for first in (from..from + count).step_by(AT_ONCE) {
+            let numbers = first..(first + AT_ONCE).min(from + count);
+            let commits = numbers.map(|number| self.record(Kind::Order, number, 0, 0));
+            for position in self.log.commit_each(commits.collect()).await {
+                position.expect("a commit");
+            }
+        }
+    }
+
     async fn write(&self, numbers: &mut Vec<usize>, round: usize, last: &mut [u64]) {
         let commits = numbers.iter().map(|number| match Kind::of(*number) {
             Kind::Run => self.run(*number),

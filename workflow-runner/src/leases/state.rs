@@ -90,7 +90,7 @@ impl LeaseState {
         let mut ownership = self.ownership();
         // What has run out meanwhile must be won again, not prolonged.
         self.lapse(&mut ownership);
-        let valid_until = sent.plus(ttl - ttl / MARGIN);
+        let valid_until = sent.plus(ttl.saturating_sub(ttl / MARGIN));
         ownership.valid_until = ownership.valid_until.max(valid_until);
     }
 

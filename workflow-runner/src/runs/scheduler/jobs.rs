@@ -35,17 +35,14 @@ impl Scheduler {
             measure::delay(self.shared.clock.now() - recorded.time);
         }
         let at_once = new && !self.backlog.has(turn);
-        match at_once.then(|| self.working_place(turn)).flatten() {
-            Some(working) => {
-                let from = From::Trigger(recorded);
-                self.start(turn, run, from, Some(working));
+        if let Some(working) = at_once.then(|| self.working_place(turn)).flatten() {
+            let from = From::Trigger(recorded);
+            self.start(turn, run, from, Some(working));
+        } else {
+            if let Some(held) = Held::of(&recorded) {
+                self.triggers.put(run.1, held);
             }
-            None => {
-                if let Some(held) = Held::of(&recorded) {
-                    self.triggers.put(run.1, held);
-                }
-                self.backlog.push(turn, run);
-            }
+            self.backlog.push(turn, run);
         }
     }
 
