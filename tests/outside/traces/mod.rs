@@ -7,14 +7,12 @@ use std::time::{Duration, Instant};
 
 use harness::{Answer, Organization, Program, Receiver, Shape, System, eventually};
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::active;
 use super::connections::told;
 use crate::SHAPE;
 use collector::{Collector, Span};
-
-const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
 /// A system whose spans go to a collector.
 async fn traced(collector: &Collector, settings: &[(&str, &str)]) -> System {
@@ -158,6 +156,7 @@ async fn one_trace_leads_from_the_request_over_the_log_to_the_webhook() {
     assert_eq!(first.count(), 1);
     let known: HashSet<_> = spans.iter().map(|span| &span.id).collect();
     assert_eq!(known.len(), spans.len(), "each is sent once");
+    assert!(!call.has_failed && !delivery.has_failed && !root.has_failed);
 
     let services: BTreeSet<_> = spans.iter().map(|span| span.service.as_str()).collect();
     let four = ["command-api", "projector", "query-api", "workflow-runner"];
