@@ -53,7 +53,7 @@ struct Cli {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match start(service::settings::parse::<Cli>()).await {
+    match Box::pin(start(service::settings::parse::<Cli>())).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("command-api: {error}");

@@ -57,7 +57,7 @@ impl Feed {
                 sleep(BACKOFF).await;
             }
         };
-        shutdown.run_until_cancelled(work).await;
+        Box::pin(shutdown.run_until_cancelled(work)).await;
     }
 
     /// Works for as long as this projector is the active one.

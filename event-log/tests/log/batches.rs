@@ -139,7 +139,7 @@ async fn two_full_batches_are_under_way_at_a_time() {
     };
     assert!(outcomes.concat().iter().all(Result::is_ok));
     // One after the other they would be two ways apart.
-    let soon = way * 2 - Duration::from_millis(50);
+    let soon = (way * 2).saturating_sub(Duration::from_millis(50));
     let together = |(at, count): &(Instant, u64)| {
         let soon = seen.iter().filter(|(later, _)| *later < *at + soon);
         soon.map(|(_, later)| later.saturating_sub(*count)).max()

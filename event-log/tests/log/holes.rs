@@ -133,7 +133,7 @@ async fn purged(log: Log, before: u64) -> (Option<TailError>, bool) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_beginning_of_what_is_for_ever_is_a_hole_and_nobody_starts_on_it() {
-    let (told, opens) = purged(Log::Events, 4).await;
+    let (told, opens) = Box::pin(purged(Log::Events, 4)).await;
     assert!(matches!(told, Some(TailError::Hole { from: 1, to: 3 })));
     assert!(!opens);
 }
@@ -141,7 +141,7 @@ async fn a_lost_beginning_of_what_is_for_ever_is_a_hole_and_nobody_starts_on_it(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_does_not_live_for_ever_may_lose_its_beginning() {
     for log in [Log::Locations, Log::Deliveries] {
-        let (told, opens) = purged(log, 4).await;
+        let (told, opens) = Box::pin(purged(log, 4)).await;
         assert!(told.is_none() && opens, "{told:?}");
     }
 }

@@ -243,7 +243,7 @@ async fn blocks_are_checked_and_rebuilt_with_their_rows() {
     let put = |nth: usize| Change {
         org: nth % 2,
         id: nth % IDS,
-        put: (nth % 7 > 0).then_some((nth % STATUSES.len(), nth % TIMES.len())),
+        put: (!nth.is_multiple_of(7)).then_some((nth % STATUSES.len(), nth % TIMES.len())),
     };
     let changes: Vec<_> = (0..100).map(put).collect();
     let (first, second) = changes.split_at(60);

@@ -1,6 +1,7 @@
 //! A collector: it takes spans by OTLP and keeps them.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 
 use harness::{Receiver, eventually};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -107,7 +108,10 @@ impl Collector {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
 }
 
 fn attributes(all: &[KeyValue]) -> HashMap<String, String> {

@@ -180,6 +180,7 @@ impl Job {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "given to map_err as it is")]
 pub(super) fn unread(error: ReadError) -> Stop {
     Stop(match error {
         ReadError::Unavailable(_) => Outcome::Again,
