@@ -216,11 +216,13 @@ async fn check(
         }
         // Everything comes once more, in other batches, upon the rows that stand.
         deps.settings.batch = 21 - batch;
-        sqlx::query("UPDATE projection_checkpoints SET sequence = $1 WHERE log = 'events'")
-            .bind(i64::try_from(before).unwrap())
-            .execute(&world.pool)
-            .await
-            .unwrap();
+        sqlx::query(
+            "UPDATE projection_checkpoints SET sequence = $1, event_id = NULL WHERE log = 'events'",
+        )
+        .bind(i64::try_from(before).unwrap())
+        .execute(&world.pool)
+        .await
+        .unwrap();
     }
     Ok(())
 }
