@@ -198,13 +198,7 @@ async fn check(
         }
         // Everything comes once more, in other batches, upon the rows that stand.
         deps.settings.batch = 41 - batch;
-        sqlx::query(
-            "UPDATE projection_checkpoints SET sequence = $1, event_id = NULL WHERE log = 'events'",
-        )
-        .bind(i64::try_from(before).unwrap())
-        .execute(&world.pool)
-        .await
-        .unwrap();
+        world.project_again_from(before).await;
     }
     let projector = start(deps);
     world.caught_up(Log::Events, writer.end()).await;

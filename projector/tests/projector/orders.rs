@@ -216,13 +216,7 @@ async fn check(
         }
         // Everything comes once more, in other batches, upon the rows that stand.
         deps.settings.batch = 21 - batch;
-        sqlx::query(
-            "UPDATE projection_checkpoints SET sequence = $1, event_id = NULL WHERE log = 'events'",
-        )
-        .bind(i64::try_from(before).unwrap())
-        .execute(&world.pool)
-        .await
-        .unwrap();
+        world.project_again_from(before).await;
     }
     Ok(())
 }

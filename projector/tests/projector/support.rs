@@ -210,6 +210,17 @@ impl World {
         transaction.rollback().await.unwrap();
     }
 
+    /// Has the events behind a sequence come once more.
+    pub(crate) async fn project_again_from(&self, sequence: u64) {
+        sqlx::query(
+            "UPDATE projection_checkpoints SET sequence = $1, event_id = NULL WHERE log = 'events'",
+        )
+        .bind(i64::try_from(sequence).unwrap())
+        .execute(&self.pool)
+        .await
+        .unwrap();
+    }
+
     /// Takes away what the test made on the shared servers.
     pub(crate) async fn end(self) {
         self.assert_blocks().await;
