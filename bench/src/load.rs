@@ -37,14 +37,15 @@ impl Outcome {
     }
 }
 
-/// Sends `requests` in turn, so many a second over all `connections`, until `time` is over.
+/// Sends `requests` in turn, so many a second over all `connections`, until `time` is over. Gives
+/// how many were answered.
 pub(crate) async fn run_paced(
     addr: SocketAddr,
     connections: u32,
     per_second: f64,
     time: Duration,
     requests: Arc<Vec<Vec<u8>>>,
-) {
+) -> u64 {
     let end = Instant::now() + time;
     let between = Duration::from_secs_f64(f64::from(connections) / per_second.max(1.0));
     // Dropped with the workers when nobody waits for them any more.
@@ -56,17 +57,18 @@ pub(crate) async fn run_paced(
             let first = tokio::time::Instant::now() + between * worker / connections;
             let mut ticks = tokio::time::interval_at(first, between);
             let mut next = worker as usize;
+            let mut answered = 0;
             while Instant::now() < end {
                 ticks.tick().await;
                 let head = connection.send(&requests[next % requests.len()]).await;
                 assert!(head.starts_with('2'), "{head}");
                 next += connections as usize;
+                answered += 1;
             }
+            answered
         });
     }
-    while let Some(ended) = workers.join_next().await {
-        ended.expect("a worker");
-    }
+    workers.join_all().await.into_iter().sum()
 }
 
 /// Sends `requests` in turn over `connections` until `time` is over.

@@ -31,7 +31,7 @@ pub(crate) async fn measure(system: &System, time: Duration, reads: usize, repor
     let half = most.rate() / 2.0;
 
     let loading = load::run_paced(addr, CONNECTIONS, half, time, load.clone());
-    let ((), mut latencies) = tokio::join!(loading, until_readable(addr, &key, time));
+    let (_, mut latencies) = tokio::join!(loading, until_readable(addr, &key, time));
     latencies.sort_unstable();
     let at = |percent: usize| latencies[(latencies.len() - 1) * percent / 100];
     let what = format!("a write's answer → readable at {half:.0} writes/s");

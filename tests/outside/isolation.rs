@@ -13,6 +13,8 @@ struct Belongings {
     run: String,
     webhook: String,
     key: String,
+    /// Where all of it can be read.
+    position: String,
 }
 
 fn text(value: &Value) -> String {
@@ -36,6 +38,7 @@ async fn furnish(org: &Organization<'_>) -> Belongings {
         run,
         webhook: text(&hook["id"]),
         key: text(&key["keyId"]),
+        position: written.position(),
     }
 }
 
@@ -49,6 +52,7 @@ async fn what_belongs_to_another_is_not_found() {
         run,
         webhook,
         key,
+        position,
     } = &theirs;
     for (method, path) in [
         (Method::GET, format!("/api/v1/workflows/{workflow}")),
@@ -85,9 +89,11 @@ async fn what_belongs_to_another_is_not_found() {
 
     // All of it is still there.
     let runs = format!("/api/v1/workflows/{workflow}/runs");
-    assert_eq!(owner.admin.get(&runs).await.ok(200)["total"], 1);
+    let runs = owner.admin.get_at(&runs, position).await.ok(200);
+    assert_eq!(runs["total"], 1);
     assert_eq!(owner.admin.get(&path).await.ok(200)["status"], "ENABLED");
-    assert_eq!(owner.admin.get("/api/v1/keys").await.ok(200)["total"], 2);
+    let keys = owner.admin.get_at("/api/v1/keys", position).await.ok(200);
+    assert_eq!(keys["total"], 2);
     let contact = owner.admin.get("/api/v1/records/contacts/mine").await;
     assert_eq!(contact.ok(200)["owner"], owner.id);
 }
@@ -101,7 +107,7 @@ async fn lists_and_exports_hold_only_ones_own() {
         let answer = other.admin.get(list).await.ok(200);
         assert_eq!((&answer["total"], &answer["data"]), (&json!(0), &json!([])));
     }
-    let keys = other.admin.get("/api/v1/keys").await;
+    let keys = other.admin.get_at("/api/v1/keys", &theirs.position).await;
     assert_eq!(keys.ok(200)["total"], 1);
     assert!(!keys.text().contains(&theirs.key));
     for format in ["csv", "excel", "pdf"] {

@@ -146,7 +146,11 @@ async fn terms_that_make_no_sense_are_refused() {
         .post_bytes(KEYS, "application/json", "{\"name\":")
         .await;
     answer.error(400);
-    assert_eq!(org.admin.get(KEYS).await.ok(200)["total"], 1);
+    // Beside the key that asks there is only the one whose terms make sense.
+    let good = org.admin.post(KEYS, &terms(&["read:leads"])).await;
+    good.ok(201);
+    let list = org.admin.get_at(KEYS, &good.position()).await.ok(200);
+    assert_eq!(list["total"], 2);
 }
 
 #[tokio::test]
