@@ -6,15 +6,21 @@
 //! others leave.
 
 use std::sync::LazyLock;
-use std::thread::available_parallelism;
+use std::thread::{available_parallelism, sleep};
+use std::time::{Duration, Instant};
 
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
+use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// About a tenth of a processor's time while other threads want all of it.
 const NICENESS: i32 = 10;
+
+/// Work that took so many times as long as it needed of a processor had to share it.
+const SHARED: f64 = 1.5;
 
 static THREADS: LazyLock<Option<Runtime>> = LazyLock::new(|| {
     let mut threads = Builder::new_multi_thread();
@@ -37,6 +43,41 @@ pub fn processors() -> usize {
 /// caller's to bound.
 pub fn compute<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     handle().spawn_blocking(work)
+}
+
+/// Computes like [`compute`], and holds a place for longer than that takes: where the work had to
+/// share its processor, for as long again. A thread of lower priority still takes a part of what
+/// others need, and of their cache; whoever has no end of such work should leave them half the time.
+///
+/// The answer comes before the rest; an error, if the work panics.
+pub fn compute_and_rest<T, P>(
+    work: impl FnOnce() -> T + Send + 'static,
+    place: P,
+) -> oneshot::Receiver<T>
+where
+    T: Send + 'static,
+    P: Send + 'static,
+{
+    let (tell, told) = oneshot::channel();
+    let work = move || {
+        let place = place;
+        let (begun, used) = (Instant::now(), processor_time());
+        let done = work();
+        let (took, used) = (begun.elapsed(), processor_time().saturating_sub(used));
+        // Whoever asked may be gone, and the rest is due all the same.
+        let _ = tell.send(done);
+        if took > used.mul_f64(SHARED) {
+            sleep(took);
+        }
+        drop(place);
+    };
+    drop(handle().spawn_blocking(work));
+    told
+}
+
+/// What this thread has used of a processor.
+fn processor_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
 /// Runs a task on threads of lower priority.
@@ -66,6 +107,23 @@ mod tests {
     use rustix::process::getpriority_process;
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_place_is_held_beyond_work_that_had_to_share() {
+        let took = Duration::from_millis(50);
+        for (work, rests) in [
+            // One that sleeps uses no processor, as one that does not get any.
+            (Box::new(move || sleep(took)) as Box<dyn FnOnce() + Send>, true),
+            (Box::new(|| ()), false),
+        ] {
+            let (place, mut left) = oneshot::channel::<()>();
+            compute_and_rest(work, place).await.unwrap();
+            let told = Instant::now();
+            assert!(!rests || left.try_recv() == Err(oneshot::error::TryRecvError::Empty));
+            assert!(left.await.is_err());
+            assert!(!rests || told.elapsed() > took / 2);
+        }
+    }
 
     #[tokio::test]
     async fn long_work_gives_way_and_whoever_asked_for_it_does_not() {

@@ -4,8 +4,10 @@
 //! under way: in the server, for the disk and for a processor. So while the server answers slowly,
 //! whoever asks for much is held back. Each party has a bucket of messages to write and one of
 //! bytes to read; what fills them is one pace for all, which falls while answers are slow and rises
-//! while they are not, as congestion control does. Nobody is held back where nobody else asks for
-//! little.
+//! while they are not, as congestion control does. Whoever has always asked for more keeps that
+//! for a while ([`habits`]). Nobody is held back where nobody else asks for little.
+
+mod habits;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,6 +15,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use self::habits::Habits;
 use crate::LogSettings;
 use crate::party::Party;
 
@@ -85,8 +88,8 @@ impl Pace {
     }
 
     /// How many messages a party that is held back may write within a time.
-    pub(crate) fn messages_within(&self, time: Duration) -> u64 {
-        as_u64(self.state().messages.rate * time.as_secs_f64())
+    pub(crate) fn messages_within(&self, party: Party, time: Duration) -> u64 {
+        as_u64(self.state().messages.pace(party) * time.as_secs_f64())
     }
 
     /// Learns how long the server took for an answer.
@@ -153,7 +156,11 @@ impl State {
         if used < LITTLE {
             self.little.note(party, now);
         }
-        used < 1.0 || !self.little.is_of_others(party, now)
+        let admits = used < 1.0 || !self.little.is_of_others(party, now);
+        if !admits {
+            self.buckets(asked).habits.held(party, now);
+        }
+        admits
     }
 
     fn answered(&mut self, after: Duration, now: Instant) {
@@ -186,6 +193,7 @@ struct Buckets {
     /// Nobody owes more than what comes in so many seconds.
     longest: f64,
     owed: HashMap<Party, (f64, Instant)>,
+    habits: Habits,
 }
 
 impl Buckets {
@@ -198,33 +206,45 @@ impl Buckets {
             least,
             longest,
             owed: HashMap::new(),
+            habits: Habits::new(least),
         }
+    }
+
+    /// What a party's bucket is filled with in a second.
+    fn pace(&self, party: Party) -> f64 {
+        self.rate.max(self.habits.pace(party))
     }
 
     fn owed(&self, party: Party, now: Instant) -> f64 {
         self.owed.get(&party).map_or(0.0, |(owed, since)| {
-            (owed - now.duration_since(*since).as_secs_f64() * self.rate).max(0.0)
+            (owed - self.paid(party, *since, now)).max(0.0)
         })
+    }
+
+    fn paid(&self, party: Party, since: Instant, now: Instant) -> f64 {
+        now.duration_since(since).as_secs_f64() * self.pace(party)
     }
 
     /// Which part of what it may ask for at once a party has used.
     fn used(&self, party: Party, now: Instant) -> f64 {
-        self.owed(party, now) / (self.rate * BURST)
+        self.owed(party, now) / (self.pace(party) * BURST)
     }
 
     fn count(&mut self, party: Party, amount: f64, now: Instant) {
-        let owed = (self.owed(party, now) + amount).min(self.rate * self.longest);
+        let owed = (self.owed(party, now) + amount).min(self.pace(party) * self.longest);
         self.owed.insert(party, (owed, now));
+        self.habits.count(party, amount, now);
     }
 
     fn change(&mut self, factor: f64, now: Instant) {
         // What is paid is paid at the pace that there was.
-        let owed = std::mem::take(&mut self.owed);
-        let still = owed.into_iter().filter_map(|(party, (owed, since))| {
-            let left = owed - now.duration_since(since).as_secs_f64() * self.rate;
-            (left > 0.0).then_some((party, (left, now)))
+        let mut owed = std::mem::take(&mut self.owed);
+        owed.retain(|party, (left, since)| {
+            *left -= self.paid(*party, *since, now);
+            *since = now;
+            *left > 0.0
         });
-        self.owed = still.collect();
+        self.owed = owed;
         self.rate = (self.rate * factor).clamp(self.least, self.least * Self::MOST);
     }
 }

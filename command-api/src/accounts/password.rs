@@ -1,5 +1,6 @@
 //! Passwords: hashed slowly, away from the threads that answer requests, and so many at a time.
 
+use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, OnceLock};
 
@@ -162,19 +163,20 @@ impl Passwords {
             metrics::counter!("waypost_passwords_refused_total", "lane" => lane, "reason" => reason)
                 .increment(1);
         })?;
+        let broken = |error: &dyn Error| HashError::Broken(error.to_string());
+        // What strangers ask for gives way to everything else.
+        if !visitor.lane.is_known() {
+            let done = background::compute_and_rest(move || work(&inner), turn);
+            return done.await.map_err(|error| broken(&error));
+        }
         let work = move || {
             let done = work(&inner);
             // Not before: whoever asked may go away, and the work goes on.
             drop(turn);
             done
         };
-        // What strangers ask for gives way to everything else.
-        let done = if visitor.lane.is_known() {
-            tokio::task::spawn_blocking(work).await
-        } else {
-            background::compute(work).await
-        };
-        done.map_err(|error| HashError::Broken(error.to_string()))
+        let done = tokio::task::spawn_blocking(work).await;
+        done.map_err(|error| broken(&error))
     }
 }
 

@@ -103,7 +103,7 @@ impl Load {
         if self.may_write(party) {
             return usize::MAX;
         }
-        usize::try_from(self.pace.messages_within(time)).unwrap_or(usize::MAX)
+        usize::try_from(self.pace.messages_within(party, time)).unwrap_or(usize::MAX)
     }
 
     /// Learns how long the server took for an answer.

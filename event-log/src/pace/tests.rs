@@ -79,6 +79,35 @@ fn whoever_asks_for_much_has_the_least_pace_beside_somebody_who_asks_for_little(
 }
 
 #[test]
+fn whoever_always_asked_for_more_than_the_least_keeps_it_beside_those_who_ask_for_all() {
+    let mut time = slow_log();
+    time.run(30, [(A, 7)], SLOW);
+    let [steady, little, much] = time.run(20, [(A, 7), (B, 1), (Party(3), 1_000)], SLOW);
+    assert_eq!((steady, little), (14_000, 2_000));
+    let expected = least() * 20..least() * 24;
+    assert!(expected.contains(&much), "{much} of {expected:?}");
+}
+
+#[test]
+fn what_could_not_be_asked_for_in_a_stall_is_made_good() {
+    let mut time = slow_log();
+    time.run(20, [(A, 5), (B, 1), (Party(3), 1_000)], SLOW);
+    time.pass(60, SLOW);
+    // What gathered in the six tenths of a second comes at once, and then as ever.
+    let mut waiting = 300;
+    let mut passed = 0;
+    while waiting > 0 {
+        time.pass(1, SLOW);
+        time.write(B, 1);
+        time.write(Party(3), 1_000);
+        waiting += 5;
+        waiting -= time.write(A, waiting);
+        passed += 1;
+    }
+    assert!(passed < 100, "{passed} hundredths of a second");
+}
+
+#[test]
 fn those_who_all_ask_for_much_are_not_held_back() {
     let mut time = slow_log();
     // Whoever comes first asks for little at first.
@@ -121,6 +150,18 @@ fn what_is_owed_is_forgotten_once_it_is_paid() {
     }
     time.pass(1_100, SLOW);
     assert!(time.state.messages.owed.is_empty() && time.state.bytes.owed.is_empty());
+}
+
+#[test]
+fn habits_are_forgotten_of_those_who_ask_for_little_or_nothing_any_more() {
+    let mut time = slow_log();
+    for party in 0..1_000 {
+        time.state.messages.count(Party(party), 1e4, time.now);
+    }
+    time.pass(10_000, SLOW);
+    time.run(2, [(A, 1)], SLOW);
+    let known = time.state.messages.habits.len();
+    assert!(known <= 1, "{known}");
 }
 
 #[tokio::test(start_paused = true)]
