@@ -113,7 +113,10 @@ mod tests {
         let took = Duration::from_millis(50);
         for (work, rests) in [
             // One that sleeps uses no processor, as one that does not get any.
-            (Box::new(move || sleep(took)) as Box<dyn FnOnce() + Send>, true),
+            (
+                Box::new(move || sleep(took)) as Box<dyn FnOnce() + Send>,
+                true,
+            ),
             (Box::new(|| ()), false),
         ] {
             let (place, mut left) = oneshot::channel::<()>();

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use schemas::{Log, Recorded, StreamId};
 use traces::{SpanKind, Traced as _};
 
-use crate::read::{Most, Start, decode};
+use crate::read::{Most, Start, StreamReader, decode};
 use crate::{EventLog, Position, ReadError};
 
 /// How much there is of a log.
@@ -81,10 +81,20 @@ impl EventLog {
         &self,
         streams: &[StreamId],
     ) -> Result<Vec<Option<Recorded>>, ReadError> {
-        let Some(log) = streams.first().map(|stream| stream.aggregate.log()) else {
-            return Ok(Vec::new());
-        };
-        let reader = self.reader(log);
+        match streams.first() {
+            Some(stream) => {
+                let reader = self.reader(stream.aggregate.log());
+                self.last_of_each_by(&reader, streams).await
+            }
+            None => Ok(Vec::new()),
+        }
+    }
+
+    pub(crate) async fn last_of_each_by(
+        &self,
+        reader: &StreamReader,
+        streams: &[StreamId],
+    ) -> Result<Vec<Option<Recorded>>, ReadError> {
         let subjects: Vec<Subject> = streams.iter().map(|s| self.subjects().of(s)).collect();
         let mut found = HashMap::with_capacity(subjects.len());
         for stored in reader.last_of_each(&subjects).await? {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use schemas::{AggregateType, Log, OrgId, Recorded};
+use schemas::{AggregateType, Log, OrgId, Recorded, StreamId};
 
 use crate::read::{Most, Start, StreamReader, decode};
 use crate::{EventLog, Item, ReadError};
@@ -57,6 +57,25 @@ impl EventLog {
         self.page_on(kind.log(), subject, after, limit).await
     }
 
+    /// The last event of each aggregate, as [`EventLog::last_of_each`] finds them, for one who goes
+    /// through what pages held.
+    pub async fn last_of_each_patiently(
+        &self,
+        streams: &[StreamId],
+    ) -> Result<Vec<Option<Recorded>>, ReadError> {
+        match streams.first() {
+            Some(stream) => {
+                let reader = self.patient_reader(stream.aggregate.log());
+                self.last_of_each_by(&reader, streams).await
+            }
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn patient_reader(&self, log: Log) -> StreamReader {
+        StreamReader::new(self.readers().clone(), self.streams().get(log)).patient()
+    }
+
     async fn page_on(
         &self,
         log: Log,
@@ -64,7 +83,7 @@ impl EventLog {
         after: u64,
         limit: usize,
     ) -> Result<Page, ReadError> {
-        let reader = StreamReader::new(self.readers().clone(), self.streams().get(log));
+        let reader = self.patient_reader(log);
         let most = Most {
             messages: limit,
             bytes: PAGE_BYTES,

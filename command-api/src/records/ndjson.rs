@@ -1,5 +1,6 @@
 //! `POST /api/v1/records/{kind}` with `application/x-ndjson` or `text/csv`: a stream of records in,
-//! packed or not, a line of answer for each out, as they are confirmed. Neither side is ever held in memory as a whole.
+//! packed or not, a line of answer for each out, as they are confirmed. Neither side is ever held in
+//! memory as a whole.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -7,9 +7,8 @@
 use async_nats::{Client, HeaderMap, Message, StatusCode, Subject, Subscriber};
 use futures::StreamExt as _;
 use serde_json::Value;
-use tokio::time::timeout;
 
-use super::{PATIENCE, Stored, silence};
+use super::{Patience, Stored, silence};
 use crate::{ReadError, connection};
 
 /// The status of the empty message that ends a batched get's answers.
@@ -64,6 +63,7 @@ pub(super) struct Copies {
     client: Client,
     /// Where the servers take direct gets for the stream.
     direct: String,
+    pub(super) patience: Patience,
 }
 
 impl Copies {
@@ -71,6 +71,7 @@ impl Copies {
         Self {
             client,
             direct: format!("$JS.API.DIRECT.GET.{stream}"),
+            patience: Patience::default(),
         }
     }
 
@@ -79,10 +80,9 @@ impl Copies {
         let answer = self
             .client
             .request(self.direct.clone(), query.to_string().into());
-        match timeout(PATIENCE, answer).await {
-            Ok(Ok(message)) => read_message(message),
-            Ok(Err(error)) => Err(ReadError::Unavailable(error.to_string())),
-            Err(_) => Err(silence()),
+        match self.patience.wait(&self.client, answer).await? {
+            Ok(message) => read_message(message),
+            Err(error) => Err(ReadError::Unavailable(error.to_string())),
         }
     }
 
@@ -90,12 +90,12 @@ impl Copies {
     /// before it, so that none is missed that was lost on the way.
     pub(super) async fn many(&self, query: &Value) -> Result<Found, ReadError> {
         self.check()?;
-        let asked = timeout(PATIENCE, self.ask(query)).await;
-        let mut answers = asked.map_err(|_| silence())??;
+        let patience = self.patience;
+        let mut answers = patience.wait(&self.client, self.ask(query)).await??;
         let mut found = Found::default();
         loop {
-            let answer = timeout(PATIENCE, answers.next()).await;
-            let message = answer.ok().flatten().ok_or_else(silence)?;
+            let answer = patience.wait(&self.client, answers.next()).await?;
+            let message = answer.ok_or_else(silence)?;
             if found.is_ended_by(message)? {
                 return Ok(found);
             }

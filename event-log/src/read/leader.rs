@@ -7,15 +7,15 @@ use async_nats::Client;
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{Info, LastRawMessageErrorKind, RawMessageErrorKind, Stream};
 use chrono::{DateTime, Utc};
-use tokio::time::timeout;
 
-use super::{PATIENCE, Stored, silence};
+use super::{Patience, Stored};
 use crate::{ReadError, connection};
 
 #[derive(Clone)]
 pub(super) struct Leader {
     client: Client,
     stream: Stream,
+    pub(super) patience: Patience,
 }
 
 /// A message with the time at which the leader took it.
@@ -26,7 +26,11 @@ pub(super) struct Taken {
 
 impl Leader {
     pub(super) fn new(client: Client, stream: Stream) -> Self {
-        Self { client, stream }
+        Self {
+            client,
+            stream,
+            patience: Patience::default(),
+        }
     }
 
     pub(super) async fn get(&self, sequence: u64) -> Result<Option<Stored>, ReadError> {
@@ -73,7 +77,7 @@ impl Leader {
 
     async fn wait<T>(&self, answer: impl Future<Output = T>) -> Result<T, ReadError> {
         connection::check(&self.client).map_err(ReadError::Unavailable)?;
-        timeout(PATIENCE, answer).await.map_err(|_| silence())
+        self.patience.wait(&self.client, answer).await
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod copy;
 mod leader;
+mod patience;
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -19,6 +20,7 @@ use tokio::time::{Instant, sleep};
 
 use self::copy::Copies;
 use self::leader::Leader;
+pub(crate) use self::patience::Patience;
 use crate::envelope::event_id;
 use crate::streams::LogStream;
 use crate::{EventLog, ReadError, envelope};
@@ -27,13 +29,12 @@ use crate::{EventLog, ReadError, envelope};
 pub(crate) const BATCH: usize = 1_000;
 /// About how many bytes it answers at most.
 pub(crate) const BATCH_BYTES: usize = 8 * 1024 * 1024;
-/// How long the server may be silent: a command that reads first still fails within two seconds.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(1_500);
-
 /// How long a copy that lags is let be before it is asked again, and after which time its leader is
 /// asked instead, which answers one message at a time.
 const LAG: Duration = Duration::from_millis(2);
 const CATCHING_UP: Duration = Duration::from_millis(50);
+/// Where the leader cannot be asked in the copy's stead, it is given up after this time.
+const LAGGING: Duration = Duration::from_millis(1_500);
 
 /// Subjects that are asked about side by side.
 const SIDE_BY_SIDE: usize = 32;
@@ -106,6 +107,13 @@ impl StreamReader {
             leader: Leader::new(client, stream.stream.clone()),
             replicated: stream.replicated,
         }
+    }
+
+    /// The same for one who waits for as long as it takes.
+    pub(crate) fn patient(mut self) -> Self {
+        self.copies.patience = Patience::LONG;
+        self.leader.patience = Patience::LONG;
+        self
     }
 
     /// The stream's name.
@@ -223,7 +231,7 @@ impl StreamReader {
                         messages: first.into_iter().collect(),
                     });
                 }
-                Start::Since(_) if asked.elapsed() > PATIENCE => return Err(silence()),
+                Start::Since(_) if asked.elapsed() > LAGGING => return Err(silence()),
                 _ => sleep(LAG).await,
             }
         }

@@ -7,11 +7,13 @@ use futures::future::join_all;
 use schemas::{AccountId, Log};
 
 use crate::load::{Told, assert_told_the_truth};
-use crate::support::{OwnServer, fresh, fresh_run, keyring};
+use crate::support::{OwnServer, fresh, fresh_run, keyring, org};
 
 /// The time set and what a busy machine adds.
 const APPEND_LIMIT: Duration = Duration::from_secs(4);
 const READ_LIMIT: Duration = Duration::from_secs(6);
+/// Longer than a command waits for what it reads.
+const SLOW: Duration = Duration::from_millis(2_500);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_hangs_is_told_in_time_and_found_again() {
@@ -77,6 +79,32 @@ async fn reads_and_secrets_do_not_wait_for_a_server_that_hangs() {
     };
     let told = tokio::time::timeout(READ_LIMIT, Box::pin(asked)).await;
     assert_eq!(told, Ok((true, true, true, true, true, true, true)));
+}
+
+/// Whoever asked again instead would leave a server that is too busy no time for anything else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_follows_the_log_waits_for_a_slow_server_but_not_for_one_that_was_started_anew() {
+    let mut own = OwnServer::start().await;
+    let commit = fresh(3);
+    own.log.commit(commit).await.unwrap();
+    let (log, org) = (own.log.clone(), org());
+    let page = async || log.page(Log::Events, &org, None, 0, 10).await;
+    own.nats.pause();
+    let resumed = async {
+        tokio::time::sleep(SLOW).await;
+        own.nats.resume();
+    };
+    let (page_of_slow, ()) = futures::join!(page(), resumed);
+    assert_eq!(page_of_slow.unwrap().items.len(), 3);
+    own.nats.pause();
+    let restarted = async {
+        tokio::time::sleep(SLOW).await;
+        own.nats.kill();
+        own.nats.restart().await.unwrap();
+    };
+    let asked = async { futures::join!(page(), restarted) };
+    let (page_of_old, ()) = tokio::time::timeout(READ_LIMIT, asked).await.unwrap();
+    assert!(matches!(page_of_old, Err(ReadError::Unavailable(_))));
 }
 
 /// The time is a setting.

@@ -173,7 +173,7 @@ impl Replayer {
     /// Finds the candidates' last events.
     pub(super) async fn look_up(&self, candidates: &mut [Candidate]) -> Result<(), ReadError> {
         let streams: Vec<StreamId> = candidates.iter().map(|one| one.stream.clone()).collect();
-        let lasts = self.sender.log.last_of_each(&streams).await?;
+        let lasts = self.sender.log.last_of_each_patiently(&streams).await?;
         for (candidate, last) in candidates.iter_mut().zip(lasts) {
             candidate.last = last;
         }

@@ -1,0 +1,61 @@
+//! How long a reader waits for the server.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use async_nats::Client;
+use tokio::time::{Instant, timeout};
+
+use super::silence;
+use crate::{ReadError, connection};
+
+/// A command that reads first still fails within two seconds.
+const OF_COMMANDS: Duration = Duration::from_millis(1_500);
+/// The server goes on with what it was asked whether or not somebody still waits. On a machine
+/// that is too busy, those who ask again instead of waiting leave it no time for anything else.
+const OF_FOLLOWERS: Duration = Duration::from_secs(30);
+/// How often one who waits for long looks whether the connection is still the one it asked on:
+/// what was asked on another is never answered.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// How long the server may be silent.
+#[derive(Clone, Copy)]
+pub(crate) struct Patience(Duration);
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self(OF_COMMANDS)
+    }
+}
+
+impl Patience {
+    /// That of those who follow the log, for whom nobody waits by the second.
+    pub(crate) const LONG: Self = Self(OF_FOLLOWERS);
+
+    /// Waits for an answer.
+    pub(super) async fn wait<T>(
+        self,
+        client: &Client,
+        answer: impl Future<Output = T>,
+    ) -> Result<T, ReadError> {
+        let (asked, connects) = (Instant::now(), connects(client));
+        let mut answer = pin!(answer);
+        loop {
+            let left = self.0.saturating_sub(asked.elapsed());
+            match timeout(left.min(LOOK), &mut answer).await {
+                Ok(answer) => return Ok(answer),
+                Err(_) if left <= LOOK || connects != self::connects(client) => {
+                    return Err(silence());
+                }
+                Err(_) => connection::check(client).map_err(ReadError::Unavailable)?,
+            }
+        }
+    }
+}
+
+/// How often a client has been connected.
+fn connects(client: &Client) -> u64 {
+    client.statistics().connects.load(Ordering::Relaxed)
+}
