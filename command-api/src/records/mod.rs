@@ -3,6 +3,7 @@
 mod answers;
 mod batch;
 mod create;
+mod cutter;
 mod delete;
 mod import;
 mod lines;

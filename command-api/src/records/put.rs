@@ -11,7 +11,6 @@ use schemas::{OrgId, RecordId, StreamId};
 use service::HttpError;
 
 use super::NewRecord;
-use super::create::read_draft;
 use crate::body::JsonBody;
 use crate::commands::{Decision, Past};
 use crate::precondition::{Expecting, tagged};
@@ -59,7 +58,7 @@ pub(super) async fn put_record(
     body: JsonBody,
 ) -> Result<Response, HttpError> {
     let id = record::parse_id(&id).map_err(Refusal::into_http)?;
-    let draft = read_draft(kind, body.value()?);
+    let draft = record::parse(kind, body.value()?);
     let draft = draft.and_then(|draft| draft.addressed(id.clone()));
     let draft = draft.map_err(Refusal::into_http)?;
     let org = &caller.org;
