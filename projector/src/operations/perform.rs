@@ -117,7 +117,7 @@ async fn once(
             Ok(Outcome::Succeeded.told(told))
         }
         OperationKind::Verify => {
-            let verified = verify(log, pool, name, batch, tell, stop).await?;
+            let verified = verify(log, pool, &*deps.clock, name, batch, tell, stop).await?;
             let outcome = match verified.differences {
                 0 => Outcome::Succeeded,
                 _ => Outcome::Differs,

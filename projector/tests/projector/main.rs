@@ -5,6 +5,10 @@
     clippy::expect_used,
     reason = "a test that cannot go on has failed"
 )]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests live by the machine's clock"
+)]
 
 mod blocks;
 mod circles;

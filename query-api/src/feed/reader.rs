@@ -1,13 +1,14 @@
 //! Reads what a caller may know, in order and without gaps.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use event_log::{EventLog, Item, Position, ReadError, Tail, TailError, VaultError, Whose};
 use futures::{Stream, stream};
 use schemas::{Log, OrgId, Recorded, Visibility};
-use service::{Share, Shares};
+use service::{Clock, Share, Shares};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::asked::{Asked, Form};
@@ -63,6 +64,7 @@ pub(super) struct Told {
 /// Follows a feed for one caller.
 pub(super) struct Reader {
     log: EventLog,
+    clock: Arc<dyn Clock>,
     tail: Tail,
     /// Whose; everybody's for whoever holds the log itself.
     org: Option<OrgId>,
@@ -86,6 +88,7 @@ pub(super) struct Reader {
 impl Reader {
     pub(super) async fn open(
         log: &EventLog,
+        clock: &Arc<dyn Clock>,
         feed: Log,
         org: Option<&OrgId>,
         asked: Asked,
@@ -112,6 +115,7 @@ impl Reader {
         };
         Ok(Self {
             log: log.clone(),
+            clock: Arc::clone(clock),
             tail,
             org: org.cloned(),
             turns: None,
@@ -241,7 +245,10 @@ impl Reader {
     fn is_told(&self, recorded: &Recorded) -> bool {
         recorded.event.visibility() == Visibility::Public
             && self.asked.wants(&recorded.event.name())
-            && self.sight.as_ref().is_none_or(|sight| sight.sees(recorded))
+            && self
+                .sight
+                .as_ref()
+                .is_none_or(|sight| sight.sees(recorded, self.clock.now()))
     }
 
     /// All of it as lines.
