@@ -115,16 +115,56 @@ pub enum Action {
 }
 
 impl Action {
-    /// The type's name in a definition.
-    pub const fn kind(&self) -> &'static str {
+    /// Its type.
+    pub const fn step_type(&self) -> StepType {
         match self {
-            Self::Trigger(_) => "TRIGGER",
-            Self::Http(_) => "HTTP",
-            Self::Notify(_) => "NOTIFY",
-            Self::Condition(_) => "CONDITION",
-            Self::Delay(_) => "DELAY",
-            Self::WaitForEvent(_) => "WAIT_FOR_EVENT",
-            Self::Record(_) => "RECORD",
+            Self::Trigger(_) => StepType::Trigger,
+            Self::Http(_) => StepType::Http,
+            Self::Notify(_) => StepType::Notify,
+            Self::Condition(_) => StepType::Condition,
+            Self::Delay(_) => StepType::Delay,
+            Self::WaitForEvent(_) => StepType::WaitForEvent,
+            Self::Record(_) => StepType::Record,
+        }
+    }
+}
+
+/// The type of a step, as [`Action`] lists them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[expect(missing_docs, reason = "`Action` says what each does")]
+pub enum StepType {
+    Trigger,
+    Http,
+    Notify,
+    Condition,
+    Delay,
+    WaitForEvent,
+    Record,
+}
+
+impl StepType {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Trigger,
+        Self::Http,
+        Self::Notify,
+        Self::Condition,
+        Self::Delay,
+        Self::WaitForEvent,
+        Self::Record,
+    ];
+
+    /// Its name in a definition.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Trigger => "TRIGGER",
+            Self::Http => "HTTP",
+            Self::Notify => "NOTIFY",
+            Self::Condition => "CONDITION",
+            Self::Delay => "DELAY",
+            Self::WaitForEvent => "WAIT_FOR_EVENT",
+            Self::Record => "RECORD",
         }
     }
 }
