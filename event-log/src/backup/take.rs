@@ -229,10 +229,11 @@ async fn patiently<T>(
 
 /// A copy of the stream that lags has holes for a moment.
 fn passes(error: &BackupError) -> bool {
-    matches!(
-        error,
-        BackupError::Read(ReadError::Unavailable(_)) | BackupError::Hole { .. }
-    )
+    match error {
+        BackupError::Read(error) => error.passes(),
+        BackupError::Hole { .. } => true,
+        _ => false,
+    }
 }
 
 fn message(plan: &Plan, stored: Stored) -> Message {

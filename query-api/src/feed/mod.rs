@@ -108,7 +108,7 @@ async fn open(state: &State, log: Log, org: &OrgId, asked: Asked) -> Result<Read
     loop {
         match Reader::open(&state.log, &state.clock, log, Some(org), asked.clone()).await {
             Ok(reader) => return Ok(reader),
-            Err(ReadError::Unavailable(_)) if begun.elapsed() < PATIENCE => sleep(AGAIN).await,
+            Err(error) if error.passes() && begun.elapsed() < PATIENCE => sleep(AGAIN).await,
             Err(error) => {
                 let away = "the event log is not available; try again in a moment";
                 let away = HttpError::unavailable(away).with_cause(error);

@@ -40,10 +40,11 @@ pub(super) enum FeedError {
 impl FeedError {
     /// Whether trying again may help.
     fn passes(&self) -> bool {
-        matches!(
-            self,
-            Self::Read(ReadError::Unavailable(_)) | Self::Vault(VaultError::Unavailable(_))
-        )
+        match self {
+            Self::Read(error) => error.passes(),
+            Self::Vault(error) => error.passes(),
+            Self::Tail(_) | Self::Undecodable(..) => false,
+        }
     }
 }
 

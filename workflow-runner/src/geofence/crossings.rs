@@ -212,8 +212,10 @@ impl Crossings {
             place: watched.place.clone(),
             at: fix.recorded_at,
         };
-        let passes = |error: &VaultError| matches!(error, VaultError::Unavailable(_));
-        let sealed = retry_while(|| self.log.vault().seal(&sealing, &name), passes);
+        let sealed = retry_while(
+            || self.log.vault().seal(&sealing, &name),
+            VaultError::passes,
+        );
         let sealed = sealed.await.ok()?;
         let data = schemas::presence::Crossing {
             user_id: updated.user_id,
@@ -267,8 +269,7 @@ impl Crossings {
     }
 
     async fn load(&self, streams: &[StreamId]) {
-        let passes = |error: &ReadError| matches!(error, ReadError::Unavailable(_));
-        let lasts = match retry_while(|| self.log.last_of_each(streams), passes).await {
+        let lasts = match retry_while(|| self.log.last_of_each(streams), ReadError::passes).await {
             Ok(lasts) => lasts,
             Err(error) => return tracing::error!(%error, "Cannot read who is at a place"),
         };

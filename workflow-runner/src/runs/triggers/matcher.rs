@@ -282,9 +282,10 @@ impl Matcher {
 
     /// A run's events; `None` where they cannot be read.
     pub(super) async fn run(&self, stream: &StreamId) -> Option<Vec<Recorded>> {
-        let passes = |error: &ReadError| matches!(error, ReadError::Unavailable(_));
         // One that cannot be read is ended by its own job.
-        retry_while(|| self.log.load(stream), passes).await.ok()
+        retry_while(|| self.log.load(stream), ReadError::passes)
+            .await
+            .ok()
     }
 }
 
