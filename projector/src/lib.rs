@@ -5,7 +5,6 @@
 //! One projector of each log is active, others stand by. See [`run`].
 
 mod batch;
-mod catch_up;
 mod checkpoint;
 mod connect;
 mod copy;
