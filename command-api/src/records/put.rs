@@ -17,7 +17,7 @@ use crate::precondition::{Expecting, tagged};
 use crate::{App, CommandError, Commands, Done, Origin, Refusal, answer};
 
 /// Where a record is put.
-struct Place<'a> {
+struct RecordPath<'a> {
     org: &'a OrgId,
     kind: Kind,
     id: &'a RecordId,
@@ -28,7 +28,7 @@ struct Place<'a> {
 async fn put(
     commands: &Commands,
     origin: &Origin,
-    Place { org, kind, id }: Place<'_>,
+    RecordPath { org, kind, id }: RecordPath<'_>,
     draft: Draft,
     expected: &Precondition,
 ) -> Result<Done<(Change, Revision)>, CommandError<Unmet>> {
@@ -62,7 +62,7 @@ pub(super) async fn put_record(
     let draft = draft.and_then(|draft| draft.addressed(id.clone()));
     let draft = draft.map_err(Refusal::into_http)?;
     let org = &caller.org;
-    let place = Place { org, kind, id: &id };
+    let place = RecordPath { org, kind, id: &id };
     let done = put(&app.commands, &origin, place, draft, &expected).await?;
     let (change, revision) = done.answer.clone();
     let status = match change {

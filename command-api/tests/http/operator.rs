@@ -196,7 +196,7 @@ async fn a_file_comes_in_row_by_row() {
     let columns = Columns::new(Kind::Contacts, ["id", "firstName"]).unwrap();
     let row = |number: u64, id: &str, name: &str| records::Row {
         line: number + 1,
-        end: records::Place {
+        end: records::FilePosition {
             rows: number,
             lines: number + 1,
             bytes: 20 * number,

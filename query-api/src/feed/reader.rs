@@ -57,7 +57,7 @@ impl From<FeedError> for io::Error {
 }
 
 /// One event that was asked for.
-pub(super) struct Told {
+pub(super) struct FeedLine {
     pub(super) position: Position,
     pub(super) line: Vec<u8>,
 }
@@ -149,7 +149,7 @@ impl Reader {
 
     /// What is told next, which may be nothing of what was read; `None` at the end. Waits for it
     /// where the feed goes on. Cancelling the wait loses nothing.
-    pub(super) async fn next(&mut self) -> Result<Option<Vec<Told>>, FeedError> {
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<FeedLine>>, FeedError> {
         self.hold(0);
         let ended = self
             .end
@@ -197,7 +197,7 @@ impl Reader {
     }
 
     /// Tells what was taken. Nothing changes before all of it can be told.
-    async fn tell(&mut self) -> Result<Vec<Told>, FeedError> {
+    async fn tell(&mut self) -> Result<Vec<FeedLine>, FeedError> {
         let mut events = self.taken.iter().filter_map(Item::event);
         if events.any(|recorded| recorded.event.personal().is_some()) {
             self.look().await?;
@@ -215,7 +215,7 @@ impl Reader {
                 continue;
             }
             let feed = recorded.stream.aggregate.log();
-            told.push(Told {
+            told.push(FeedLine {
                 position: self.log.position(feed, recorded.sequence),
                 line: line(&self.log, recorded).await?,
             });
@@ -276,9 +276,9 @@ fn amount(bytes: usize) -> f64 {
     bytes as f64
 }
 
-fn lines(told: Vec<Told>) -> Bytes {
+fn lines(told: Vec<FeedLine>) -> Bytes {
     let mut lines = BytesMut::new();
-    for Told { line, .. } in told {
+    for FeedLine { line, .. } in told {
         lines.put_slice(&line);
         lines.put_u8(b'\n');
     }
