@@ -1,5 +1,7 @@
 //! Events of workflows: their definitions, and what sets them off.
 
+mod step_type;
+
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
@@ -7,6 +9,8 @@ use serde_json::{Map, Value};
 
 use crate::run::Way;
 use crate::{EventId, RunId, StepId, WorkflowId};
+
+pub use step_type::StepType;
 
 /// A workflow's definition was saved; versions count from 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -125,46 +129,6 @@ impl Action {
             Self::Delay(_) => StepType::Delay,
             Self::WaitForEvent(_) => StepType::WaitForEvent,
             Self::Record(_) => StepType::Record,
-        }
-    }
-}
-
-/// The type of a step, as [`Action`] lists them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[expect(missing_docs, reason = "`Action` says what each does")]
-pub enum StepType {
-    Trigger,
-    Http,
-    Notify,
-    Condition,
-    Delay,
-    WaitForEvent,
-    Record,
-}
-
-impl StepType {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::Trigger,
-        Self::Http,
-        Self::Notify,
-        Self::Condition,
-        Self::Delay,
-        Self::WaitForEvent,
-        Self::Record,
-    ];
-
-    /// Its name in a definition.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Trigger => "TRIGGER",
-            Self::Http => "HTTP",
-            Self::Notify => "NOTIFY",
-            Self::Condition => "CONDITION",
-            Self::Delay => "DELAY",
-            Self::WaitForEvent => "WAIT_FOR_EVENT",
-            Self::Record => "RECORD",
         }
     }
 }

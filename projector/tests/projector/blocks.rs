@@ -13,7 +13,8 @@ use schemas::{AggregateType, Event, Log, OrgId, StreamId};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::support::{World, assert_equal, start, verified};
+use crate::equality::{assert_equal, verified};
+use crate::support::{World, start};
 
 const STATUSES: [(OrderStatus, &str); 3] = [
     (OrderStatus::Active, "ACTIVE"),

@@ -13,6 +13,7 @@
 mod blocks;
 mod circles;
 mod contacts;
+mod equality;
 mod expiry;
 mod faults;
 mod lagging;

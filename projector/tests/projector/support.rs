@@ -9,7 +9,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use chrono::{DateTime, Utc};
 use event_log::{Commit, EventLog, Expected, Keyring, LogSettings, Position, Write};
-use projector::{BATCH, Dependencies, ProjectorSettings, RepairError, Tell, Verified, verify};
+use projector::{BATCH, Dependencies, ProjectorSettings};
 use schemas::record::{Company, Contact, Deleted};
 use schemas::run::Started;
 use schemas::workflow::Triggered;
@@ -373,32 +373,6 @@ pub(crate) async fn readiness(readiness: &Readiness) -> (StatusCode, String) {
     let status = answer.status();
     let body = to_bytes(answer.into_body(), 1 << 16).await.unwrap();
     (status, String::from_utf8(body.to_vec()).unwrap())
-}
-
-/// Looks for what differs between a projection's rows and the log.
-pub(crate) async fn verified(
-    world: &World,
-    name: &str,
-    tell: Tell<'_>,
-    stop: &CancellationToken,
-) -> Result<Verified, RepairError> {
-    verify(
-        &world.log,
-        &world.pool,
-        &SystemClock,
-        name,
-        BATCH,
-        tell,
-        stop,
-    )
-    .await
-}
-
-/// Holds a projection's rows against the log.
-pub(crate) async fn assert_equal(world: &World, name: &str) {
-    let stop = CancellationToken::new();
-    let verified = verified(world, name, &|_| (), &stop).await.unwrap();
-    assert_eq!(verified.differences, 0, "{name}: {:?}", verified.told);
 }
 
 /// Waits for something to become true.

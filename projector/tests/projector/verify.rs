@@ -6,8 +6,9 @@ use schemas::Log;
 use sqlx::AssertSqlSafe;
 use tokio_util::sync::CancellationToken;
 
+use crate::equality::verified;
 use crate::mixed::{Mixer, PROJECTIONS};
-use crate::support::{World, verified};
+use crate::support::World;
 
 async fn try_check(world: &World, name: &str) -> Result<Verified, RepairError> {
     let stop = CancellationToken::new();
