@@ -4,6 +4,10 @@
     clippy::expect_used,
     reason = "a test that finds something else than it expects has failed"
 )]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests live by the machine's clock"
+)]
 
 use harness::{Shape, System};
 

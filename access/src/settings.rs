@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use service::settings::seconds;
+use service::settings::{defaults, seconds};
 
 use crate::{OperatorSettings, PersonSettings};
 
@@ -87,16 +87,6 @@ pub struct LimitSettings {
 
 impl Default for LimitSettings {
     fn default() -> Self {
-        Self {
-            window: 3_600,
-            minute: 60,
-            minute_requests: 100,
-            staff_requests: 20_000,
-            patience: Duration::from_millis(500),
-            retry: Duration::from_secs(1),
-            flush: false,
-            persons: PersonSettings::default(),
-            operators: OperatorSettings::default(),
-        }
+        defaults()
     }
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use async_nats::jetstream::{self, stream};
+use async_nats::jetstream;
 use async_nats::{Client, HeaderMap};
 use futures::future::join_all;
 use serde_json::Value;
@@ -40,27 +40,8 @@ impl Parts {
 
 /// Runs that a bare loop does in a second.
 pub(crate) async fn rate(system: &System, parts: Parts, time: Duration) -> f64 {
-    let context = ceiling::connect(system.servers.nats_url()).await;
-    let config = stream::Config {
-        name: "BARE".to_owned(),
-        num_replicas: system.replicas(),
-        subjects: vec!["bare.>".to_owned()],
-        allow_atomic_publish: true,
-        ..stream::Config::default()
-    };
-    let made = context.get_or_create_stream(config).await;
-    made.expect("a stream");
-    let started = Instant::now();
-    let loops = (0..LOOPS).map(|_| {
-        let work = run(context.clone(), parts, started + time);
-        tokio::spawn(work)
-    });
-    let done = join_all(loops).await.into_iter();
-    let done: u32 = done.map(|done| done.expect("a loop")).sum();
-    let rate = f64::from(done) / started.elapsed().as_secs_f64();
-    let gone = context.delete_stream("BARE").await;
-    gone.expect("the stream goes");
-    rate
+    let work = |context, end| run(context, parts, end);
+    ceiling::rate(system, LOOPS, time, work).await
 }
 
 async fn run(context: jetstream::Context, parts: Parts, end: Instant) -> u32 {

@@ -6,6 +6,8 @@ use async_nats::jetstream::consumer::pull::OrderedConfig;
 use async_nats::jetstream::{self, stream};
 use async_nats::{ConnectOptions, HeaderMap, ServerAddr};
 use futures::StreamExt as _;
+use futures::future::join_all;
+use uuid::Uuid;
 
 use crate::system::System;
 
@@ -44,44 +46,48 @@ pub(crate) async fn consumed(nats_url: &str, stream: &str) -> f64 {
 
 /// Acknowledged publishes per second to a stream of its own on the same server.
 pub(crate) async fn publishes(system: &System, connections: usize, time: Duration) -> f64 {
+    let publish = |context: jetstream::Context, end| async move {
+        let payload = vec![b'x'; PAYLOAD];
+        let mut published = 0;
+        while Instant::now() < end {
+            let subject = format!("bare.run.{}", Uuid::now_v7());
+            let ack = context.publish(subject, payload.clone().into()).await;
+            ack.expect("a publish").await.expect("an acknowledgement");
+            published += 1;
+        }
+        published
+    };
+    rate(system, connections, time, publish).await
+}
+
+/// What workers get done in a second that write side by side to a stream of their own on the same
+/// server, each until the time that it is told.
+pub(crate) async fn rate<F>(
+    system: &System,
+    workers: usize,
+    time: Duration,
+    work: impl Fn(jetstream::Context, Instant) -> F,
+) -> f64
+where
+    F: Future<Output = u32> + Send + 'static,
+{
     let context = connect(system.servers.nats_url()).await;
     let config = stream::Config {
         name: "BARE".to_owned(),
         num_replicas: system.replicas(),
         subjects: vec!["bare.>".to_owned()],
+        allow_atomic_publish: true,
         ..stream::Config::default()
     };
-    context
-        .get_or_create_stream(config)
-        .await
-        .expect("a stream");
+    let made = context.get_or_create_stream(config).await;
+    made.expect("a stream");
     let started = Instant::now();
-    let end = started + time;
-    let workers: Vec<_> = (0..connections)
-        .map(|_| {
-            let context = context.clone();
-            tokio::spawn(async move {
-                let payload = vec![b'x'; PAYLOAD];
-                let mut published = 0_u32;
-                while Instant::now() < end {
-                    let subject = format!("bare.run.{}", uuid::Uuid::now_v7());
-                    let ack = context.publish(subject, payload.clone().into()).await;
-                    ack.expect("a publish").await.expect("an acknowledgement");
-                    published += 1;
-                }
-                published
-            })
-        })
-        .collect();
-    let mut published = 0;
-    for worker in workers {
-        published += worker.await.expect("a worker");
-    }
-    let rate = f64::from(published) / started.elapsed().as_secs_f64();
-    context
-        .delete_stream("BARE")
-        .await
-        .expect("the stream goes");
+    let workers = (0..workers).map(|_| tokio::spawn(work(context.clone(), started + time)));
+    let done = join_all(workers).await.into_iter();
+    let done: u32 = done.map(|done| done.expect("a worker")).sum();
+    let rate = f64::from(done) / started.elapsed().as_secs_f64();
+    let gone = context.delete_stream("BARE").await;
+    gone.expect("the stream goes");
     rate
 }
 
@@ -93,55 +99,27 @@ const BATCH_MESSAGES: usize = 1_000;
 /// Messages of a size per second that a bare client publishes in atomic batches, to a stream of its
 /// own on the same server.
 pub(crate) async fn batches(system: &System, bytes: usize, time: Duration) -> f64 {
-    let context = connect(system.servers.nats_url()).await;
-    let config = stream::Config {
-        name: "BATCHED".to_owned(),
-        num_replicas: system.replicas(),
-        subjects: vec!["batched.>".to_owned()],
-        allow_atomic_publish: true,
-        ..stream::Config::default()
+    let publish = |context: jetstream::Context, end| async move {
+        let mut published = 0;
+        while Instant::now() < end {
+            batch(&context, bytes).await;
+            published += u32::try_from(BATCH_MESSAGES).expect("a thousand");
+        }
+        published
     };
-    context
-        .get_or_create_stream(config)
-        .await
-        .expect("a stream");
-    let started = Instant::now();
-    let end = started + time;
-    let workers: Vec<_> = (0..BATCHES)
-        .map(|_| {
-            let context = context.clone();
-            tokio::spawn(async move {
-                let mut published = 0_u32;
-                while Instant::now() < end {
-                    batch(&context, bytes).await;
-                    published += u32::try_from(BATCH_MESSAGES).expect("a thousand");
-                }
-                published
-            })
-        })
-        .collect();
-    let mut published = 0;
-    for worker in workers {
-        published += worker.await.expect("a worker");
-    }
-    let rate = f64::from(published) / started.elapsed().as_secs_f64();
-    context
-        .delete_stream("BATCHED")
-        .await
-        .expect("the stream goes");
-    rate
+    rate(system, BATCHES, time, publish).await
 }
 
 async fn batch(context: &jetstream::Context, bytes: usize) {
     let client = context.client();
     let payload = bytes::Bytes::from(vec![b'x'; bytes]);
-    let id = uuid::Uuid::now_v7().simple().to_string();
+    let id = Uuid::now_v7().simple().to_string();
     for place in 1..=BATCH_MESSAGES {
         let mut headers = HeaderMap::new();
         headers.insert("Nats-Batch-Id", id.as_str());
         headers.insert("Nats-Batch-Sequence", place.to_string());
         headers.insert("Nats-Expected-Last-Subject-Sequence", "0");
-        let subject = format!("batched.run.{}", uuid::Uuid::now_v7());
+        let subject = format!("bare.run.{}", Uuid::now_v7());
         if place < BATCH_MESSAGES {
             let sent = client.publish_with_headers(subject, headers, payload.clone());
             sent.await.expect("a publish");

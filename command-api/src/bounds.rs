@@ -7,6 +7,7 @@
 use clap::Args;
 use domain::circles::{Bounds, Full, NotMember};
 use service::HttpError;
+use service::settings::defaults;
 
 use crate::Refusal;
 
@@ -17,48 +18,36 @@ pub struct BoundSettings {
     #[arg(
         long,
         env = "WAYPOST_WORKFLOWS_PER_ORGANIZATION",
-        default_value_t = WORKFLOWS
+        default_value_t = 1_000
     )]
     pub workflows_per_organization: usize,
     /// Most webhooks of an organization.
-    #[arg(long, env = "WAYPOST_WEBHOOKS_PER_ORGANIZATION", default_value_t = WEBHOOKS)]
+    #[arg(long, env = "WAYPOST_WEBHOOKS_PER_ORGANIZATION", default_value_t = 500)]
     pub webhooks_per_organization: usize,
     /// Most circles of an organization.
-    #[arg(long, env = "WAYPOST_CIRCLES_PER_ORGANIZATION", default_value_t = CIRCLES)]
+    #[arg(
+        long,
+        env = "WAYPOST_CIRCLES_PER_ORGANIZATION",
+        default_value_t = 10_000
+    )]
     pub circles_per_organization: usize,
     /// Most circles that one person may create.
-    #[arg(long, env = "WAYPOST_CIRCLES_PER_PERSON", default_value_t = CIRCLES_OF_PERSON)]
+    #[arg(long, env = "WAYPOST_CIRCLES_PER_PERSON", default_value_t = 200)]
     pub circles_per_person: usize,
     /// Most members of a circle.
-    #[arg(long, env = "WAYPOST_MEMBERS_PER_CIRCLE", default_value_t = MEMBERS)]
+    #[arg(long, env = "WAYPOST_MEMBERS_PER_CIRCLE", default_value_t = 10_000)]
     pub members_per_circle: usize,
     /// Most places that a circle watches.
-    #[arg(long, env = "WAYPOST_PLACES_PER_CIRCLE", default_value_t = PLACES)]
+    #[arg(long, env = "WAYPOST_PLACES_PER_CIRCLE", default_value_t = 500)]
     pub places_per_circle: usize,
     /// Most invitations to a circle that have not expired.
-    #[arg(long, env = "WAYPOST_INVITES_PER_CIRCLE", default_value_t = INVITES)]
+    #[arg(long, env = "WAYPOST_INVITES_PER_CIRCLE", default_value_t = 1_000)]
     pub invites_per_circle: usize,
 }
 
-const WORKFLOWS: usize = 1_000;
-const WEBHOOKS: usize = 500;
-const CIRCLES: usize = 10_000;
-const CIRCLES_OF_PERSON: usize = 200;
-const MEMBERS: usize = 10_000;
-const PLACES: usize = 500;
-const INVITES: usize = 1_000;
-
 impl Default for BoundSettings {
     fn default() -> Self {
-        Self {
-            workflows_per_organization: WORKFLOWS,
-            webhooks_per_organization: WEBHOOKS,
-            circles_per_organization: CIRCLES,
-            circles_per_person: CIRCLES_OF_PERSON,
-            members_per_circle: MEMBERS,
-            places_per_circle: PLACES,
-            invites_per_circle: INVITES,
-        }
+        defaults()
     }
 }
 

@@ -177,8 +177,7 @@ impl FromRef<App> for Access {
 pub fn router(dependencies: Dependencies) -> Router {
     let commands = Commands::new(dependencies.log)
         .with_clock(dependencies.clock)
-        .with_receipts_lasting(dependencies.settings.idempotency)
-        .with_passwords(dependencies.accounts.passwords());
+        .with_receipts_lasting(dependencies.settings.idempotency);
     let app = App(Arc::new(Inner {
         commands,
         access: dependencies.access,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use service::settings::seconds;
+use service::settings::{defaults, seconds};
 
 use crate::bounds::BoundSettings;
 use crate::records::UploadSettings;
@@ -44,11 +44,7 @@ pub struct CommandSettings {
     )]
     pub webhook_old_secret: Duration,
     /// Most API keys of an organization in force at a time; does not bind operators.
-    #[arg(
-        long,
-        env = "WAYPOST_KEYS_PER_ORGANIZATION",
-        default_value_t = KEYS_PER_ORGANIZATION
-    )]
+    #[arg(long, env = "WAYPOST_KEYS_PER_ORGANIZATION", default_value_t = 10_000)]
     pub keys_per_organization: usize,
     /// How many of each thing there may be.
     #[command(flatten)]
@@ -74,33 +70,18 @@ pub struct PeopleSettings {
     )]
     pub invite: Duration,
     /// Most people and open invitations of an organization.
-    #[arg(long, env = "WAYPOST_PEOPLE_PER_ORGANIZATION", default_value_t = PEOPLE)]
+    #[arg(long, env = "WAYPOST_PEOPLE_PER_ORGANIZATION", default_value_t = 1_000)]
     pub people_per_organization: usize,
 }
 
-const KEYS_PER_ORGANIZATION: usize = 10_000;
-const PEOPLE: usize = 1_000;
-
 impl Default for PeopleSettings {
     fn default() -> Self {
-        Self {
-            invite: Duration::from_hours(7 * 24),
-            people_per_organization: PEOPLE,
-        }
+        defaults()
     }
 }
 
 impl Default for CommandSettings {
     fn default() -> Self {
-        Self {
-            idempotency: Duration::from_hours(24),
-            invite: Duration::from_hours(7 * 24),
-            sos_late: Duration::from_mins(2),
-            webhook_old_secret: Duration::from_hours(24),
-            keys_per_organization: KEYS_PER_ORGANIZATION,
-            bounds: BoundSettings::default(),
-            uploads: UploadSettings::default(),
-            people: PeopleSettings::default(),
-        }
+        defaults()
     }
 }

@@ -47,7 +47,7 @@ pub enum Crossing {
 
 /// What was told last of one person at one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct LastCrossing {
     /// Which way it went.
     pub crossing: Crossing,
     /// The time of the fix that showed it.
@@ -57,7 +57,12 @@ pub struct Told {
 /// Decides whether a fix shows a crossing; `told` is the last one of this person and place, and
 /// `margin_m` what leaving takes beyond the radius. A fix that is no newer than the crossing that
 /// was told last shows nothing.
-pub fn decide(told: Option<Told>, place: &Place, fix: &Fix, margin_m: f64) -> Option<Crossing> {
+pub fn decide(
+    told: Option<LastCrossing>,
+    place: &Place,
+    fix: &Fix,
+    margin_m: f64,
+) -> Option<Crossing> {
     if told.is_some_and(|told| fix.recorded_at <= told.recorded_at) {
         return None;
     }
@@ -119,7 +124,7 @@ mod tests {
             if let Some(crossing) = decide(told, &place(), &fix, MARGIN_M) {
                 all.push(crossing);
                 let recorded_at = fix.recorded_at;
-                told = Some(Told {
+                told = Some(LastCrossing {
                     crossing,
                     recorded_at,
                 });

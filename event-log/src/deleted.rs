@@ -24,7 +24,7 @@ pub(crate) struct Deleted {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct StreamInfo {
     config: Config,
     state: State,
 }
@@ -58,7 +58,7 @@ impl Deleted {
         let answer = timeout(PATIENCE, asked).await;
         let answer = answer.map_err(|_| "no answer in time".to_owned())?;
         let answer = answer.map_err(|error| error.to_string())?;
-        let answer: Answer =
+        let answer: StreamInfo =
             serde_json::from_slice(&answer.payload).map_err(|error| error.to_string())?;
         Ok(answer.into())
     }
@@ -75,9 +75,9 @@ impl Deleted {
     }
 }
 
-impl From<Answer> for Deleted {
-    fn from(answer: Answer) -> Self {
-        let Answer { config, state } = answer;
+impl From<StreamInfo> for Deleted {
+    fn from(answer: StreamInfo) -> Self {
+        let StreamInfo { config, state } = answer;
         let mut single = state.deleted;
         single.sort_unstable();
         match state.lost.map(|lost| lost.msgs) {
@@ -126,7 +126,7 @@ mod tests {
 
     fn told(state: &str) -> Deleted {
         let answer = format!(r#"{{"config":{{}},"state":{state}}}"#);
-        serde_json::from_str::<Answer>(&answer).unwrap().into()
+        serde_json::from_str::<StreamInfo>(&answer).unwrap().into()
     }
 
     #[test]
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn a_beginning_of_what_is_for_ever_does_not_expire() {
         let answer = r#"{"config":{"metadata":{"waypost-begins":"3"}},"state":{"first_seq":6}}"#;
-        let lost: Deleted = serde_json::from_str::<Answer>(answer).unwrap().into();
+        let lost: Deleted = serde_json::from_str::<StreamInfo>(answer).unwrap().into();
         assert!(lost.explain(1, 3) && !lost.explain(1, 6) && !lost.explain(4, 6));
     }
 

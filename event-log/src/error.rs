@@ -46,6 +46,13 @@ pub enum ReadError {
     },
 }
 
+impl ReadError {
+    /// Whether the same may be read a moment later.
+    pub fn passes(&self) -> bool {
+        matches!(self, Self::Unavailable(_))
+    }
+}
+
 /// Why a tail cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum TailError {

@@ -26,6 +26,7 @@ struct Arguments {
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    #[expect(clippy::disallowed_methods, reason = "whichever seed will do")]
     let by_clock = || {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         since.unwrap_or_default().as_secs()

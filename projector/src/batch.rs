@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 use std::mem;
 
-use event_log::{EventLog, Item, VaultError};
+use event_log::{EventLog, Item};
 use schemas::{AggregateType, Event, Log, Recorded};
 use sqlx::{Connection as _, Executor as _, PgConnection};
 
 use crate::checkpoint::{Checkpoint, Step, are_current};
 use crate::dead_letters::{self, Aside, Fate, Parked};
-use crate::projection::{ApplyError, Projection};
+use crate::error::WriteError;
+use crate::projection::Projection;
 use crate::skips;
 
 /// From so many events on a batch has its statements planned anew: beside its rows that costs
@@ -33,31 +34,6 @@ pub(crate) struct Group {
     pub(crate) members: Vec<Member>,
     /// Whether readers wait for these rows.
     pub(crate) is_told: bool,
-}
-
-/// Why a batch was not written.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum WriteError {
-    /// Another projector has moved a position, or somebody has changed the rows.
-    #[error("somebody else has written in the meantime")]
-    Overtaken,
-    /// The database said no, or nothing.
-    #[error(transparent)]
-    Database(#[from] sqlx::Error),
-    /// The vault does not answer.
-    #[error(transparent)]
-    Vault(VaultError),
-}
-
-impl From<ApplyError> for WriteError {
-    fn from(error: ApplyError) -> Self {
-        match error {
-            ApplyError::Database(error) => Self::Database(error),
-            ApplyError::Vault(error) => Self::Vault(error),
-            // Whoever blames an event is asked which one before an error gets here.
-            ApplyError::Refused(reason) => Self::Database(sqlx::Error::Protocol(reason)),
-        }
-    }
 }
 
 impl Member {

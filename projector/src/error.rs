@@ -1,8 +1,8 @@
 //! Why a projector stops, or a feed does not go on for now.
 
-use event_log::{ReadError, TailError, WentBack};
+use event_log::{ReadError, TailError, VaultError, WentBack};
 
-use crate::batch::WriteError;
+use crate::projection::ApplyError;
 use crate::reader::ReaderError;
 
 /// Why a projector cannot work at all.
@@ -14,6 +14,31 @@ pub enum Error {
     /// A part of the projector has panicked.
     #[error("a part of the projector has ended: {0}")]
     Ended(#[from] tokio::task::JoinError),
+}
+
+/// Why a batch was not written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WriteError {
+    /// Another projector has moved a position, or somebody has changed the rows.
+    #[error("somebody else has written in the meantime")]
+    Overtaken,
+    /// The database said no, or nothing.
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+    /// The vault does not answer.
+    #[error(transparent)]
+    Vault(VaultError),
+}
+
+impl From<ApplyError> for WriteError {
+    fn from(error: ApplyError) -> Self {
+        match error {
+            ApplyError::Database(error) => Self::Database(error),
+            ApplyError::Vault(error) => Self::Vault(error),
+            // Whoever blames an event is asked which one before an error gets here.
+            ApplyError::Refused(reason) => Self::Database(sqlx::Error::Protocol(reason)),
+        }
+    }
 }
 
 /// Why a feed does not go on; it is tried again after a while whatever the reason.

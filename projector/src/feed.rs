@@ -1,5 +1,7 @@
 //! One log's projections, kept up with the log by whichever projector is active.
 
+mod catch_up;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -12,7 +14,6 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::batch::{Group, Member};
-use crate::catch_up;
 use crate::checkpoint;
 use crate::connect::Connector;
 use crate::error::FeedError;

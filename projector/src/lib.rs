@@ -5,7 +5,6 @@
 //! One projector of each log is active, others stand by. See [`run`].
 
 mod batch;
-mod catch_up;
 mod checkpoint;
 mod connect;
 mod copy;
@@ -33,9 +32,11 @@ mod traced;
 mod verify;
 mod writers;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use event_log::EventLog;
+use service::Clock;
 use service::health::Readiness;
 use sqlx::PgPool;
 use sqlx::migrate::MigrateError;
@@ -76,6 +77,8 @@ pub struct Dependencies {
     pub log: EventLog,
     /// The database of the read models, as the role that writes.
     pub pool: PgPool,
+    /// The time by which positions and deliveries are too old.
+    pub clock: Arc<dyn Clock>,
     /// How it works.
     pub settings: ProjectorSettings,
     /// Where it says whether it works.

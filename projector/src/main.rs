@@ -1,6 +1,7 @@
 //! The projector as a process of its own.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
@@ -8,7 +9,7 @@ use event_log::{EventLog, Keyring, LogSettings};
 use projector::{Dependencies, ProjectorSettings};
 use service::health::{self, Readiness};
 use service::settings::{CommonSettings, DatabaseSettings, HttpSettings, TraceSettings};
-use service::{edge, listen, serve, telemetry, until_signalled};
+use service::{SystemClock, edge, listen, serve, telemetry, until_signalled};
 use tokio_util::sync::CancellationToken;
 
 /// Keeps the read models up with the event log.
@@ -87,6 +88,7 @@ async fn work(
     let deps = Dependencies {
         log,
         pool,
+        clock: Arc::new(SystemClock),
         settings: settings.projector.clone(),
         readiness,
     };

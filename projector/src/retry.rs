@@ -5,8 +5,8 @@ use event_log::{EventLog, ReadError};
 use schemas::{Log, Recorded};
 use sqlx::{Connection as _, PgConnection};
 
-use crate::batch::{Member, WriteError};
-use crate::error::FeedError;
+use crate::batch::Member;
+use crate::error::{FeedError, WriteError};
 use crate::projection::{ApplyError, bigint};
 
 /// What came of trying an aggregate's events again.

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use metrics::{counter, gauge, histogram};
 use schemas::Log;
 
-use crate::batch::{Group, WriteError};
+use crate::batch::Group;
 use crate::checkpoint::log_name;
-use crate::error::FeedError;
+use crate::error::{FeedError, WriteError};
 
 /// Ends of the log kept to tell how old the oldest event is that has not been applied.
 const ENDS: usize = 3_600;

@@ -37,7 +37,7 @@ pub(crate) async fn keep_sweeping(deps: Dependencies, shutdown: CancellationToke
 /// Since when events of a log are still there, unless they are for ever.
 fn oldest(deps: &Dependencies, log: Log) -> Option<DateTime<Utc>> {
     let age = TimeDelta::from_std(deps.log.age_limit(log)?).ok()?;
-    Utc::now().checked_sub_signed(age)
+    deps.clock.now().checked_sub_signed(age)
 }
 
 fn tell(what: &'static str, swept: Result<u64, sqlx::Error>) {

@@ -10,8 +10,9 @@ use futures::future::join_all;
 use schemas::Log;
 use sqlx::PgConnection;
 
-use crate::batch::{Group, WriteError};
+use crate::batch::Group;
 use crate::connect::Connector;
+use crate::error::WriteError;
 
 /// Fewer events are sooner written in one transaction than in several.
 const LARGE: usize = 1_000;

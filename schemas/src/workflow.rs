@@ -1,5 +1,7 @@
 //! Events of workflows: their definitions, and what sets them off.
 
+mod step_type;
+
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
@@ -7,6 +9,8 @@ use serde_json::{Map, Value};
 
 use crate::run::Way;
 use crate::{EventId, RunId, StepId, WorkflowId};
+
+pub use step_type::StepType;
 
 /// A workflow's definition was saved; versions count from 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -115,16 +119,16 @@ pub enum Action {
 }
 
 impl Action {
-    /// The type's name in a definition.
-    pub const fn kind(&self) -> &'static str {
+    /// Its type.
+    pub const fn step_type(&self) -> StepType {
         match self {
-            Self::Trigger(_) => "TRIGGER",
-            Self::Http(_) => "HTTP",
-            Self::Notify(_) => "NOTIFY",
-            Self::Condition(_) => "CONDITION",
-            Self::Delay(_) => "DELAY",
-            Self::WaitForEvent(_) => "WAIT_FOR_EVENT",
-            Self::Record(_) => "RECORD",
+            Self::Trigger(_) => StepType::Trigger,
+            Self::Http(_) => StepType::Http,
+            Self::Notify(_) => StepType::Notify,
+            Self::Condition(_) => StepType::Condition,
+            Self::Delay(_) => StepType::Delay,
+            Self::WaitForEvent(_) => StepType::WaitForEvent,
+            Self::Record(_) => StepType::Record,
         }
     }
 }

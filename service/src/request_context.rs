@@ -13,10 +13,10 @@ use uuid::Uuid;
 /// The request's trace and its name, and, once known, whose request it is. Cheap to clone; all
 /// clones are the same request.
 #[derive(Clone, Debug)]
-pub struct RequestContext(Arc<Known>);
+pub struct RequestContext(Arc<Inner>);
 
 #[derive(Debug)]
-struct Known {
+struct Inner {
     traceparent: Traceparent,
     correlation_id: Uuid,
     org: OnceLock<OrgId>,
@@ -50,7 +50,7 @@ impl RequestContext {
     }
 
     fn new(correlation_id: Uuid, traceparent: Traceparent) -> Self {
-        Self(Arc::new(Known {
+        Self(Arc::new(Inner {
             traceparent,
             correlation_id,
             org: OnceLock::new(),

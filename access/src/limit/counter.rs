@@ -15,10 +15,10 @@ pub struct Counter {
     name: Arc<str>,
     policy: Policy,
     window: Window,
-    known: Mutex<Known>,
+    known: Mutex<CounterState>,
 }
 
-struct Known {
+struct CounterState {
     usage: Use,
     pace: Pace,
     /// When `usage` was last seen; without meaning before that.
@@ -81,7 +81,7 @@ impl Counter {
                 span: u64::from(span),
                 fixed,
             },
-            known: Mutex::new(Known {
+            known: Mutex::new(CounterState {
                 usage: Use::default(),
                 pace: Pace::new(Instant::now()),
                 seen_at: Instant::now(),
@@ -240,12 +240,12 @@ impl Counter {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, CounterState> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl CounterState {
     fn spend(&mut self, now: Instant, quota: u64, cost: u64) -> Option<Standing> {
         let prepaid = self.prepaid.as_mut().filter(|_| cost == 1)?;
         prepaid.spend(now, quota)

@@ -1,6 +1,7 @@
 //! Settings of persons' tokens and tiers.
 
 use clap::Args;
+use service::settings::defaults;
 
 /// How long tokens live, and what the tier `enterprise` may do by itself.
 #[derive(Clone, Debug, Args)]
@@ -35,10 +36,6 @@ pub struct PersonSettings {
 
 impl Default for PersonSettings {
     fn default() -> Self {
-        Self {
-            token_seconds: 3_600,
-            enterprise_requests: 1_000_000,
-            enterprise_locations: 100_000,
-        }
+        defaults()
     }
 }

@@ -125,9 +125,8 @@ async fn is_password(
     account: &Account,
     password: String,
 ) -> Result<bool, LogError> {
-    let commands = &app.commands;
     let hash = unseal(
-        commands,
+        &app.commands,
         &Binding::Password(account.id),
         &account.password_hash,
     )
@@ -137,8 +136,8 @@ async fn is_password(
     } else {
         String::new()
     };
-    let right = commands.passwords.verify_for(visitor, password, hash);
-    Ok(right.await?)
+    let passwords = app.accounts.passwords();
+    Ok(passwords.verify_for(visitor, password, hash).await?)
 }
 
 /// Sets the password of an account whose present one was just shown.
@@ -150,7 +149,8 @@ async fn set(
     new: String,
 ) -> Result<Outcome<Account>, HttpError> {
     let commands = &app.commands;
-    let hash = commands.passwords.hash_for(visitor, &commands.random, new);
+    let passwords = app.accounts.passwords();
+    let hash = passwords.hash_for(visitor, &commands.random, new);
     let hash = hash.await.map_err(LogError::from)?;
     let sealed = commands
         .log()

@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use domain::account::{Account, Email};
-use event_log::{AppendError, Expected, Owner, Position};
+use event_log::{Expected, Owner, Position};
 use schemas::{AccountId, Event, Log, StreamId, account};
 
 use super::stored::{Claim, phone_given_back};
 use super::tier::NoAccount;
-use crate::commands::{ATTEMPTS, Earlier};
-use crate::{CommandError, Commands, LogError, Origin, organizations};
+use crate::commands::Plan;
+use crate::{CommandError, Commands, Done, LogError, Origin, organizations};
 
 /// By then every process refuses the person's tokens, and nothing more is sealed for them.
 const SETTLING: Duration = Duration::from_secs(1);
@@ -63,14 +63,15 @@ pub async fn forget(
 
 /// Writes down that the account is forgotten, and gives back its number while that can be read.
 async fn say(commands: &Commands, origin: &Origin, id: AccountId) -> Result<(), ForgetError> {
-    for _ in 0..ATTEMPTS {
-        let Earlier::None(slot) = commands.earlier(origin).await? else {
-            return Ok(());
-        };
+    let plan = || async {
         let events = commands.log().load(&StreamId::of_account(id)).await?;
         let account = Account::fold(&events).ok_or(CommandError::Refused(NoAccount))?;
         if !account.is_open() {
-            return Ok(());
+            let position = commands.log().position(Log::Events, account.last_sequence);
+            return Ok(Plan::Stands(Done {
+                answer: (),
+                position,
+            }));
         }
         let forgotten = vec![Event::AccountForgotten(account::Forgotten {
             account_id: id,
@@ -79,12 +80,13 @@ async fn say(commands: &Commands, origin: &Origin, id: AccountId) -> Result<(), 
         let stream = StreamId::of_account(id);
         let mut writes = vec![commands.write(origin, commands.now(), stream, expected, forgotten)];
         writes.extend(phone_given_back(commands, origin, &account).await?);
-        writes.extend(commands.claiming(origin, slot, id.to_string()));
-        if commands.commit(writes).await?.is_some() {
-            return Ok(());
-        }
-    }
-    Err(AppendError::Conflict.into())
+        Ok(Plan::Write {
+            answer: (),
+            holder: id.to_string(),
+            writes,
+        })
+    };
+    commands.carry_out(origin, plan).await.map(drop)
 }
 
 async fn destroy(commands: &Commands, id: AccountId) -> Result<u64, LogError> {

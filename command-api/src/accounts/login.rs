@@ -55,7 +55,7 @@ async fn attempt(
     } else {
         String::new()
     };
-    let passwords = &app.commands.passwords;
+    let passwords = app.accounts.passwords();
     let right = passwords.verify_for(visitor, password, hash).await?;
     match account {
         Some(account) if right => Session::open(app, &account).await,

@@ -86,8 +86,8 @@ impl Accounts {
     }
 
     /// What hashes passwords.
-    pub(crate) fn passwords(&self) -> Passwords {
-        self.0.passwords.clone()
+    pub(crate) fn passwords(&self) -> &Passwords {
+        &self.0.passwords
     }
 
     fn settings(&self) -> &AccountSettings {

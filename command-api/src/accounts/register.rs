@@ -10,6 +10,7 @@ use schemas::AccountId;
 use service::HttpError;
 
 use super::address::ClientAddress;
+use super::password::Passwords;
 use super::repeats::{self, account_of, still_good};
 use super::session::{NOT_KEPT, Session};
 use super::stored::{Claim, Opening, load, new_account_id, unseal};
@@ -42,14 +43,16 @@ pub async fn open(
     origin: &Origin,
     registration: &Registration,
 ) -> Result<Done<AccountId>, CommandError<OpenError>> {
-    match open_for(commands, origin, registration, Visitor::operator()).await? {
+    let (passwords, operator) = (Passwords::default(), Visitor::operator());
+    match open_for(commands, &passwords, origin, registration, operator).await? {
         Outcome::First(done) => Ok(done),
-        Outcome::Repeat(repeated) => again(commands, registration, repeated).await,
+        Outcome::Repeat(repeated) => again(commands, &passwords, registration, repeated).await,
     }
 }
 
 async fn open_for(
     commands: &Commands,
+    passwords: &Passwords,
     origin: &Origin,
     registration: &Registration,
     visitor: Visitor,
@@ -63,11 +66,8 @@ async fn open_for(
         return taken(commands, origin).await;
     }
     let password = registration.password.clone();
-    let hash = commands
-        .passwords
-        .hash_for(visitor, &commands.random, password)
-        .await;
-    let hash = hash.map_err(LogError::from)?;
+    let hash = passwords.hash_for(visitor, &commands.random, password);
+    let hash = hash.await.map_err(LogError::from)?;
     let opening = Opening {
         id: new_account_id(commands),
         name: &registration.name,
@@ -106,6 +106,7 @@ async fn taken(
 /// What a repeat of the operator's finds, who shows that it has the first one's password.
 async fn again(
     commands: &Commands,
+    passwords: &Passwords,
     registration: &Registration,
     repeated: Repeated,
 ) -> Result<Done<AccountId>, CommandError<OpenError>> {
@@ -119,7 +120,7 @@ async fn again(
     };
     let password = registration.password.clone();
     let operator = Visitor::operator();
-    let right = commands.passwords.verify_for(operator, password, hash);
+    let right = passwords.verify_for(operator, password, hash);
     let right = right.await;
     match account {
         Some(account) if right.map_err(LogError::from)? => Ok(Done {
@@ -142,10 +143,11 @@ pub(super) async fn register_account(
     let entered = entered.await?;
     let origin = repeatable.by_client(address.0, told(&registration).as_bytes());
     let visitor = entered.visitor();
-    match open_for(&app.commands, &origin, &registration, visitor).await? {
+    let (commands, passwords) = (&app.commands, app.accounts.passwords());
+    match open_for(commands, passwords, &origin, &registration, visitor).await? {
         Outcome::First(done) => {
             entered.succeeded().await;
-            let account = load(&app.commands, done.answer).await?;
+            let account = load(commands, done.answer).await?;
             signed_in(&app, account.as_ref(), done.position).await
         }
         Outcome::Repeat(repeated) => {
@@ -176,7 +178,7 @@ async fn repeat(
     )
     .await?;
     let password = registration.password.clone();
-    let passwords = &app.commands.passwords;
+    let passwords = app.accounts.passwords();
     let right = passwords.verify_for(entered.visitor(), password, hash);
     let right = right.await.map(|right| right.then_some(()));
     entered.settle(&right).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use service::settings::{Secret, seconds};
+use service::settings::{Secret, defaults, seconds};
 
 use super::password::{self, Passwords};
 use super::turns::Room;
@@ -99,14 +99,14 @@ pub struct AccountSettings {
     pub password_hashes: Option<usize>,
     /// Passwords that may wait to be hashed before sign-ins are answered 503: this many of people
     /// known at their address, as many of others, half as many of new accounts.
-    #[arg(long, env = "WAYPOST_PASSWORD_WAITING", default_value_t = 200)]
+    #[arg(long, env = "WAYPOST_PASSWORD_WAITING", default_value_t = password::ROOM.in_lane)]
     pub password_waiting: usize,
     /// Passwords of one client address (an IPv6 /64 counts as one) that may wait to be hashed,
     /// before it is answered 429.
     #[arg(
         long,
         env = "WAYPOST_PASSWORD_WAITING_PER_ADDRESS",
-        default_value_t = 100
+        default_value_t = password::ROOM.of_network
     )]
     pub password_waiting_per_address: usize,
     /// How codes are sent.
@@ -175,39 +175,12 @@ impl AccountSettings {
 
 impl Default for AccountSettings {
     fn default() -> Self {
-        Self {
-            code_life: Duration::from_mins(5),
-            code_tries: 5,
-            code_sends: 5,
-            code_sends_within: Duration::from_hours(1),
-            code_sends_per_address: 200,
-            code_sends_per_day: 10_000,
-            sign_ins_per_address: 5_000,
-            registrations_per_address: 1_000,
-            failures_per_address: 500,
-            failures_per_account: 50,
-            failures_within: Duration::from_mins(15),
-            familiar_for: Duration::from_hours(30 * 24),
-            throttle_patience: Duration::from_millis(500),
-            token_repeat: Duration::from_mins(15),
-            password_hashes: None,
-            password_waiting: password::ROOM.in_lane,
-            password_waiting_per_address: password::ROOM.of_network,
-            sms: SmsSettings::default(),
-        }
+        defaults()
     }
 }
 
 impl Default for SmsSettings {
     fn default() -> Self {
-        Self {
-            url: None,
-            account: String::new(),
-            token: Secret::new(String::new()),
-            from: String::new(),
-            text: "Your code is {code}".to_owned(),
-            timeout: Duration::from_secs(5),
-            attempts: 3,
-        }
+        defaults()
     }
 }

@@ -8,7 +8,7 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use domain::account::{Account, Phone, Verification};
-use event_log::{AppendError, Binding, Expected, Position, Write};
+use event_log::{Binding, Expected, Position, Write};
 use schemas::account::PhoneVerified;
 use schemas::{Event, StreamId};
 use service::HttpError;
@@ -21,7 +21,7 @@ use super::stored::{self, Claim, load};
 use super::throttle::{Name, Try};
 use crate::answer::position_header;
 use crate::body::SmallBody;
-use crate::commands::{ATTEMPTS, Earlier, Repeated};
+use crate::commands::{Earlier, Repeated, until_written};
 use crate::repeatable::Repeatable;
 use crate::{App, CommandError, Commands, LogError, Origin, Refusal as _};
 
@@ -194,37 +194,37 @@ struct Attached {
 async fn attach(
     commands: &Commands,
     origin: &Origin,
-    mut account: Account,
+    account: Account,
     phone: &Phone,
 ) -> Result<Attached, CommandError<Refusal>> {
-    for _ in 0..ATTEMPTS {
+    let attempt = || async {
+        let attached = |account, position| Attached { account, position };
         let slot = match commands.earlier(origin).await? {
             Earlier::Repeat(repeated) => {
-                let position = Some(repeated.position);
-                return Ok(Attached { account, position });
+                return Ok(Some(attached(account.clone(), Some(repeated.position))));
             }
             Earlier::None(slot) => slot,
         };
         let held = Claim::of_phone(commands, phone).await?;
-        let mut writes = match held.holder() {
-            Some(holder) if holder == account.id => Vec::new(),
+        let (account, mut writes) = match held.holder() {
+            Some(holder) if holder == account.id => (account.clone(), Vec::new()),
             Some(_) => return Err(CommandError::Refused(Refusal::HeldByAnother)),
-            None => taking(commands, origin, &account, phone, &held).await?,
+            None => {
+                let account = load(commands, account.id).await?;
+                let account = account.ok_or(CommandError::Refused(Refusal::Gone))?;
+                let writes = taking(commands, origin, &account, phone, &held).await?;
+                (account, writes)
+            }
         };
         let holder = account.id.to_string();
         writes.extend(commands.claiming(origin, slot, holder));
         if writes.is_empty() {
-            let position = None;
-            return Ok(Attached { account, position });
+            return Ok(Some(attached(account, None)));
         }
         let position = commands.commit(writes).await?;
-        if position.is_some() {
-            return Ok(Attached { account, position });
-        }
-        let now = load(commands, account.id).await?;
-        account = now.ok_or(CommandError::Refused(Refusal::Gone))?;
-    }
-    Err(AppendError::Conflict.into())
+        Ok(position.map(|position| attached(account, Some(position))))
+    };
+    until_written(attempt).await
 }
 
 /// The writes by which an account takes a number, and gives back the one it held before.

@@ -1,5 +1,9 @@
 //! How every command is carried out: load, decide, append, and all again when somebody else was
 //! quicker.
+//!
+//! Two have a loop of their own. Records that are written many at once are tried again one by one
+//! (`records/batch.rs`). A run that an `Idempotency-Key` names begins in an empty stream, so that a
+//! conflict is the first one's answer (`workflows/trigger.rs`).
 
 mod receipts;
 
@@ -15,7 +19,6 @@ use event_log::{AppendError, CAUSE_HEADER, Commit, EventLog, Expected, Position,
 use schemas::{Actor, Context, Event, NewEvent, Receipt, Recorded, StreamId};
 use service::{Clock, RequestContext};
 
-use crate::accounts::Passwords;
 use crate::{App, CommandError, Random};
 
 pub(crate) use receipts::{Earlier, Repeated};
@@ -29,7 +32,6 @@ pub struct Commands {
     log: EventLog,
     clock: Arc<dyn Clock>,
     pub(crate) random: Random,
-    pub(crate) passwords: Passwords,
     /// How long a repeat with the same `Idempotency-Key` gets the first answer.
     receipts_last: Duration,
 }
@@ -166,7 +168,6 @@ impl Commands {
             log,
             clock: Arc::new(service::SystemClock),
             random: Random::default(),
-            passwords: Passwords::default(),
             receipts_last: Duration::from_hours(24),
         }
     }
@@ -184,12 +185,6 @@ impl Commands {
             receipts_last,
             ..self
         }
-    }
-
-    /// The same with another way to hash passwords.
-    #[must_use]
-    pub fn with_passwords(self, passwords: Passwords) -> Self {
-        Self { passwords, ..self }
     }
 
     /// The log that it works on.
@@ -220,20 +215,18 @@ impl Commands {
         origin: &Origin,
         stream: &StreamId,
         past: Past,
-        mut decide: impl FnMut(&[Recorded], DateTime<Utc>) -> Result<Decision<T>, R>,
+        decide: impl Fn(&[Recorded], DateTime<Utc>) -> Result<Decision<T>, R>,
     ) -> Result<Done<T>, CommandError<R>> {
-        for _ in 0..ATTEMPTS {
-            let planned = self.plan(origin, stream, past, "", &mut decide);
-            match planned.await? {
-                Plan::Stands(done) => return Ok(done),
+        let attempt = || async {
+            match self.plan(origin, stream, past, "", &decide).await? {
+                Plan::Stands(done) => Ok(Some(done)),
                 Plan::Write { answer, writes, .. } => {
-                    if let Some(position) = self.commit(writes).await? {
-                        return Ok(Done { answer, position });
-                    }
+                    let position = self.commit(writes).await?;
+                    Ok(position.map(|position| Done { answer, position }))
                 }
             }
-        }
-        Err(AppendError::Conflict.into())
+        };
+        until_written(attempt).await
     }
 
     /// Carries out a command at most once for each receipt. The receipt's key is claimed together
@@ -261,13 +254,13 @@ impl Commands {
     where
         F: Future<Output = Result<Plan<T>, CommandError<R>>>,
     {
-        for _ in 0..ATTEMPTS {
+        let attempt = || async {
             let slot = match self.earlier(origin).await? {
                 Earlier::None(slot) => slot,
-                Earlier::Repeat(repeated) => return Ok(Outcome::Repeat(repeated)),
+                Earlier::Repeat(repeated) => return Ok(Some(Outcome::Repeat(repeated))),
             };
             let (answer, holder, mut writes) = match plan().await? {
-                Plan::Stands(done) => return Ok(Outcome::First(done)),
+                Plan::Stands(done) => return Ok(Some(Outcome::First(done))),
                 Plan::Write {
                     answer,
                     holder,
@@ -276,11 +269,10 @@ impl Commands {
             };
             // The claim comes last, so that its position is the whole command's.
             writes.extend(self.claiming(origin, slot, holder));
-            if let Some(position) = self.commit(writes).await? {
-                return Ok(Outcome::First(Done { answer, position }));
-            }
-        }
-        Err(AppendError::Conflict.into())
+            let position = self.commit(writes).await?;
+            Ok(position.map(|position| Outcome::First(Done { answer, position })))
+        };
+        until_written(attempt).await
     }
 
     /// What a decision on one aggregate writes.
@@ -335,6 +327,20 @@ impl Commands {
             events: events.collect(),
         }
     }
+}
+
+/// Tries again for as long as somebody else was quicker, as an attempt that made nothing says.
+pub(crate) async fn until_written<T, E, F>(attempt: impl Fn() -> F) -> Result<T, E>
+where
+    E: From<AppendError>,
+    F: Future<Output = Result<Option<T>, E>>,
+{
+    for _ in 0..ATTEMPTS {
+        if let Some(made) = attempt().await? {
+            return Ok(made);
+        }
+    }
+    Err(AppendError::Conflict.into())
 }
 
 /// What a write expects that was decided on this past.

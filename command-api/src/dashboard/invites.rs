@@ -105,7 +105,8 @@ async fn join(
     code: &str,
     joiner: Joiner<'_>,
 ) -> Result<Done<Joined>, HttpError> {
-    let joined = accept(&app.commands, origin, code, joiner).await?;
+    let passwords = app.accounts.passwords();
+    let joined = accept(&app.commands, origin, passwords, code, joiner).await?;
     let Joined { org, account } = &joined.answer;
     let known = || app.access.organizations_of(*account).contains(org);
     until(known, "A membership").await;

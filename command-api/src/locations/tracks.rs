@@ -30,7 +30,7 @@ struct Generations {
 }
 
 /// One person's updates are taken one after another.
-pub(super) type Track = tokio::sync::Mutex<Option<Known>>;
+pub(super) type Track = tokio::sync::Mutex<Option<KnownTrack>>;
 
 impl Tracks {
     pub(super) fn of(&self, account: AccountId) -> Arc<Track> {
@@ -48,7 +48,7 @@ impl Tracks {
 }
 
 /// What is known of a person's track.
-pub(super) struct Known {
+pub(super) struct KnownTrack {
     /// The sequence of its last event.
     pub(super) last: Option<u64>,
     /// All that the log took up since then is here.
@@ -62,7 +62,7 @@ struct Sent {
     receipt: Option<Receipt>,
 }
 
-impl Known {
+impl KnownTrack {
     pub(super) fn reaches(&self, since: DateTime<Utc>) -> bool {
         self.since <= since
     }
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn what_is_dropped_is_not_taken_for_unsent() {
-        let mut known = Known {
+        let mut known = KnownTrack {
             last: None,
             since: at(-600),
             fixes: BTreeMap::new(),

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
 use domain::location::{Fix, Request, Timed, settle_times, taken_since};
-use event_log::{AppendError, Binding, Expected, Position, Write};
+use event_log::{Binding, Expected, Position, Write};
 use schemas::location::Updated;
 use schemas::{AccountId, Event, EventId, Log, NewEvent, Receipt, StreamId};
 use serde::Serialize;
@@ -14,9 +14,9 @@ use serde_json::Value;
 use service::{HttpError, RequestContext};
 use uuid::Uuid;
 
-use super::tracks::Known;
+use super::tracks::KnownTrack;
 use crate::body::{AnyBody, not_json};
-use crate::commands::ATTEMPTS;
+use crate::commands::until_written;
 use crate::repeatable::Repeatable;
 use crate::{App, CommandError, Done, Origin, Refusal, answer};
 
@@ -101,8 +101,8 @@ async fn take(
 ) -> Result<(Vec<Accepted>, Position), CommandError<std::convert::Infallible>> {
     let log = app.commands.log();
     let track = app.tracks.of(account);
-    let mut track = track.lock().await;
-    for _ in 0..ATTEMPTS {
+    let attempt = || async {
+        let mut track = track.lock().await;
         let now = app.commands.now();
         let mut since = needed(request.fixes(), now);
         if origin.receipt.is_some() {
@@ -110,7 +110,7 @@ async fn take(
         }
         let known = match track.take() {
             Some(known) if known.reaches(since) => known,
-            _ => Known::load(log, account, since).await?,
+            _ => KnownTrack::load(log, account, since).await?,
         };
         // What is not put back is loaded anew: after a failure nobody knows what was written.
         let mut known = known;
@@ -124,26 +124,23 @@ async fn take(
         if events.is_empty() {
             let position = log.position(Log::Locations, known.last.unwrap_or_default());
             *track = Some(known);
-            return Ok((accepted, position));
+            return Ok(Some((accepted, position)));
         }
         let write = Write {
             stream: StreamId::of_track(account),
             expected: Expected::after(known.last),
             events,
         };
-        match log.commit(write.into()).await {
-            Err(AppendError::Conflict) => {}
-            result => {
-                let position = result?;
-                let new = settled.iter().filter(|timed| timed.is_new);
-                let new = new.map(|timed| timed.recorded_at);
-                known.append(new, now, origin.receipt.as_ref(), position.sequence());
-                *track = Some(known);
-                return Ok((accepted, position));
-            }
-        }
-    }
-    Err(AppendError::Conflict.into())
+        let Some(position) = app.commands.commit(vec![write]).await? else {
+            return Ok(None);
+        };
+        let new = settled.iter().filter(|timed| timed.is_new);
+        let new = new.map(|timed| timed.recorded_at);
+        known.append(new, now, origin.receipt.as_ref(), position.sequence());
+        *track = Some(known);
+        Ok(Some((accepted, position)))
+    };
+    until_written(attempt).await
 }
 
 /// Since when the person's track must be known.
@@ -156,7 +153,7 @@ fn needed(fixes: &[Fix], now: DateTime<Utc>) -> DateTime<Utc> {
 /// were given one then.
 fn same_times(
     app: &App,
-    known: &Known,
+    known: &KnownTrack,
     fixes: &[Fix],
     receipt: Option<&Receipt>,
 ) -> Result<Vec<Fix>, CommandError<std::convert::Infallible>> {

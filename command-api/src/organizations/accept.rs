@@ -3,13 +3,14 @@
 use chrono::{DateTime, Utc};
 use domain::account::{Email, Registration};
 use domain::organization::{self, CannotJoin, Invite, Joining, Organization};
-use event_log::{AppendError, Binding, VaultError, Write};
+use event_log::{Binding, VaultError, Write};
 use schemas::claim::Claimed;
 use schemas::{AccountId, Event, OrgId, Recorded};
 
 use super::{address, load, stream};
+use crate::accounts::Passwords;
 use crate::accounts::stored::{Claim, Opening};
-use crate::commands::{ATTEMPTS, behind};
+use crate::commands::{behind, until_written};
 use crate::{CommandError, Commands, Done, LogError, Origin};
 
 /// What a link invites to.
@@ -74,6 +75,7 @@ pub async fn look(commands: &Commands, code: &str) -> Result<Invitation, Command
 pub async fn accept(
     commands: &Commands,
     origin: &Origin,
+    passwords: &Passwords,
     code: &str,
     joiner: Joiner<'_>,
 ) -> Result<Done<Joined>, CommandError<CannotJoin>> {
@@ -81,11 +83,11 @@ pub async fn accept(
         Joiner::Account(_) => None,
         Joiner::New(registration) => {
             let password = registration.password.clone();
-            let hash = commands.passwords.hash(&commands.random, password).await;
+            let hash = passwords.hash(&commands.random, password).await;
             Some((registration, hash.map_err(LogError::from)?))
         }
     };
-    for _ in 0..ATTEMPTS {
+    let attempt = || async {
         let found = find(commands, code).await?;
         let joining = match joiner {
             Joiner::Account(account) => Joining::Account(account),
@@ -109,14 +111,15 @@ pub async fn accept(
         };
         let org = found.organization.id;
         writes.push(commands.write(origin, now, stream(&org), behind(&found.past), joined));
-        if let Some(position) = commands.commit(writes).await? {
-            // Of no use any more, unless it is the account's own.
-            address::let_go(commands, found.invite.account_id).await?;
-            let answer = Joined { org, account };
-            return Ok(Done { answer, position });
-        }
-    }
-    Err(AppendError::Conflict.into())
+        let Some(position) = commands.commit(writes).await? else {
+            return Ok(None);
+        };
+        // Of no use any more, unless it is the account's own.
+        address::let_go(commands, found.invite.account_id).await?;
+        let answer = Joined { org, account };
+        Ok(Some(Done { answer, position }))
+    };
+    until_written(attempt).await
 }
 
 /// The writes by which the account of an invite comes about.

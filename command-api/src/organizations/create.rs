@@ -2,13 +2,14 @@
 
 use domain::account::Email;
 use domain::{FieldError, organization};
-use event_log::{AppendError, Expected, Write};
+use event_log::{Expected, Write};
 use schemas::{Event, OrgId};
 
 use super::invite::{Draft, NewInvite, finding};
 use super::{address, stream};
+use crate::accounts::Passwords;
 use crate::accounts::stored::{Claim, Opening, new_account_id};
-use crate::commands::ATTEMPTS;
+use crate::commands::until_written;
 use crate::{CommandError, Commands, Done, LogError, Origin, PeopleSettings};
 
 /// Characters of a generated password: more than 118 bits.
@@ -50,7 +51,7 @@ pub async fn create(
 ) -> Result<Done<NewOrganization>, CommandError<FieldError>> {
     let org_id = OrgId::from(commands.random.id());
     let created = organization::create(org_id.clone(), name).map_err(CommandError::Refused)?;
-    for _ in 0..ATTEMPTS {
+    let attempt = || async {
         let mut founding = Founding {
             commands,
             origin,
@@ -62,12 +63,14 @@ pub async fn create(
             Some(email) => Some(founding.add_owner(email, settings).await?),
             None => None,
         };
-        if let Some(position) = commands.commit(founding.into_writes()).await? {
+        let position = commands.commit(founding.into_writes()).await?;
+        Ok(position.map(|position| {
+            let org_id = org_id.clone();
             let answer = NewOrganization { org_id, owner };
-            return Ok(Done { answer, position });
-        }
-    }
-    Err(AppendError::Conflict.into())
+            Done { answer, position }
+        }))
+    };
+    until_written(attempt).await
 }
 
 /// What is written when an organization is founded.
@@ -116,8 +119,9 @@ impl Founding<'_> {
     async fn open_account(&mut self, email: &Email, free: &Claim) -> Result<String, LogError> {
         let id = new_account_id(self.commands);
         let password = self.commands.random.letters(PASSWORD_LETTERS);
-        let hashing = &self.commands.passwords;
-        let hash = hashing.hash(&self.commands.random, password.clone());
+        let random = &self.commands.random;
+        let hashing = Passwords::default();
+        let hash = hashing.hash(random, password.clone());
         let opening = Opening {
             id,
             // Nobody has told the name, and others will see what stands here.

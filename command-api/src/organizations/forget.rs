@@ -2,48 +2,31 @@
 
 use domain::account::Email;
 use domain::organization::{self, Organization};
-use event_log::AppendError;
 use schemas::{AccountId, AggregateType, Event, OrgId};
 
 use super::{address, load, stream, withdraw};
-use crate::commands::{ATTEMPTS, behind};
+use crate::commands::{Decision, Past};
 use crate::{CommandError, Commands, LogError, Origin};
 
 /// Events of organizations read at a time.
 const PAGE: usize = 1_000;
 
 /// Takes a person out of all organizations, be it as the last owner.
-pub async fn forget_person(
+pub(crate) async fn forget_person<R>(
     commands: &Commands,
     origin: &Origin,
     account: AccountId,
-) -> Result<(), LogError> {
+) -> Result<(), CommandError<R>> {
     for org in find_organizations(commands, account).await? {
-        leave(commands, origin, &org, account).await?;
+        let stream = stream(&org);
+        let left = commands.execute(origin, &stream, Past::Whole, |past, _| {
+            let organization = Organization::fold(past);
+            let gone = organization.and_then(|known| organization::forget(&known, account));
+            Ok(Decision::new((), gone))
+        });
+        left.await?;
     }
     Ok(())
-}
-
-async fn leave(
-    commands: &Commands,
-    origin: &Origin,
-    org: &OrgId,
-    account: AccountId,
-) -> Result<(), LogError> {
-    for _ in 0..ATTEMPTS {
-        let past = load(commands, org).await?;
-        let organization = Organization::fold(&past);
-        let gone = organization.and_then(|known| organization::forget(&known, account));
-        let Some(gone) = gone else {
-            return Ok(());
-        };
-        let now = commands.now();
-        let write = commands.write(origin, now, stream(org), behind(&past), vec![gone]);
-        if commands.commit(vec![write]).await?.is_some() {
-            return Ok(());
-        }
-    }
-    Err(AppendError::Conflict.into())
 }
 
 /// The organizations that a person ever joined.

@@ -3,13 +3,13 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::account::Email;
 use domain::organization::{self, Organization, Refusal};
-use event_log::{AppendError, Binding, Write};
+use event_log::{Binding, Write};
 use schemas::claim::Claimed;
 use schemas::organization::{MemberInvited, Role};
 use schemas::{AccountId, Event, InviteId, OrgId};
 
 use super::{address, load, stream};
-use crate::commands::{ATTEMPTS, behind};
+use crate::commands::{behind, until_written};
 use crate::{CommandError, Commands, Done, LogError, Origin, PeopleSettings};
 
 /// Of `[0-9A-Za-z]`: 256 random bits.
@@ -46,7 +46,7 @@ pub async fn invite(
     by: Option<AccountId>,
     settings: &PeopleSettings,
 ) -> Result<Done<NewInvite>, CommandError<Refusal>> {
-    for _ in 0..ATTEMPTS {
+    let attempt = || async {
         let past = load(commands, org).await?;
         let organization = Organization::fold(&past).ok_or_else(no_organization)?;
         let holder = address::holder(commands, email).await?;
@@ -62,12 +62,13 @@ pub async fn invite(
         if let Some(position) = commands.commit(writes).await? {
             drop_ended(commands, &organization, org, email, now).await?;
             let answer = NewInvite { code, expires_at };
-            return Ok(Done { answer, position });
+            return Ok(Some(Done { answer, position }));
         }
         // Of no use any more, unless it is the address' own.
         address::let_go(commands, account).await?;
-    }
-    Err(AppendError::Conflict.into())
+        Ok(None)
+    };
+    until_written(attempt).await
 }
 
 fn no_organization() -> LogError {

@@ -12,9 +12,11 @@ use schemas::{AggregateType, OrgId, Recorded, StreamId};
 
 pub use accept::{Invitation, Joined, Joiner, accept, look};
 pub use create::{NewOrganization, NewOwner, create};
-pub use forget::{forget_address, forget_person};
+pub use forget::forget_address;
 pub use invite::{NewInvite, invite, link};
 pub use remove::{remove, remove_address, withdraw};
+
+pub(crate) use forget::forget_person;
 
 use crate::Commands;
 

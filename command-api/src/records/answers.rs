@@ -6,14 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use access::Caller;
 use bytes::Bytes;
 use domain::FieldError;
-use domain::record::{Change, Draft, Kind};
+use domain::record::{self, Change, Draft, Kind};
 use event_log::Position;
 use schemas::{Receipt, RecordId};
 use serde::Serialize;
 
 use super::batch::{self, Newness, NotWritten, Target, Wanted, Written};
-use super::create::read_draft;
-use super::lines::Line;
+use super::cutter::Line;
 use super::table::Table;
 use crate::repeatable::Repeatable;
 use crate::{App, LogError};
@@ -159,7 +158,7 @@ impl Sender {
 fn parse(kind: Kind, text: &Bytes) -> Result<Draft, String> {
     let value = serde_json::from_slice(text);
     let value = value.map_err(|error| format!("the line is not valid JSON: {error}"))?;
-    read_draft(kind, value).map_err(|error: FieldError| error.to_string())
+    record::parse(kind, value).map_err(|error: FieldError| error.to_string())
 }
 
 impl Answers {

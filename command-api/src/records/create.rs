@@ -8,16 +8,14 @@ use axum::Extension;
 use axum::extract::{FromRequest, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
-use domain::FieldError;
 use domain::record::{self, Draft, Exists, Kind};
 use schemas::{OrgId, RecordId, StreamId};
 use serde::Serialize;
-use serde_json::Value;
 use service::HttpError;
 
 use super::answers::Sender;
 use super::batch::Newness;
-use super::lines::Cut;
+use super::cutter::Cut;
 use super::ndjson;
 use crate::body::JsonBody;
 use crate::commands::{Decision, Past};
@@ -79,18 +77,10 @@ pub(super) async fn create_records(
         return ndjson::write_lines(sender, cut, request).await;
     }
     let body: JsonBody = JsonBody::from_request(request, &app).await?;
-    let draft = read_draft(kind, body.value()?).map_err(Refusal::into_http)?;
+    let draft = record::parse(kind, body.value()?).map_err(Refusal::into_http)?;
     let origin = repeatable.by_key(&caller, &body);
     let done = create(&app.commands, &origin, &caller.org, kind, draft).await?;
     Ok(answer::json(StatusCode::CREATED, done))
-}
-
-/// Reads one record from JSON.
-pub(super) fn read_draft(kind: Kind, value: Value) -> Result<Draft, FieldError> {
-    match value {
-        Value::Object(fields) => record::parse_object(kind, fields),
-        _ => Err(FieldError::new("body", "must be a JSON object")),
-    }
 }
 
 /// How a body of many records is cut, if it is one.

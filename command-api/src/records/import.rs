@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// A place between two rows of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct FilePosition {
     /// The rows before it.
     pub rows: u64,
     /// The lines before it.
@@ -37,7 +37,7 @@ pub struct Row {
     /// The line that it begins on, from 1.
     pub line: u64,
     /// Where it ends. The rows before this place, itself among them, are its number.
-    pub end: Place,
+    pub end: FilePosition,
     /// The record, or why it cannot be read.
     pub draft: Result<Draft, Fault>,
 }
@@ -74,7 +74,7 @@ pub struct Imported {
     /// Rows that were not written.
     pub rejected: u64,
     /// The place in the file before which all rows are done.
-    pub through: Option<Place>,
+    pub through: Option<FilePosition>,
     /// Where reads see all of it; none before the first record.
     pub position: Option<Position>,
 }
@@ -157,7 +157,7 @@ struct Chunk {
     /// The number and the line of each of these.
     places: Vec<(u64, u64)>,
     rejected: Vec<Rejected>,
-    through: Option<Place>,
+    through: Option<FilePosition>,
 }
 
 impl Work {

@@ -1,19 +1,17 @@
-//! Cuts a body that comes piece by piece into lines, a chunk of them at a time.
+//! Takes a body that comes piece by piece as lines, a chunk of them at a time.
 
-use std::io;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use service::{Full, Held};
 use tokio::time::{Instant, sleep};
 
-use super::unpacked::Unpacked;
+use super::cutter::{Cut, Cutter, Line};
+use super::unpacked::{BrokenOff, Unpacked};
 
 /// What one chunk holds at most: as much as one batch of the log takes.
 const CHUNK_LINES: usize = 1_000;
 const CHUNK_BYTES: usize = 1024 * 1024;
-/// The longest line: more than any record needs, whatever the escapes.
-const MAX_LINE: usize = 256 * 1024;
 /// How much comes without any line before whoever waits for one is told.
 const LINELESS_BYTES: u64 = 4 * 1024 * 1024;
 /// How long a chunk waits for more, once it has something.
@@ -21,14 +19,6 @@ const LINGER: Duration = Duration::from_millis(2);
 /// How long the body waits where bodies hold all the memory that they may, and how often it asks.
 const ROOM_PATIENCE: Duration = Duration::from_secs(5);
 const ROOM_AGAIN: Duration = Duration::from_millis(50);
-
-/// A line that is not blank; numbers count from 1 and count the blank ones too.
-#[derive(Debug)]
-pub(super) struct Line {
-    pub(super) number: u64,
-    /// `None` where the line is too long to be read.
-    pub(super) text: Option<Bytes>,
-}
 
 /// Lines to be written together.
 #[derive(Debug, Default)]
@@ -49,58 +39,23 @@ enum Came {
     NoRoom,
 }
 
-/// The body broke off before its end.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum BrokenOff {
-    /// On its way.
-    #[error("the request was interrupted: {0}")]
-    Connection(#[from] axum::Error),
-    /// It is not packed as its head says, or not whole.
-    #[error("the body is not what its Content-Encoding says: {0}")]
-    Packing(#[from] io::Error),
-}
-
-/// What ends a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cut {
-    /// Every line feed.
-    Lines,
-    /// Every one that stands in no quoted cell.
-    Rows,
-}
-
 /// Reads lines from a body, holding no more than a chunk and a piece.
 pub(super) struct Lines {
     body: Unpacked,
-    cut: Cut,
-    /// Whether what was searched ends within quotation marks.
-    quoted: bool,
-    buffer: BytesMut,
-    /// What the buffer and the lines of the next chunk take of the memory that all bodies share.
+    cutter: Cutter,
+    /// What the cutter and the lines of the next chunk take of the memory that all bodies share.
     room: Option<Held>,
-    /// How much of the buffer is known to hold no line's end.
-    searched: usize,
-    /// Whether the rest of a line that is too long is being thrown away.
-    skipping: bool,
-    number: u64,
     /// Bytes that have come, unpacked.
     received: u64,
-    ended: bool,
 }
 
 impl Lines {
     pub(super) fn new(body: Unpacked, cut: Cut, room: Option<Held>) -> Self {
         Self {
             body,
-            cut,
-            quoted: false,
-            buffer: BytesMut::new(),
+            cutter: Cutter::new(cut),
             room,
-            searched: 0,
-            skipping: false,
-            number: 0,
             received: 0,
-            ended: false,
         }
     }
 
@@ -112,8 +67,8 @@ impl Lines {
     /// The first line, however long it takes to come; `None` where there is none.
     pub(super) async fn first(&mut self) -> Result<Option<Line>, BrokenOff> {
         loop {
-            let line = self.cut_line();
-            if line.is_some() || self.ended || self.received > LINELESS_BYTES {
+            let line = self.cutter.cut_line();
+            if line.is_some() || self.cutter.has_ended() || self.received > LINELESS_BYTES {
                 return Ok(line);
             }
             if matches!(self.receive(None).await?, Came::NoRoom) {
@@ -145,15 +100,17 @@ impl Lines {
         let before = self.received;
         loop {
             while chunk.lines.len() < CHUNK_LINES && *bytes < CHUNK_BYTES {
-                let Some(line) = self.cut_line() else { break };
+                let Some(line) = self.cutter.cut_line() else {
+                    break;
+                };
                 *bytes += line.text.as_ref().map_or(0, Bytes::len);
                 chunk.lines.push(line);
             }
             let full = chunk.lines.len() >= CHUNK_LINES
                 || *bytes >= CHUNK_BYTES
                 || self.received - before >= LINELESS_BYTES;
-            if full || self.ended {
-                chunk.ended = self.ended && self.buffer.is_empty();
+            if full || self.cutter.has_ended() {
+                chunk.ended = self.cutter.has_ended() && self.cutter.left() == 0;
                 return Ok(());
             }
             let patience = if chunk.lines.is_empty() {
@@ -173,9 +130,9 @@ impl Lines {
         }
     }
 
-    /// Gives back what is not taken by the buffer and a chunk's lines of so many bytes.
+    /// Gives back what is not taken by the cutter and a chunk's lines of so many bytes.
     fn keep_room(&mut self, bytes: usize) {
-        let held = self.buffer.len() + bytes;
+        let held = self.cutter.left() + bytes;
         if let Some(room) = &mut self.room {
             room.shrink_to(held);
         }
@@ -210,76 +167,11 @@ impl Lines {
                     return Ok(Came::NoRoom);
                 }
                 self.received += piece.len() as u64;
-                self.buffer.extend_from_slice(&piece);
+                self.cutter.add(&piece);
             }
-            None => self.ended = true,
+            None => self.cutter.end(),
         }
         Ok(Came::Something)
-    }
-
-    /// Cuts the next line that is not blank off the buffer; `None` where it is not whole yet.
-    fn cut_line(&mut self) -> Option<Line> {
-        loop {
-            let line = match self.line_end() {
-                Some(end) => {
-                    let mut line = self.buffer.split_to(end + 1);
-                    line.truncate(line.len() - 1);
-                    line
-                }
-                None if self.ended && (self.skipping || !self.buffer.is_empty()) => {
-                    self.buffer.split()
-                }
-                None => {
-                    self.searched = self.buffer.len();
-                    self.shed_long_line();
-                    return None;
-                }
-            };
-            self.searched = 0;
-            self.number += 1;
-            let too_long = std::mem::take(&mut self.skipping) || line.len() > MAX_LINE;
-            if too_long || !Self::is_blank(&line) {
-                let text = (!too_long).then(|| self.without_mark(line.freeze()));
-                let number = self.number;
-                return Some(Line { number, text });
-            }
-        }
-    }
-
-    /// Where the first line in the buffer ends.
-    fn line_end(&mut self) -> Option<usize> {
-        let mut rest = self.buffer[self.searched..].iter();
-        let end = match self.cut {
-            Cut::Lines => rest.position(|byte| *byte == b'\n'),
-            Cut::Rows => rest.position(|byte| {
-                self.quoted ^= *byte == b'"';
-                *byte == b'\n' && !self.quoted
-            }),
-        };
-        end.map(|end| self.searched + end)
-    }
-
-    /// Keeps memory flat under a line that does not end.
-    fn shed_long_line(&mut self) {
-        if self.skipping || self.buffer.len() > MAX_LINE {
-            self.skipping = true;
-            self.buffer.clear();
-            self.searched = 0;
-        }
-    }
-
-    fn is_blank(line: &[u8]) -> bool {
-        line.trim_ascii().is_empty()
-    }
-
-    /// The byte-order mark that some programs put before the first line is no part of it.
-    fn without_mark(&self, line: Bytes) -> Bytes {
-        const MARK: &[u8] = "\u{feff}".as_bytes();
-        if self.number == 1 && line.starts_with(MARK) {
-            line.slice(MARK.len()..)
-        } else {
-            line
-        }
     }
 }
 
@@ -289,6 +181,7 @@ mod tests {
     use futures::{StreamExt as _, stream};
 
     use super::*;
+    use crate::records::cutter::MAX_LINE;
     use crate::records::unpacked::Coding;
 
     fn of(body: Body, cut: Cut) -> Lines {
@@ -362,7 +255,7 @@ mod tests {
         let chunk = lines.next_chunk(None).await.unwrap();
         assert_eq!((chunk.lines.len(), chunk.ended), (0, false));
         assert!(lines.received() < 200 * 64 * 1024);
-        assert!(lines.buffer.len() <= MAX_LINE);
+        assert!(lines.cutter.left() <= MAX_LINE);
     }
 
     #[tokio::test]

@@ -3,6 +3,7 @@
 mod answers;
 mod batch;
 mod create;
+mod cutter;
 mod delete;
 mod import;
 mod lines;
@@ -19,7 +20,7 @@ use domain::record::Kind;
 
 pub use create::{NewRecord, create};
 pub use delete::{NotDeleted, delete};
-pub use import::{Fault, Import, ImportError, Imported, Place, Rejected, Row, import};
+pub use import::{Fault, FilePosition, Import, ImportError, Imported, Rejected, Row, import};
 pub use upload::UploadSettings;
 pub(crate) use upload::Uploads;
 

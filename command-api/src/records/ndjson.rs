@@ -17,10 +17,11 @@ use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::answers::{Answers, Sender};
-use super::lines::{BrokenOff, Chunk, Cut, Line, Lines};
+use super::cutter::{Cut, Line};
+use super::lines::{Chunk, Lines};
 use super::order::{Order, SIDE_BY_SIDE};
 use super::table::Table;
-use super::unpacked::{Coding, Unpacked};
+use super::unpacked::{BrokenOff, Coding, Unpacked};
 use super::upload::{Allowance, Stop};
 use crate::answer::{POSITION, position_value};
 

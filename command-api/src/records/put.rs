@@ -11,14 +11,13 @@ use schemas::{OrgId, RecordId, StreamId};
 use service::HttpError;
 
 use super::NewRecord;
-use super::create::read_draft;
 use crate::body::JsonBody;
 use crate::commands::{Decision, Past};
 use crate::precondition::{Expecting, tagged};
 use crate::{App, CommandError, Commands, Done, Origin, Refusal, answer};
 
 /// Where a record is put.
-struct Place<'a> {
+struct RecordPath<'a> {
     org: &'a OrgId,
     kind: Kind,
     id: &'a RecordId,
@@ -29,7 +28,7 @@ struct Place<'a> {
 async fn put(
     commands: &Commands,
     origin: &Origin,
-    Place { org, kind, id }: Place<'_>,
+    RecordPath { org, kind, id }: RecordPath<'_>,
     draft: Draft,
     expected: &Precondition,
 ) -> Result<Done<(Change, Revision)>, CommandError<Unmet>> {
@@ -59,11 +58,11 @@ pub(super) async fn put_record(
     body: JsonBody,
 ) -> Result<Response, HttpError> {
     let id = record::parse_id(&id).map_err(Refusal::into_http)?;
-    let draft = read_draft(kind, body.value()?);
+    let draft = record::parse(kind, body.value()?);
     let draft = draft.and_then(|draft| draft.addressed(id.clone()));
     let draft = draft.map_err(Refusal::into_http)?;
     let org = &caller.org;
-    let place = Place { org, kind, id: &id };
+    let place = RecordPath { org, kind, id: &id };
     let done = put(&app.commands, &origin, place, draft, &expected).await?;
     let (change, revision) = done.answer.clone();
     let status = match change {

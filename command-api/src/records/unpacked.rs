@@ -12,8 +12,6 @@ use futures::StreamExt as _;
 use service::HttpError;
 use zstd::stream::raw::{Decoder, InBuffer, Operation as _, OutBuffer};
 
-use super::lines::BrokenOff;
-
 /// What is unpacked at a time.
 const PIECE_BYTES: usize = 64 * 1024;
 /// A window of 8 MiB is what HTTP asks of those who unpack zstd.
@@ -45,6 +43,17 @@ impl Coding {
             )),
         }
     }
+}
+
+/// The body broke off before its end.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BrokenOff {
+    /// On its way.
+    #[error("the request was interrupted: {0}")]
+    Connection(#[from] axum::Error),
+    /// It is not packed as its head says, or not whole.
+    #[error("the body is not what its Content-Encoding says: {0}")]
+    Packing(#[from] io::Error),
 }
 
 /// A body as it was before it was packed.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use access::{Access, Caller, Refusal};
 use clap::Args;
 use schemas::OrgId;
+use service::settings::defaults;
 use service::{Full, Share, Shares};
 
 /// How much one upload may bring.
@@ -19,7 +20,7 @@ pub struct UploadSettings {
         id = "upload_lines",
         long,
         env = "WAYPOST_UPLOAD_LINES",
-        default_value_t = LINES,
+        default_value_t = 1_000_000,
         value_parser = clap::value_parser!(u64).range(1..)
     )]
     pub lines: u64,
@@ -28,7 +29,7 @@ pub struct UploadSettings {
         id = "upload_bytes",
         long,
         env = "WAYPOST_UPLOAD_BYTES",
-        default_value_t = BYTES
+        default_value_t = 1024 * 1024 * 1024
     )]
     pub bytes: u64,
     /// Number of lines after which a request counts once more against its key's limit.
@@ -36,29 +37,19 @@ pub struct UploadSettings {
         id = "upload_lines_counted",
         long,
         env = "WAYPOST_UPLOAD_LINES_COUNTED",
-        default_value_t = LINES_COUNTED,
+        default_value_t = 10_000,
         value_parser = clap::value_parser!(u64).range(1..)
     )]
     pub lines_counted: u64,
     /// Uploads of one process at a time that are too long to be answered as a whole. Further ones
     /// wait. An organization gets half of them at most while nobody else wants any.
-    #[arg(id = "uploads", long, env = "WAYPOST_UPLOADS", default_value_t = UPLOADS)]
+    #[arg(id = "uploads", long, env = "WAYPOST_UPLOADS", default_value_t = 32)]
     pub uploads: usize,
 }
 
-const LINES: u64 = 1_000_000;
-const BYTES: u64 = 1024 * 1024 * 1024;
-const LINES_COUNTED: u64 = 10_000;
-const UPLOADS: usize = 32;
-
 impl Default for UploadSettings {
     fn default() -> Self {
-        Self {
-            lines: LINES,
-            bytes: BYTES,
-            lines_counted: LINES_COUNTED,
-            uploads: UPLOADS,
-        }
+        defaults()
     }
 }
 

@@ -73,8 +73,7 @@ pub async fn put(
     };
     let definition = workflow::parse(&id, document).map_err(refuse)?;
     let saving = save(commands, origin, org, &id, definition, |_| Ok(()));
-    let (_, done) = saving.await?;
-    Ok(done)
+    Ok(saving.await?.map(|(saved, _)| saved))
 }
 
 async fn save(
@@ -84,9 +83,8 @@ async fn save(
     id: &WorkflowId,
     definition: Definition,
     allows: impl Fn(Option<&Event>) -> Result<(), NotSaved>,
-) -> Result<(Option<Summary>, Done<SavedWorkflow>), CommandError<NotSaved>> {
+) -> Result<Done<(SavedWorkflow, Option<Summary>)>, CommandError<NotSaved>> {
     let stream = StreamId::new(org, AggregateType::Workflow, id.as_str());
-    let mut summary = None;
     let saved = commands.execute(origin, &stream, Past::Last, |past, _| {
         let last = past.last().map(|recorded| &recorded.event);
         let answer = |version| SavedWorkflow {
@@ -94,16 +92,15 @@ async fn save(
             version,
         };
         Ok(match workflow::save(id.clone(), definition.clone(), last) {
-            Saving::Unchanged { version } => Decision::new(answer(version), None),
+            Saving::Unchanged { version } => Decision::new((answer(version), None), None),
             Saving::Saved(saved) => {
                 allows(last)?;
-                summary = Some(Summary::from(&saved));
-                Decision::new(answer(saved.version), Some(Event::WorkflowSaved(saved)))
+                let answer = (answer(saved.version), Some(Summary::from(&saved)));
+                Decision::new(answer, Some(Event::WorkflowSaved(saved)))
             }
         })
     });
-    let done = saved.await?;
-    Ok((summary, done))
+    saved.await
 }
 
 pub(super) async fn put_workflow(
@@ -125,11 +122,18 @@ pub(super) async fn put_workflow(
         Ok(())
     };
     let saving = save(&app.commands, &origin, org, &id, definition, allows);
-    let (summary, done) = saving.await?;
+    let Done {
+        answer: (saved, summary),
+        position,
+    } = saving.await?;
     if let Some(summary) = summary {
-        let sequence = done.position.sequence();
+        let sequence = position.sequence();
         app.workflows.learn(&caller.org, &id, summary, sequence);
     }
-    let revision = Revision::of_workflow(done.answer.version);
+    let revision = Revision::of_workflow(saved.version);
+    let done = Done {
+        answer: saved,
+        position,
+    };
     Ok(tagged(answer::json(StatusCode::OK, done), &revision))
 }

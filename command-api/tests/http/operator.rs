@@ -1,5 +1,6 @@
 //! What the operator's command line does, without HTTP.
 
+use command_api::accounts::Passwords;
 use command_api::organizations::{self, Joiner, NewInvite, NewOrganization, NewOwner};
 use command_api::{CommandError, Origin, PeopleSettings, records, secrets, workflows};
 use domain::account::Email;
@@ -60,8 +61,9 @@ async fn an_owner_gets_an_account_once_and_agrees_to_the_second_organization() {
     let account = owner_of(&house, &first.org_id).await.unwrap();
     assert_eq!(owner_of(&house, &second.org_id).await, None);
     let joiner = Joiner::Account(account);
-    let joined = organizations::accept(&house.commands, &OPERATOR, &invite.code, joiner).await;
-    assert_eq!(joined.unwrap().answer.org, second.org_id);
+    let (passwords, code) = (Passwords::default(), &invite.code);
+    let joined = organizations::accept(&house.commands, &OPERATOR, &passwords, code, joiner);
+    assert_eq!(joined.await.unwrap().answer.org, second.org_id);
     assert_eq!(owner_of(&house, &second.org_id).await, Some(account));
 
     let stream = StreamId::of_account(account);
@@ -194,7 +196,7 @@ async fn a_file_comes_in_row_by_row() {
     let columns = Columns::new(Kind::Contacts, ["id", "firstName"]).unwrap();
     let row = |number: u64, id: &str, name: &str| records::Row {
         line: number + 1,
-        end: records::Place {
+        end: records::FilePosition {
             rows: number,
             lines: number + 1,
             bytes: 20 * number,

@@ -45,6 +45,14 @@ impl Draft {
     }
 }
 
+/// Reads a record from JSON.
+pub fn parse(kind: Kind, value: Value) -> Result<Draft, FieldError> {
+    match value {
+        Value::Object(fields) => parse_object(kind, fields),
+        _ => Err(FieldError::new("body", "must be a JSON object")),
+    }
+}
+
 /// Reads a record from a JSON object.
 pub fn parse_object(kind: Kind, object: Map<String, Value>) -> Result<Draft, FieldError> {
     Draft::read(kind, Values::of_object(kind, object)?)

@@ -12,7 +12,7 @@ mod value;
 mod values;
 
 pub use decide::{Change, Exists, create, delete, put, revision};
-pub use draft::{Draft, parse_id, parse_object};
+pub use draft::{Draft, parse, parse_id, parse_object};
 pub use kind::{Kind, change_of};
 pub use row::Columns;
 

@@ -29,6 +29,37 @@ pub enum State {
 }
 
 impl State {
+    const ALL: [Self; 6] = [
+        Self::Queued,
+        Self::Running,
+        Self::Waiting,
+        Self::Succeeded,
+        Self::Failed,
+        Self::Cancelled,
+    ];
+
+    /// The state of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+
+    /// Where a run stands after one more event. What comes after its end, such as the outcome of
+    /// an attempt that was under way, changes nothing unless the run is retried; nor does what its
+    /// NOTIFY steps have said.
+    #[must_use]
+    pub const fn after(self, event: &Event) -> Self {
+        match (self, event) {
+            (Self::Failed | Self::Cancelled, Event::RunRetried(_)) => Self::Queued,
+            (Self::Succeeded | Self::Failed | Self::Cancelled, _) => self,
+            (_, Event::RunStarted(_) | Event::RunStepStarted(_)) => Self::Running,
+            (_, Event::RunWaiting(_)) => Self::Waiting,
+            (_, Event::RunSucceeded(_)) => Self::Succeeded,
+            (_, Event::RunFailed(_)) => Self::Failed,
+            (_, Event::RunCancelled(_)) => Self::Cancelled,
+            _ => self,
+        }
+    }
+
     /// Its name outside.
     pub const fn name(self) -> &'static str {
         match self {
@@ -132,22 +163,21 @@ impl Run {
         Ok(run)
     }
 
-    /// Takes in one more event, which happened at `at`. What comes after a run's end changes
-    /// nothing unless the run is retried, nor does what its NOTIFY steps have said.
+    /// Takes in one more event, which happened at `at`.
     pub fn apply(&mut self, event: &Event, at: DateTime<Utc>) {
-        if self.state.is_end() {
-            if let (Event::RunRetried(_), State::Failed | State::Cancelled) = (event, self.state) {
+        let before = self.state;
+        self.state = before.after(event);
+        if before.is_end() {
+            if !self.state.is_end() {
                 self.begin_again(at);
             }
             return;
         }
         match event {
             Event::RunStarted(_) => {
-                self.state = State::Running;
                 self.started_at.get_or_insert(at);
             }
             Event::RunStepStarted(event) => {
-                self.state = State::Running;
                 let step = self.step(&event.step_id, at);
                 step.state = StepState::Running(at);
                 step.attempt = event.attempt;
@@ -165,17 +195,12 @@ impl Run {
                 step.attempt = event.attempt;
                 step.error = Some(event.error.clone());
             }
-            Event::RunWaiting(_) => self.state = State::Waiting,
-            Event::RunSucceeded(_) => self.state = State::Succeeded,
-            Event::RunFailed(_) => self.state = State::Failed,
-            Event::RunCancelled(_) => self.state = State::Cancelled,
             _ => {}
         }
     }
 
     /// Everything that had begun and has not succeeded is to be begun again, at once.
     fn begin_again(&mut self, at: DateTime<Utc>) {
-        self.state = State::Queued;
         self.started_at = None;
         for step in self.steps.values_mut() {
             if !matches!(step.state, StepState::Succeeded(_)) {

@@ -2,7 +2,7 @@
 
 use schemas::workflow::Condition;
 
-use super::step::steps_of;
+use super::shared::steps_of;
 use super::templates;
 use crate::object::Object;
 use crate::template::Within;

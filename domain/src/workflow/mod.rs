@@ -9,6 +9,7 @@ mod on;
 mod record;
 mod save;
 mod schedule;
+mod shared;
 mod step;
 mod templates;
 mod trigger;

@@ -3,7 +3,7 @@
 use schemas::workflow::WaitForEvent;
 
 use super::on::event_type;
-use super::step::{SECONDS, steps_of};
+use super::shared::{SECONDS, steps_of};
 use super::templates;
 use crate::object::Object;
 use crate::template::Within;

@@ -12,7 +12,7 @@ use schemas::{Log, NewEvent, StreamId};
 use traces::{Span, SpanKind};
 
 pub(crate) use appender::Appender;
-pub(crate) use wire::{Answer, BATCH_BYTES, BATCH_MESSAGES, read_answer};
+pub(crate) use wire::{Answer, BATCH_BYTES, BATCH_MESSAGES, Wire, read_answer};
 
 /// The events of one decision: all are appended or none.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 use super::wire::{Expectation, Prepared};
 use crate::ReadError;
 use crate::envelope::event_id;
-use crate::read::{Place, StreamReader};
+use crate::read::{LastEvent, StreamReader};
 
 /// Aggregates that are looked at side by side.
 const SIDE_BY_SIDE: usize = 32;
@@ -64,7 +64,7 @@ pub(super) async fn resolve(
 /// moved in a way that they do not explain.
 fn at_first_sight<'m>(
     member: &'m Prepared,
-    lasts: &HashMap<String, Place>,
+    lasts: &HashMap<String, LastEvent>,
 ) -> Result<Fate, &'m Expectation> {
     for expectation in &member.expectations {
         let last = lasts.get(expectation.subject.as_str());

@@ -27,12 +27,12 @@ const BATCH_ID: &str = "Nats-Batch-Id";
 const BATCH_SEQUENCE: &str = "Nats-Batch-Sequence";
 const BATCH_COMMIT: &str = "Nats-Batch-Commit";
 
-/// One message of a commit.
+/// One message for the log.
 #[derive(Debug)]
-pub(super) struct Wire {
-    pub(super) subject: Subject,
-    pub(super) headers: HeaderMap,
-    pub(super) payload: Bytes,
+pub(crate) struct Wire {
+    pub(crate) subject: Subject,
+    pub(crate) headers: HeaderMap,
+    pub(crate) payload: Bytes,
 }
 
 /// One write's expectation, to find out later what became of it.
@@ -167,13 +167,13 @@ fn hash(subject: &Subject) -> u64 {
 
 impl Wire {
     /// Makes it the `sequence`th message of a batch, from 1.
-    pub(super) fn place_in_batch(&mut self, batch: &str, sequence: usize) {
+    pub(crate) fn place_in_batch(&mut self, batch: &str, sequence: usize) {
         self.headers.insert(BATCH_ID, batch);
         self.headers.insert(BATCH_SEQUENCE, sequence.to_string());
     }
 
     /// Makes it the message that ends its batch.
-    pub(super) fn commit_batch(&mut self) {
+    pub(crate) fn commit_batch(&mut self) {
         self.headers.insert(BATCH_COMMIT, "1");
     }
 }

@@ -9,7 +9,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 
 use super::BackupError;
 use super::record::{Message, Record};
-use crate::append::{Answer, BATCH_BYTES, BATCH_MESSAGES, read_answer};
+use crate::append::{Answer, BATCH_BYTES, BATCH_MESSAGES, Wire, read_answer};
 
 /// How long the server may take for a batch.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -19,9 +19,6 @@ const SIDE_BY_SIDE: usize = 16;
 const NOTHING: &str = "_.nothing._";
 
 const EXPECTED_LAST: &str = "Nats-Expected-Last-Sequence";
-const BATCH_ID: &str = "Nats-Batch-Id";
-const BATCH_SEQUENCE: &str = "Nats-Batch-Sequence";
-const BATCH_COMMIT: &str = "Nats-Batch-Commit";
 
 /// Fills one stream of the log.
 pub(super) struct Filler {
@@ -34,7 +31,7 @@ pub(super) struct Filler {
     root: String,
     /// The last sequence that was written.
     last: u64,
-    waiting: Vec<(Subject, HeaderMap, Bytes)>,
+    waiting: Vec<Wire>,
     bytes: usize,
     /// Those of the waiting that are to be erased.
     nothing: Vec<u64>,
@@ -60,15 +57,21 @@ impl Filler {
     pub(super) async fn add(&mut self, record: &Record) -> Result<(), BackupError> {
         match record {
             Record::Message(message) => {
-                let subject = Subject::from(format!("{}{}", self.prefix, message.subject));
-                let parts = (subject, message.header_map(), message.payload.clone());
-                self.push(parts, message.size()).await
+                let wire = Wire {
+                    subject: Subject::from(format!("{}{}", self.prefix, message.subject)),
+                    headers: message.header_map(),
+                    payload: message.payload.clone(),
+                };
+                self.push(wire, message.size()).await
             }
             Record::Gap { from, to } => {
                 for sequence in (*from).max(self.next())..=*to {
-                    let subject = Subject::from(format!("{}{NOTHING}", self.root));
-                    self.push((subject, HeaderMap::new(), Bytes::new()), 0)
-                        .await?;
+                    let wire = Wire {
+                        subject: Subject::from(format!("{}{NOTHING}", self.root)),
+                        headers: HeaderMap::new(),
+                        payload: Bytes::new(),
+                    };
+                    self.push(wire, 0).await?;
                     self.nothing.push(sequence);
                 }
                 Ok(())
@@ -112,45 +115,42 @@ impl Filler {
         self.last + self.waiting.len() as u64 + 1
     }
 
-    async fn push(
-        &mut self,
-        message: (Subject, HeaderMap, Bytes),
-        size: usize,
-    ) -> Result<(), BackupError> {
+    async fn push(&mut self, wire: Wire, size: usize) -> Result<(), BackupError> {
         let full = self.waiting.len() == BATCH_MESSAGES;
         if full || (!self.waiting.is_empty() && self.bytes + size > BATCH_BYTES) {
             self.flush().await?;
         }
         self.bytes += size;
-        self.waiting.push(message);
+        self.waiting.push(wire);
         Ok(())
     }
 
     async fn send(&mut self) -> Answer {
-        let mut messages = std::mem::take(&mut self.waiting);
-        if let Some((_, headers, _)) = messages.first_mut() {
-            headers.insert(EXPECTED_LAST, self.last.to_string());
+        let mut wires = std::mem::take(&mut self.waiting);
+        if let Some(first) = wires.first_mut() {
+            first.headers.insert(EXPECTED_LAST, self.last.to_string());
         }
-        let size = messages.len();
-        let Some((subject, mut headers, payload)) = messages.pop() else {
+        let size = wires.len();
+        let Some(mut last) = wires.pop() else {
             return Answer::Silence("nothing to write".to_owned());
         };
         if size > 1 {
             let inbox = self.client.new_inbox();
             let batch = inbox.rsplit('.').next().unwrap_or(&inbox);
-            for (place, (subject, mut headers, payload)) in messages.into_iter().enumerate() {
-                headers.insert(BATCH_ID, batch);
-                headers.insert(BATCH_SEQUENCE, (place + 1).to_string());
-                let sent = self.client.publish_with_headers(subject, headers, payload);
+            for (mut wire, sequence) in wires.into_iter().zip(1..) {
+                wire.place_in_batch(batch, sequence);
+                let (subject, headers) = (wire.subject, wire.headers);
+                let sent = self
+                    .client
+                    .publish_with_headers(subject, headers, wire.payload);
                 if let Err(error) = sent.await {
                     return Answer::Silence(error.to_string());
                 }
             }
-            headers.insert(BATCH_ID, batch);
-            headers.insert(BATCH_SEQUENCE, size.to_string());
-            headers.insert(BATCH_COMMIT, "1");
+            last.place_in_batch(batch, size);
+            last.commit_batch();
         }
-        request(&self.client, subject, headers, payload).await
+        request(&self.client, last.subject, last.headers, last.payload).await
     }
 
     fn refused(&self, reason: String) -> BackupError {

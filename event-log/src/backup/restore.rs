@@ -54,7 +54,7 @@ pub async fn restore(
     Manifest::of(folder, keyring)?;
     let manifest = verify(folder, tell)?;
     let keyring = manifest.keyring(keyring)?;
-    let place = Place::open(settings, &keyring).await?;
+    let place = Destination::open(settings, &keyring).await?;
     place.clear(stale).await?;
     let epoch = place.fill(folder, &manifest, tell).await?;
     let last = manifest.section(Source::Events).last;
@@ -72,14 +72,14 @@ struct Filled {
 }
 
 /// Where a backup is restored to.
-struct Place<'s> {
+struct Destination<'s> {
     client: Client,
     context: Context,
     subjects: Subjects,
     settings: &'s LogSettings,
 }
 
-impl<'s> Place<'s> {
+impl<'s> Destination<'s> {
     async fn open(settings: &'s LogSettings, keyring: &Keyring) -> Result<Self, BackupError> {
         let client = connection::open(settings.nats_url()).await?;
         streams::check_server(&client)?;

@@ -5,7 +5,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use chrono::{SecondsFormat, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use schemas::Log;
 use tokio::time::{Instant, sleep};
 
@@ -38,14 +38,24 @@ struct Plan {
 
 impl EventLog {
     /// Writes all that stands in the log at this moment into a new or empty folder, which becomes
-    /// a backup with the last step. The log may be written to meanwhile.
-    pub async fn back_up(&self, folder: &Path, tell: Tell<'_>) -> Result<Manifest, BackupError> {
+    /// a backup with the last step, dated `now`. The log may be written to meanwhile.
+    pub async fn back_up(
+        &self,
+        folder: &Path,
+        now: DateTime<Utc>,
+        tell: Tell<'_>,
+    ) -> Result<Manifest, BackupError> {
         // Its parts are large; whoever waits for it should not be.
-        Box::pin(self.take_backup(folder, tell)).await
+        Box::pin(self.take_backup(folder, now, tell)).await
     }
 
-    async fn take_backup(&self, folder: &Path, tell: Tell<'_>) -> Result<Manifest, BackupError> {
-        let taken_at = Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true);
+    async fn take_backup(
+        &self,
+        folder: &Path,
+        now: DateTime<Utc>,
+        tell: Tell<'_>,
+    ) -> Result<Manifest, BackupError> {
+        let taken_at = now.to_rfc3339_opts(SecondsFormat::Millis, true);
         make_folder(folder)?;
         let plans = patiently(async || self.plans().await).await?;
         let ends = [0, 1, 2, 3].map(|place: usize| plans[place].end);
@@ -219,10 +229,11 @@ async fn patiently<T>(
 
 /// A copy of the stream that lags has holes for a moment.
 fn passes(error: &BackupError) -> bool {
-    matches!(
-        error,
-        BackupError::Read(ReadError::Unavailable(_)) | BackupError::Hole { .. }
-    )
+    match error {
+        BackupError::Read(error) => error.passes(),
+        BackupError::Hole { .. } => true,
+        _ => false,
+    }
 }
 
 fn message(plan: &Plan, stored: Stored) -> Message {

@@ -84,7 +84,7 @@ impl Most {
 }
 
 /// Where an event stands.
-pub(crate) struct Place {
+pub(crate) struct LastEvent {
     pub(crate) sequence: u64,
     pub(crate) id: Option<EventId>,
 }
@@ -268,11 +268,11 @@ impl StreamReader {
     pub(crate) async fn last_places(
         &self,
         subjects: &[Subject],
-    ) -> Result<HashMap<String, Place>, ReadError> {
+    ) -> Result<HashMap<String, LastEvent>, ReadError> {
         let lasts = self.last_of_each(subjects).await?;
         let place = |stored: Stored| {
             let (sequence, id) = (stored.sequence, event_id(&stored.headers));
-            (stored.subject.to_string(), Place { sequence, id })
+            (stored.subject.to_string(), LastEvent { sequence, id })
         };
         Ok(lasts.into_iter().map(place).collect())
     }

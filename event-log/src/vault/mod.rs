@@ -49,6 +49,13 @@ pub enum VaultError {
     Unavailable(String),
 }
 
+impl VaultError {
+    /// Whether the same may be sealed or opened a moment later.
+    pub fn passes(&self) -> bool {
+        matches!(self, Self::Unavailable(_))
+    }
+}
+
 /// Seals and unseals under owners' keys, which lie in the bucket `KEYS`, wrapped by the master
 /// key.
 #[derive(Clone)]

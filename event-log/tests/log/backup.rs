@@ -9,7 +9,7 @@ use schemas::{AccountId, Event, Log, OrgId, Recorded, StreamId, account};
 use uuid::Uuid;
 
 use crate::support::{
-    TestLog, everything, fresh, fresh_run, keyring, new_event, remove_streams, settings, write,
+    TestLog, everything, fresh, fresh_run, keyring, new_event, now, remove_streams, settings, write,
 };
 
 pub(crate) fn silent(_: Progress) {}
@@ -48,7 +48,7 @@ pub(crate) async fn backed_up() -> (TestLog, TemporaryHome) {
         log.erase(&gone[place]).await.unwrap();
     }
     let home = TemporaryHome::new().unwrap();
-    let manifest = log.back_up(&folder(&home), &silent).await.unwrap();
+    let manifest = log.back_up(&folder(&home), now(), &silent).await.unwrap();
     assert_eq!(manifest.messages(Log::Events), 7);
     assert_eq!(manifest.position(Log::Events).sequence(), 12);
     (log, home)
@@ -103,7 +103,7 @@ async fn an_event_s_own_headers_survive() {
     });
     log.commit(commit.into()).await.unwrap();
     let home = TemporaryHome::new().unwrap();
-    log.back_up(&folder(&home), &silent).await.unwrap();
+    log.back_up(&folder(&home), now(), &silent).await.unwrap();
     let fresh = Fresh::new();
     fresh.restore(&folder(&home)).await.unwrap();
     let (before, after) = (
@@ -129,7 +129,7 @@ async fn a_log_of_several_batches_and_nothing_but_gaps_is_restored() {
         .unwrap();
     log.erase(&gone).await.unwrap();
     let home = TemporaryHome::new().unwrap();
-    log.back_up(&folder(&home), &silent).await.unwrap();
+    log.back_up(&folder(&home), now(), &silent).await.unwrap();
     let place = Fresh::new();
     place.restore(&folder(&home)).await.unwrap();
     let again = place.open().await;
@@ -150,7 +150,7 @@ async fn what_is_written_meanwhile_is_not_in_the_backup() {
     log.commit(fresh(10)).await.unwrap();
     let home = TemporaryHome::new().unwrap();
     let (from, tell) = (folder(&home), silent);
-    let backup = log.back_up(&from, &tell);
+    let backup = log.back_up(&from, now(), &tell);
     let writes = async {
         for _ in 0..50 {
             log.commit(fresh(10)).await.unwrap();
@@ -183,7 +183,7 @@ async fn owners_read_what_was_sealed_before_and_the_forgotten_stay_forgotten() {
     }))];
     log.commit(commit.into()).await.unwrap();
     let home = TemporaryHome::new().unwrap();
-    let manifest = log.back_up(&folder(&home), &silent).await.unwrap();
+    let manifest = log.back_up(&folder(&home), now(), &silent).await.unwrap();
     assert_eq!(manifest.keys(), 3);
 
     let fresh = Fresh::new();

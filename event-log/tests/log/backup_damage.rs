@@ -7,6 +7,7 @@ use event_log::backup::{self, BackupError, Wrong};
 use local_servers::TemporaryHome;
 
 use crate::backup::{Fresh, backed_up, folder, silent};
+use crate::support::now;
 
 fn file(home: &TemporaryHome) -> PathBuf {
     folder(home).join("EVENTS-000001")
@@ -146,7 +147,7 @@ async fn a_changed_manifest_is_not_restored() {
 #[tokio::test]
 async fn a_folder_with_anything_in_it_is_left_alone() {
     let (log, home) = backed_up().await;
-    let again = log.back_up(&folder(&home), &silent).await;
+    let again = log.back_up(&folder(&home), now(), &silent).await;
     assert!(matches!(again, Err(BackupError::NotEmpty(_))), "{again:?}");
     backup::verify(&folder(&home), &silent).unwrap();
 }

@@ -10,7 +10,7 @@ use local_servers::TemporaryHome;
 use schemas::{AccountId, OrgId, Sealed};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{OwnServer, TestLog, holds, keyring, remove_streams, settings};
+use crate::support::{OwnServer, TestLog, holds, keyring, now, remove_streams, settings};
 
 const OWNERS: u64 = 30;
 
@@ -244,12 +244,15 @@ async fn backups_of_before_within_and_after_open_with_the_keys_of_their_time() {
     let folder = |name: &str| home.path().join(name);
     let silent = |_| {};
     let back_up = async |log: &EventLog, name: &str| {
-        let taken = log.back_up(&folder(name), &silent).await.unwrap();
+        let taken = log.back_up(&folder(name), now(), &silent).await.unwrap();
         assert_eq!(taken.keys(), 20, "{name}");
     };
     back_up(&log, "before").await;
     Box::pin(broken_off(&log, 9)).await;
-    let within = log.back_up(&folder("within"), &silent).await.unwrap();
+    let within = log
+        .back_up(&folder("within"), now(), &silent)
+        .await
+        .unwrap();
     assert!(within.keys() >= 20);
     let (after, _) = rotate(&log, &log.another().await, &new_key()).await;
     back_up(&after, "after").await;
@@ -288,7 +291,10 @@ async fn a_backup_that_is_taken_while_keys_are_wrapped_misses_none() {
     log.rotation().begin(&new_key()).await.unwrap();
     let another = log.another().await;
     let rotation = another.rotation();
-    let (wrapped, taken) = tokio::join!(rotation.wrap_all(SILENT), log.back_up(&folder, &|_| {}));
+    let (wrapped, taken) = tokio::join!(
+        rotation.wrap_all(SILENT),
+        log.back_up(&folder, now(), &|_| {})
+    );
     wrapped.unwrap();
     taken.unwrap();
     let empty = settings();

@@ -167,6 +167,7 @@ pub(crate) fn fresh_run() -> StreamId {
 }
 
 /// The time as the log keeps it.
+#[expect(clippy::disallowed_methods, reason = "these tests live by it")]
 pub(crate) fn now() -> DateTime<Utc> {
     Utc::now().trunc_subsecs(6)
 }

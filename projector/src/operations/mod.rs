@@ -13,8 +13,8 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use self::perform::{Done, perform};
-use self::store::{Operation, Session};
+use self::perform::perform;
+use self::store::{Done, Operation, Session};
 use crate::Dependencies;
 use crate::connect::Connector;
 use crate::copy::Progress;

@@ -6,7 +6,7 @@ use domain::operation::OperationKind;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::store::Operation;
+use super::store::{Done, Operation, Outcome};
 use crate::Dependencies;
 use crate::copy::{Progress, Tell};
 use crate::error::RepairError;
@@ -18,46 +18,6 @@ use crate::verify::verify;
 const WAIT: Duration = Duration::from_secs(1);
 /// Dead letters of one transaction, for which the active projector waits.
 const LETTERS: usize = 100;
-
-/// How an operation has ended.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Outcome {
-    Succeeded,
-    Differs,
-    Failed,
-    Cancelled,
-}
-
-/// What came of an operation, in words without personal data.
-#[derive(Debug)]
-pub(super) struct Done {
-    pub(super) outcome: Outcome,
-    pub(super) told: Vec<String>,
-}
-
-impl Outcome {
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Succeeded => "SUCCEEDED",
-            Self::Differs => "DIFFERS",
-            Self::Failed => "FAILED",
-            Self::Cancelled => "CANCELLED",
-        }
-    }
-
-    fn told(self, told: Vec<String>) -> Done {
-        Done {
-            outcome: self,
-            told,
-        }
-    }
-}
-
-impl Done {
-    pub(super) fn cancelled() -> Self {
-        Outcome::Cancelled.told(Vec::new())
-    }
-}
 
 /// Performs an operation; `None` where it was stopped.
 pub(super) async fn perform(
@@ -117,7 +77,7 @@ async fn once(
             Ok(Outcome::Succeeded.told(told))
         }
         OperationKind::Verify => {
-            let verified = verify(log, pool, name, batch, tell, stop).await?;
+            let verified = verify(log, pool, &*deps.clock, name, batch, tell, stop).await?;
             let outcome = match verified.differences {
                 0 => Outcome::Succeeded,
                 _ => Outcome::Differs,

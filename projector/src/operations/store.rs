@@ -5,7 +5,6 @@ use sqlx::{Connection as _, PgConnection, PgPool};
 use uuid::Uuid;
 
 use super::Lane;
-use super::perform::Done;
 use crate::connect::Connector;
 use crate::copy::Progress;
 use crate::projection::bigint;
@@ -23,6 +22,46 @@ pub(super) struct Operation {
     pub(super) is_cancelled: bool,
     pub(super) done: u64,
     pub(super) total: u64,
+}
+
+/// How an operation has ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Outcome {
+    Succeeded,
+    Differs,
+    Failed,
+    Cancelled,
+}
+
+/// What came of an operation, in words without personal data.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) outcome: Outcome,
+    pub(super) told: Vec<String>,
+}
+
+impl Outcome {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Succeeded => "SUCCEEDED",
+            Self::Differs => "DIFFERS",
+            Self::Failed => "FAILED",
+            Self::Cancelled => "CANCELLED",
+        }
+    }
+
+    pub(super) fn told(self, told: Vec<String>) -> Done {
+        Done {
+            outcome: self,
+            told,
+        }
+    }
+}
+
+impl Done {
+    pub(super) fn cancelled() -> Self {
+        Outcome::Cancelled.told(Vec::new())
+    }
 }
 
 /// The session of whoever performs; with it goes the lock that keeps others from doing so.

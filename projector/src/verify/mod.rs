@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use event_log::{EventLog, Position};
 use serde::Serialize;
+use service::Clock;
 use sqlx::{Connection as _, PgPool};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -46,13 +47,14 @@ pub struct Verified {
 pub async fn verify(
     log: &EventLog,
     pool: &PgPool,
+    clock: &dyn Clock,
     name: &str,
     batch: usize,
     tell: Tell<'_>,
     stop: &CancellationToken,
 ) -> Result<Verified, RepairError> {
     let mut copy = Box::pin(Copy::open(log, pool, name, Role::Scratch, batch)).await?;
-    let checking = Box::pin(check(log, &mut copy, tell));
+    let checking = Box::pin(check(log, clock, &mut copy, tell));
     let Some(verified) = stop.run_until_cancelled(checking).await else {
         copy.abandon(pool).await?;
         return Err(RepairError::Stopped);
@@ -61,14 +63,19 @@ pub async fn verify(
     verified
 }
 
-async fn check(log: &EventLog, copy: &mut Copy, tell: Tell<'_>) -> Result<Verified, RepairError> {
+async fn check(
+    log: &EventLog,
+    clock: &dyn Clock,
+    copy: &mut Copy,
+    tell: Tell<'_>,
+) -> Result<Verified, RepairError> {
     let mut verified = None;
     let mut pace = Pace::begin(&mut copy.session).await?;
     for last in [false, true] {
         let to = target(log, copy).await?;
         let fold = &mut [(&mut copy.fold, &mut copy.session)];
         advance_together(fold, to, Some(&mut pace), tell).await?;
-        let found = compare_now(log, copy, tell).await?;
+        let found = compare_now(log, clock, copy, tell).await?;
         let differ = found.differences > 0;
         if differ && !last {
             sleep(AGAIN).await;
@@ -97,6 +104,7 @@ async fn target(log: &EventLog, copy: &mut Copy) -> Result<u64, RepairError> {
 /// Folds the rest and compares, all within one state of the database.
 async fn compare_now(
     log: &EventLog,
+    clock: &dyn Clock,
     copy: &mut Copy,
     tell: Tell<'_>,
 ) -> Result<Verified, RepairError> {
@@ -123,7 +131,8 @@ async fn compare_now(
         .find_map(|member| member.projection.lives_by());
     let limit = lives_by.zip(log.age_limit(fold.log));
     let words = Words::new(log);
-    let Comparison { differences, told } = compare(&mut transaction, layout, limit, &words).await?;
+    let comparing = compare(&mut transaction, layout, limit, clock.now(), &words);
+    let Comparison { differences, told } = comparing.await?;
     transaction.commit().await?;
     Ok(Verified {
         name: layout.name.to_owned(),

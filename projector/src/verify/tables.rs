@@ -32,11 +32,12 @@ struct Table {
 }
 
 /// Compares all that a projection has written with its copy. `limit`: rows end by this column's
-/// time after so long, and those that are about to are left out.
+/// time after so long, and those that are about to by `now` are left out.
 pub(super) async fn compare(
     rows: &mut PgConnection,
     layout: &Layout,
     limit: Option<(&'static str, Duration)>,
+    now: DateTime<Utc>,
     words: &Words<'_>,
 ) -> Result<Comparison, sqlx::Error> {
     // Here whole tables are read, where the session is set up to find rows by their keys.
@@ -47,7 +48,7 @@ pub(super) async fn compare(
     run(rows, "SET LOCAL work_mem = '64MB'".to_owned()).await?;
     let mut comparison = Comparison::default();
     let (lives_by, oldest) = match limit {
-        Some((by, age)) => (Some(by), oldest(age)),
+        Some((by, age)) => (Some(by), oldest(age, now)),
         None => (None, None),
     };
     for table in tables(rows, layout, lives_by).await? {
@@ -153,11 +154,9 @@ async fn compare_one(
     Ok(())
 }
 
-fn oldest(age: Duration) -> Option<DateTime<Utc>> {
+fn oldest(age: Duration, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let age = TimeDelta::from_std(age).ok()?;
-    Utc::now()
-        .checked_sub_signed(age)?
-        .checked_add_signed(SLACK)
+    now.checked_sub_signed(age)?.checked_add_signed(SLACK)
 }
 
 /// The rows that differ: whether each side has one, and what it says column by column.

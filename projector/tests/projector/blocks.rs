@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
-use projector::{BATCH, rebuild, verify};
+use projector::{BATCH, rebuild};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use schemas::record::{Deleted, Order, OrderClient, OrderProduct, OrderStatus};
@@ -13,7 +13,8 @@ use schemas::{AggregateType, Event, Log, OrgId, StreamId};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::support::{World, assert_equal, start};
+use crate::equality::{assert_equal, verified};
+use crate::support::{World, start};
 
 const STATUSES: [(OrderStatus, &str); 3] = [
     (OrderStatus::Active, "ACTIVE"),
@@ -253,7 +254,7 @@ async fn blocks_are_checked_and_rebuilt_with_their_rows() {
         .await
         .unwrap();
     let stop = CancellationToken::new();
-    let wrong = verify(&world.log, &world.pool, "orders", BATCH, &|_| (), &stop).await;
+    let wrong = verified(&world, "orders", &|_| (), &stop).await;
     assert!(wrong.unwrap().differences > 0);
     rebuild(&world.log, &world.pool, &["orders"], BATCH, &|_| (), &stop)
         .await

@@ -9,7 +9,8 @@ use schemas::Log;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{World, assert_equal};
+use crate::equality::assert_equal;
+use crate::support::World;
 
 #[tokio::test]
 async fn a_rebuild_waits_for_what_the_nearest_copy_lacks() {

@@ -5,10 +5,15 @@
     clippy::expect_used,
     reason = "a test that cannot go on has failed"
 )]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests live by the machine's clock"
+)]
 
 mod blocks;
 mod circles;
 mod contacts;
+mod equality;
 mod expiry;
 mod faults;
 mod lagging;

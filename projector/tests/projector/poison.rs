@@ -1,8 +1,9 @@
 //! Events that cannot be applied.
 
 use crate::circles::{nobodys, registered};
+use crate::equality::assert_equal;
 use crate::support::{
-    World, assert_equal, contact, deleted, eventually, nats, readiness, start, started, triggered,
+    World, contact, deleted, eventually, nats, readiness, start, started, triggered,
 };
 use axum::http::StatusCode;
 use projector::{BATCH, dead_letters, rebuild, retry_letter, skip_letter, skipped_events};

@@ -8,8 +8,9 @@ use schemas::Log;
 use sqlx::AssertSqlSafe;
 use tokio_util::sync::CancellationToken;
 
+use crate::equality::assert_equal;
 use crate::mixed::{Mixer, PROJECTIONS};
-use crate::support::{World, assert_equal, eventually, readiness, start};
+use crate::support::{World, eventually, readiness, start};
 
 async fn rebuilt(world: &World, name: &str) -> Rebuilt {
     let stop = CancellationToken::new();

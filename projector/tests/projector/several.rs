@@ -8,7 +8,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use schemas::Log;
 use tokio::time::Instant;
 
-use crate::support::{World, assert_equal, eventually, nats_url};
+use crate::equality::assert_equal;
+use crate::support::{World, eventually, nats_url};
 
 /// Time for another to take over and to catch up, which takes a few seconds on an idle machine.
 /// Without the server ending the session of one that is silent it would take minutes.

@@ -2,17 +2,19 @@
 
 use std::env;
 use std::str::FromStr as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use chrono::{DateTime, Utc};
 use event_log::{Commit, EventLog, Expected, Keyring, LogSettings, Position, Write};
-use projector::{BATCH, Dependencies, ProjectorSettings, verify};
+use projector::{BATCH, Dependencies, ProjectorSettings};
 use schemas::record::{Company, Contact, Deleted};
 use schemas::run::Started;
 use schemas::workflow::Triggered;
 use schemas::{AggregateType, Context, Event, EventId, Log, NewEvent, OrgId, StreamId};
+use service::SystemClock;
 use service::health::{self, Readiness};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions as _, Executor as _, PgPool};
@@ -68,6 +70,7 @@ impl World {
         Dependencies {
             log: self.log.clone(),
             pool: self.pool.clone(),
+            clock: Arc::new(SystemClock),
             settings: ProjectorSettings {
                 batch: BATCH,
                 writers: 4,
@@ -370,15 +373,6 @@ pub(crate) async fn readiness(readiness: &Readiness) -> (StatusCode, String) {
     let status = answer.status();
     let body = to_bytes(answer.into_body(), 1 << 16).await.unwrap();
     (status, String::from_utf8(body.to_vec()).unwrap())
-}
-
-/// Holds a projection's rows against the log.
-pub(crate) async fn assert_equal(world: &World, name: &str) {
-    let stop = CancellationToken::new();
-    let verified = verify(&world.log, &world.pool, name, BATCH, &|_| (), &stop)
-        .await
-        .unwrap();
-    assert_eq!(verified.differences, 0, "{name}: {:?}", verified.told);
 }
 
 /// Waits for something to become true.

@@ -1,17 +1,18 @@
 //! Checking read models: equal rows are called equal, and nothing that differs escapes.
 
 use futures::future::join_all;
-use projector::{BATCH, Progress, RepairError, Verified, verify};
+use projector::{Progress, RepairError, Verified};
 use schemas::Log;
 use sqlx::AssertSqlSafe;
 use tokio_util::sync::CancellationToken;
 
+use crate::equality::verified;
 use crate::mixed::{Mixer, PROJECTIONS};
 use crate::support::World;
 
 async fn try_check(world: &World, name: &str) -> Result<Verified, RepairError> {
     let stop = CancellationToken::new();
-    verify(&world.log, &world.pool, name, BATCH, &|_| (), &stop).await
+    verified(world, name, &|_| (), &stop).await
 }
 
 async fn check(world: &World, name: &str) -> Verified {
@@ -226,7 +227,7 @@ async fn a_check_that_is_stopped_leaves_no_copy() {
                 stop.cancel();
             }
         };
-        let stopped = verify(&world.log, &world.pool, "contacts", BATCH, &tell, &stop).await;
+        let stopped = verified(&world, "contacts", &tell, &stop).await;
         assert!(
             matches!(stopped, Err(RepairError::Stopped)),
             "{stage}: {stopped:?}"

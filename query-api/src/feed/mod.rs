@@ -15,6 +15,7 @@ mod sse;
 mod window;
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use access::{Authorized, scope};
@@ -27,8 +28,8 @@ use bytes::Bytes;
 use event_log::{EventLog, ReadError};
 use futures::{Stream, StreamExt as _};
 use schemas::{Log, OrgId};
-use service::HttpError;
 use service::outflow::{AtKeyEnd, outflow};
+use service::{Clock, HttpError};
 use tokio::time::{Instant, sleep};
 
 pub use self::asked::{Asked, Form};
@@ -105,9 +106,9 @@ async fn answer(
 async fn open(state: &State, log: Log, org: &OrgId, asked: Asked) -> Result<Reader, HttpError> {
     let begun = Instant::now();
     loop {
-        match Reader::open(&state.log, log, Some(org), asked.clone()).await {
+        match Reader::open(&state.log, &state.clock, log, Some(org), asked.clone()).await {
             Ok(reader) => return Ok(reader),
-            Err(ReadError::Unavailable(_)) if begun.elapsed() < PATIENCE => sleep(AGAIN).await,
+            Err(error) if error.passes() && begun.elapsed() < PATIENCE => sleep(AGAIN).await,
             Err(error) => {
                 let away = "the event log is not available; try again in a moment";
                 let away = HttpError::unavailable(away).with_cause(error);
@@ -131,9 +132,10 @@ fn holding<S: Stream>(place: Place, pieces: S) -> impl Stream<Item = S::Item> {
 /// Where the log does not answer. A line that fails ends the stream.
 pub async fn lines(
     log: &EventLog,
+    clock: &Arc<dyn Clock>,
     feed: Log,
     org: Option<&OrgId>,
     asked: Asked,
 ) -> Result<impl Stream<Item = io::Result<Bytes>> + Send + use<>, ReadError> {
-    Ok(Reader::open(log, feed, org, asked).await?.lines())
+    Ok(Reader::open(log, clock, feed, org, asked).await?.lines())
 }

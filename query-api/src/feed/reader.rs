@@ -1,13 +1,14 @@
 //! Reads what a caller may know, in order and without gaps.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use event_log::{EventLog, Item, Position, ReadError, Tail, TailError, VaultError, Whose};
 use futures::{Stream, stream};
 use schemas::{Log, OrgId, Recorded, Visibility};
-use service::{Share, Shares};
+use service::{Clock, Share, Shares};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::asked::{Asked, Form};
@@ -39,10 +40,11 @@ pub(super) enum FeedError {
 impl FeedError {
     /// Whether trying again may help.
     fn passes(&self) -> bool {
-        matches!(
-            self,
-            Self::Read(ReadError::Unavailable(_)) | Self::Vault(VaultError::Unavailable(_))
-        )
+        match self {
+            Self::Read(error) => error.passes(),
+            Self::Vault(error) => error.passes(),
+            Self::Tail(_) | Self::Undecodable(..) => false,
+        }
     }
 }
 
@@ -55,7 +57,7 @@ impl From<FeedError> for io::Error {
 }
 
 /// One event that was asked for.
-pub(super) struct Told {
+pub(super) struct FeedLine {
     pub(super) position: Position,
     pub(super) line: Vec<u8>,
 }
@@ -63,6 +65,7 @@ pub(super) struct Told {
 /// Follows a feed for one caller.
 pub(super) struct Reader {
     log: EventLog,
+    clock: Arc<dyn Clock>,
     tail: Tail,
     /// Whose; everybody's for whoever holds the log itself.
     org: Option<OrgId>,
@@ -86,6 +89,7 @@ pub(super) struct Reader {
 impl Reader {
     pub(super) async fn open(
         log: &EventLog,
+        clock: &Arc<dyn Clock>,
         feed: Log,
         org: Option<&OrgId>,
         asked: Asked,
@@ -112,6 +116,7 @@ impl Reader {
         };
         Ok(Self {
             log: log.clone(),
+            clock: Arc::clone(clock),
             tail,
             org: org.cloned(),
             turns: None,
@@ -144,7 +149,7 @@ impl Reader {
 
     /// What is told next, which may be nothing of what was read; `None` at the end. Waits for it
     /// where the feed goes on. Cancelling the wait loses nothing.
-    pub(super) async fn next(&mut self) -> Result<Option<Vec<Told>>, FeedError> {
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<FeedLine>>, FeedError> {
         self.hold(0);
         let ended = self
             .end
@@ -192,7 +197,7 @@ impl Reader {
     }
 
     /// Tells what was taken. Nothing changes before all of it can be told.
-    async fn tell(&mut self) -> Result<Vec<Told>, FeedError> {
+    async fn tell(&mut self) -> Result<Vec<FeedLine>, FeedError> {
         let mut events = self.taken.iter().filter_map(Item::event);
         if events.any(|recorded| recorded.event.personal().is_some()) {
             self.look().await?;
@@ -210,7 +215,7 @@ impl Reader {
                 continue;
             }
             let feed = recorded.stream.aggregate.log();
-            told.push(Told {
+            told.push(FeedLine {
                 position: self.log.position(feed, recorded.sequence),
                 line: line(&self.log, recorded).await?,
             });
@@ -241,7 +246,10 @@ impl Reader {
     fn is_told(&self, recorded: &Recorded) -> bool {
         recorded.event.visibility() == Visibility::Public
             && self.asked.wants(&recorded.event.name())
-            && self.sight.as_ref().is_none_or(|sight| sight.sees(recorded))
+            && self
+                .sight
+                .as_ref()
+                .is_none_or(|sight| sight.sees(recorded, self.clock.now()))
     }
 
     /// All of it as lines.
@@ -268,9 +276,9 @@ fn amount(bytes: usize) -> f64 {
     bytes as f64
 }
 
-fn lines(told: Vec<Told>) -> Bytes {
+fn lines(told: Vec<FeedLine>) -> Bytes {
     let mut lines = BytesMut::new();
-    for Told { line, .. } in told {
+    for FeedLine { line, .. } in told {
         lines.put_slice(&line);
         lines.put_u8(b'\n');
     }

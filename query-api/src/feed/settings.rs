@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use service::settings::seconds;
+use service::settings::{defaults, seconds};
 
 /// How many read feeds at a time, and how patient feeds are with them.
 #[derive(Clone, Debug, Args)]
@@ -14,7 +14,7 @@ pub struct FeedSettings {
         id = "feed_readers",
         long,
         env = "WAYPOST_FEED_READERS",
-        default_value_t = READERS
+        default_value_t = 128
     )]
     pub readers: usize,
     /// Readers of feeds of one key in one process. Further ones are answered 429 with
@@ -23,7 +23,7 @@ pub struct FeedSettings {
         id = "feed_readers_per_key",
         long,
         env = "WAYPOST_FEED_READERS_PER_KEY",
-        default_value_t = PER_KEY
+        default_value_t = 32
     )]
     pub readers_per_key: usize,
     /// How long a feed waits for a reader that takes nothing, before it is cut off.
@@ -40,23 +40,14 @@ pub struct FeedSettings {
         id = "feed_bytes_per_second",
         long,
         env = "WAYPOST_FEED_BYTES_PER_SECOND",
-        default_value_t = RATE,
+        default_value_t = 4_096,
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub least_rate: u32,
 }
 
-const READERS: usize = 128;
-const PER_KEY: usize = 32;
-const RATE: u32 = 4_096;
-
 impl Default for FeedSettings {
     fn default() -> Self {
-        Self {
-            readers: READERS,
-            readers_per_key: PER_KEY,
-            stall: Duration::from_mins(1),
-            least_rate: RATE,
-        }
+        defaults()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use domain::circles::{Circles, Viewer};
 use event_log::{EventLog, ReadError, Tail, Whose};
 use futures::future::try_join_all;
@@ -56,10 +56,9 @@ impl Sight {
         Ok(())
     }
 
-    /// Whether the organization sees this event, as sockets and webhooks judge it.
-    pub(super) fn sees(&self, recorded: &Recorded) -> bool {
-        let event = &recorded.event;
-        self.circles.shows(&self.viewer, event, Utc::now())
+    /// Whether the organization sees this event now, as sockets and webhooks judge it.
+    pub(super) fn sees(&self, recorded: &Recorded, now: DateTime<Utc>) -> bool {
+        self.circles.shows(&self.viewer, &recorded.event, now)
     }
 
     /// Follows the positions from behind `after`. Where the feed goes on (`end` is none), people

@@ -7,7 +7,7 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use futures::{Stream, stream};
 use tokio::time::{Instant, timeout_at};
 
-use super::reader::{Reader, Told};
+use super::reader::{FeedLine, Reader};
 
 /// A sign of life, where nothing happens.
 const BEAT: Duration = Duration::from_secs(15);
@@ -38,9 +38,9 @@ async fn next(reader: &mut Reader) -> Result<Option<Bytes>, io::Error> {
     }
 }
 
-fn frames(told: Vec<Told>) -> Bytes {
+fn frames(told: Vec<FeedLine>) -> Bytes {
     let mut frames = BytesMut::new();
-    for Told { position, line } in told {
+    for FeedLine { position, line } in told {
         frames.put_slice(format!("id: {position}\ndata: ").as_bytes());
         // JSON on one line has no newline that would end the field.
         frames.put_slice(&line);

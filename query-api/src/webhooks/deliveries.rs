@@ -1,5 +1,7 @@
 //! `GET /api/v1/webhooks/{id}/deliveries`
 
+mod sought;
+
 use access::scope;
 use axum::extract::State as AppState;
 use axum::http::Uri;
@@ -13,8 +15,8 @@ use sqlx::PgPool;
 use sqlx::types::Json;
 use uuid::Uuid;
 
+pub(crate) use self::sought::Sought;
 use super::get::{find_webhook, no_webhook};
-use super::sought::Sought;
 use crate::paging::{Listed, Page, Parameters, find_page};
 use crate::progress::Projection;
 use crate::reading::{Reading, ResourceId};

@@ -5,17 +5,15 @@ mod filtered;
 mod get;
 mod list;
 mod row;
-mod sought;
 
 use axum::Router;
 use axum::routing::get;
 
-pub(crate) use self::deliveries::find_deliveries;
+pub(crate) use self::deliveries::{Sought, find_deliveries};
 pub(crate) use self::filtered::{LOOKED_THROUGH, find_deliveries_in};
 pub(crate) use self::get::{find_webhook, no_webhook};
 pub(crate) use self::list::find_webhooks;
 use self::row::Webhook;
-pub(crate) use self::sought::Sought;
 use crate::state::State;
 
 pub(crate) fn router() -> Router<State> {

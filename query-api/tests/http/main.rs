@@ -1,6 +1,10 @@
 //! Reads and exports over HTTP, on read models of a test's own.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests live by the machine's clock"
+)]
 
 mod any_page;
 mod business;

@@ -30,6 +30,17 @@ async fn project(house: &House, position: Position, epoch: u32) {
     transaction.commit().await.unwrap();
 }
 
+/// A house with a contact whose reads wait for a moment only.
+async fn impatient() -> House {
+    let settings = QuerySettings {
+        position_wait: Duration::from_millis(50),
+        ..settings()
+    };
+    let house = House::open_with(settings, None).await;
+    house.execute(CONTACT).await;
+    house
+}
+
 #[tokio::test]
 async fn a_read_waits_until_its_projections_have_reached_the_position() {
     let house = House::open().await;
@@ -60,12 +71,7 @@ async fn a_read_waits_until_its_projections_have_reached_the_position() {
 
 #[tokio::test]
 async fn a_position_that_is_not_reached_in_time_is_503_and_of_an_export_500() {
-    let impatient = QuerySettings {
-        position_wait: Duration::from_millis(50),
-        ..settings()
-    };
-    let house = House::open_with(impatient, None).await;
-    house.execute(CONTACT).await;
+    let house = impatient().await;
     let position = house.log.end(Log::Events).await.unwrap();
     // Another epoch's sequences say nothing.
     project(&house, position, position.epoch().wrapping_add(1)).await;
@@ -86,12 +92,7 @@ async fn a_position_that_is_not_reached_in_time_is_503_and_of_an_export_500() {
 /// A server that went down may have lost the last rows, and the positions with them.
 #[tokio::test]
 async fn a_position_that_the_database_may_have_lost_is_not_taken_for_reached() {
-    let impatient = QuerySettings {
-        position_wait: Duration::from_millis(50),
-        ..settings()
-    };
-    let house = House::open_with(impatient, None).await;
-    house.execute(CONTACT).await;
+    let house = impatient().await;
     let position = house.log.end(Log::Events).await.unwrap();
     project(&house, position, position.epoch()).await;
     let text = position.to_string();

@@ -42,9 +42,9 @@ pub(super) struct Front {
 }
 
 impl Service<Request<Incoming>> for Front {
-    type Response = Response<Answer>;
+    type Response = Response<AnswerBody>;
     type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response<Answer>, Infallible>>;
+    type Future = BoxFuture<'static, Result<Response<AnswerBody>, Infallible>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let under_way = self.life.begin();
@@ -82,7 +82,7 @@ impl Service<Request<Incoming>> for Front {
             } else {
                 share
             };
-            Ok(response.map(|body| Answer {
+            Ok(response.map(|body| AnswerBody {
                 body,
                 _under_way: under_way,
                 _share: share,
@@ -101,10 +101,10 @@ fn is_last(parts: &Parts) -> bool {
 }
 
 /// 429 to a client behind a proxy that has all the connections it gets.
-fn too_many(refused: Refused, under_way: UnderWay) -> Response<Answer> {
+fn too_many(refused: Refused, under_way: UnderWay) -> Response<AnswerBody> {
     note_refusal(refused);
     let response = answers::SHARE_TAKEN.response();
-    response.map(|body| Answer {
+    response.map(|body| AnswerBody {
         body,
         _under_way: under_way,
         _share: None,
@@ -112,13 +112,13 @@ fn too_many(refused: Refused, under_way: UnderWay) -> Response<Answer> {
 }
 
 /// The body of an answer; the request is under way as long as there is something of it.
-pub(super) struct Answer {
+pub(super) struct AnswerBody {
     body: Body,
     _under_way: UnderWay,
     _share: Option<Share>,
 }
 
-impl hyper::body::Body for Answer {
+impl hyper::body::Body for AnswerBody {
     type Data = Bytes;
     type Error = Error;
 

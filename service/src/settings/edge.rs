@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{Secret, seconds};
+use super::{Secret, defaults, seconds};
 use crate::client::Networks;
 
 /// How connections are served.
@@ -13,11 +13,11 @@ pub struct EdgeSettings {
     /// Open connections of one process, sockets included; fewer (with a warning in the log) if the
     /// process may not open a third more files than that. A further one takes the place of one that
     /// is idle; where none is, it is answered 503.
-    #[arg(long, env = "WAYPOST_CONNECTIONS", default_value_t = CONNECTIONS)]
+    #[arg(long, env = "WAYPOST_CONNECTIONS", default_value_t = 20_000)]
     pub connections: usize,
     /// Open connections of one client address (an IPv6 /64 counts as one), and never more than are
     /// still free. Trusted proxies and the machine itself are not counted.
-    #[arg(long, env = "WAYPOST_CONNECTIONS_PER_ADDRESS", default_value_t = PER_ADDRESS)]
+    #[arg(long, env = "WAYPOST_CONNECTIONS_PER_ADDRESS", default_value_t = 2_000)]
     pub connections_per_address: usize,
     /// How long a connection has been idle before it gives its place to a new one, where all places
     /// are taken. The longest idle of the address with the most goes first.
@@ -39,7 +39,7 @@ pub struct EdgeSettings {
     )]
     pub head: Duration,
     /// Largest request head, in bytes; a larger one is answered 431.
-    #[arg(long, env = "WAYPOST_HEAD_BYTES", default_value_t = HEAD_BYTES)]
+    #[arg(long, env = "WAYPOST_HEAD_BYTES", default_value_t = 32 * 1024)]
     pub head_bytes: usize,
     /// How long a connection without a request is kept. Longer than proxies keep theirs (Caddy 120,
     /// nginx and many others 60), so that the proxy closes first.
@@ -66,18 +66,18 @@ pub struct EdgeSettings {
     #[arg(
         long,
         env = "WAYPOST_BODY_BYTES_PER_SECOND",
-        default_value_t = BODY_RATE,
+        default_value_t = 500,
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub body_bytes_per_second: u32,
     /// Bytes of request bodies that one process holds in memory. One client gets a fifth at most,
     /// and less the fewer are free; beyond that it is answered 503 with `Retry-After` (500 on the
     /// trigger).
-    #[arg(long, env = "WAYPOST_BODY_MEMORY_BYTES", default_value_t = BODY_MEMORY)]
+    #[arg(long, env = "WAYPOST_BODY_MEMORY_BYTES", default_value_t = 256 * 1024 * 1024)]
     pub body_memory_bytes: usize,
     /// Longest rest of a body that is read and discarded after an early answer, so that the
     /// connection stays usable. With a longer rest the answer says `Connection: close`.
-    #[arg(long, env = "WAYPOST_DRAIN_BYTES", default_value_t = DRAIN_BYTES)]
+    #[arg(long, env = "WAYPOST_DRAIN_BYTES", default_value_t = 1024 * 1024)]
     pub drain_bytes: u64,
     /// How long a client may take nothing of an answer that waits for it. One that takes a little
     /// now and then has five times as long.
@@ -104,48 +104,8 @@ pub struct EdgeSettings {
     pub metrics_token: Option<Secret<String>>,
 }
 
-const CONNECTIONS: usize = 20_000;
-const PER_ADDRESS: usize = 2_000;
-const HEAD_BYTES: usize = 32 * 1024;
-const BODY_RATE: u32 = 500;
-const BODY_MEMORY: usize = 256 * 1024 * 1024;
-const DRAIN_BYTES: u64 = 1024 * 1024;
-
 impl Default for EdgeSettings {
     fn default() -> Self {
-        Self {
-            connections: CONNECTIONS,
-            connections_per_address: PER_ADDRESS,
-            shed_idle: Duration::from_secs(1),
-            head: Duration::from_secs(15),
-            head_bytes: HEAD_BYTES,
-            idle: Duration::from_mins(3),
-            body: Duration::from_secs(30),
-            body_bytes_per_second: BODY_RATE,
-            body_memory_bytes: BODY_MEMORY,
-            drain_bytes: DRAIN_BYTES,
-            unread: Duration::from_mins(1),
-            trusted_proxies: Networks::default(),
-            metrics_token: None,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::Parser;
-
-    use super::*;
-
-    #[derive(Parser)]
-    struct Program {
-        #[command(flatten)]
-        edge: EdgeSettings,
-    }
-
-    #[test]
-    fn what_is_not_set_is_as_documented() {
-        let parsed = Program::try_parse_from(["program"]).unwrap();
-        assert_eq!(parsed.edge, EdgeSettings::default());
+        defaults()
     }
 }

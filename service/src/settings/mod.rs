@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Command, ValueEnum};
 
 pub use edge::EdgeSettings;
 pub use files::parse;
@@ -155,8 +155,46 @@ fn given(setting: Option<&Secret<String>>) -> Option<&Secret<String>> {
     setting.filter(|value| !value.expose().is_empty())
 }
 
+/// Settings of which nothing is set: neither arguments nor the environment are looked at.
+///
+/// # Panics
+/// Where one of them has to be set.
+#[expect(clippy::expect_used, reason = "a programmer's mistake, seen at once")]
+pub fn defaults<S: Args>() -> S {
+    let nothing_set = S::augment_args(Command::new("defaults"))
+        .mut_args(|arg| arg.env(None::<&str>))
+        .try_get_matches_from(["defaults"]);
+    let settings = nothing_set.and_then(|nothing_set| S::from_arg_matches(&nothing_set));
+    settings.expect("settings that need not be set")
+}
+
 /// Reads a duration in seconds, with a fraction where need be.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds")?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Args)]
+    struct Settings {
+        /// Variables that every process has.
+        #[arg(long, env = "PATH", default_value = "none")]
+        path: String,
+        #[arg(long, env = "HOME")]
+        home: Option<String>,
+        #[command(flatten)]
+        edge: EdgeSettings,
+    }
+
+    #[test]
+    fn defaults_are_as_documented_whatever_the_environment_says() {
+        let Settings { path, home, edge } = defaults();
+        assert_eq!((path.as_str(), home), ("none", None));
+        assert_eq!(edge.connections, 20_000);
+        assert_eq!(edge.idle, Duration::from_mins(3));
+        assert!(edge.metrics_token.is_none());
+    }
 }

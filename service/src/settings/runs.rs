@@ -2,6 +2,8 @@
 
 use clap::Args;
 
+use super::defaults;
+
 /// How many runs may be open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
 pub struct OpenRunSettings {
@@ -12,18 +14,14 @@ pub struct OpenRunSettings {
         id = "open_runs_per_organization",
         long = "open-runs-per-organization",
         env = "WAYPOST_OPEN_RUNS_PER_ORGANIZATION",
-        default_value_t = MOST,
+        default_value_t = 250_000,
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub per_organization: u32,
 }
 
-const MOST: u32 = 250_000;
-
 impl Default for OpenRunSettings {
     fn default() -> Self {
-        Self {
-            per_organization: MOST,
-        }
+        defaults()
     }
 }

@@ -7,6 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use schemas::Log;
 use serde_json::{Value, json};
 use service::settings::CommonSettings;
+use service::{Clock as _, SystemClock};
 
 use super::print;
 use crate::Failure;
@@ -61,7 +62,8 @@ impl Backup {
         }
         let folder = self.folder.ok_or("the backup's folder is required")?;
         let log = self.log.open(common).await?;
-        let manifest = log.back_up(&folder, &|progress| bar.show(progress)).await?;
+        let tell = |progress| bar.show(progress);
+        let manifest = log.back_up(&folder, SystemClock.now(), &tell).await?;
         bar.end();
         remind(common, &folder);
         print(&counts(&manifest))

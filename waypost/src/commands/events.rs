@@ -2,12 +2,14 @@
 
 use std::io::{self, Write as _};
 use std::pin::pin;
+use std::sync::Arc;
 
 use event_log::EventLog;
 use futures::TryStreamExt as _;
 use query_api::feed::{self, Asked, Form};
 use schemas::Log;
 use service::settings::CommonSettings;
+use service::{Clock, SystemClock};
 
 use crate::Failure;
 use crate::system::{LogAccess, organization};
@@ -59,7 +61,8 @@ impl Events {
             types: self.types,
             limit: None,
         };
-        let mut lines = pin!(feed::lines(&log, feed, org.as_ref(), asked).await?);
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let mut lines = pin!(feed::lines(&log, &clock, feed, org.as_ref(), asked).await?);
         let print = async {
             while let Some(lines) = lines.try_next().await? {
                 let mut out = io::stdout().lock();

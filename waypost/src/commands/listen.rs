@@ -7,6 +7,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use serde_json::{Value, json};
+use service::{Clock as _, SystemClock};
 use standardwebhooks::Webhook;
 use tokio_util::sync::CancellationToken;
 
@@ -60,7 +61,7 @@ async fn receive(
     let parsed = serde_json::from_slice(&body)
         .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&body).into_owned()));
     let line = json!({
-        "at": chrono::Utc::now(),
+        "at": SystemClock.now(),
         "method": method.as_str(),
         "path": uri.path(),
         "webhookId": header("webhook-id"),

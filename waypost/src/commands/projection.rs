@@ -3,9 +3,8 @@
 use event_log::EventLog;
 use projector::Progress;
 use serde_json::json;
-use service::database;
 use service::settings::{CommonSettings, DatabaseSettings};
-use service::until_signalled;
+use service::{SystemClock, database, until_signalled};
 use sqlx::PgPool;
 
 use super::backup::Bar;
@@ -174,7 +173,8 @@ async fn verify(one: One, common: &CommonSettings) -> Result<(), Failure> {
     let (log, pool) = one.access.open(common).await?;
     let bar = Bar::new();
     let tell = |progress: Progress| bar.at(progress.doing, progress.done, progress.of);
-    let verified = projector::verify(&log, &pool, &one.name, one.batch.events, &tell, &stop).await;
+    let (clock, name, batch) = (&SystemClock, &one.name, one.batch.events);
+    let verified = projector::verify(&log, &pool, clock, name, batch, &tell, &stop).await;
     bar.end();
     let verified = verified?;
     for told in &verified.told {

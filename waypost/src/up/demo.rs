@@ -4,6 +4,7 @@ mod family;
 mod records;
 mod route;
 
+use command_api::accounts::Passwords;
 use command_api::keys::{self, Giver};
 use command_api::organizations::{self, Joiner, NewOwner};
 use command_api::{Commands, Origin, PeopleSettings, webhooks, workflows};
@@ -81,7 +82,8 @@ async fn found(commands: &Commands, origin: &Origin, owner: &Email) -> Result<Or
     if let Some(NewOwner::Invite(invite)) = founded.owner {
         let holder = organizations::look(commands, &invite.code).await?.holder;
         let joiner = Joiner::Account(holder.ok_or("nobody owns the demo")?);
-        organizations::accept(commands, origin, &invite.code, joiner).await?;
+        let (passwords, code) = (Passwords::default(), &invite.code);
+        organizations::accept(commands, origin, &passwords, code, joiner).await?;
     }
     Ok(founded.org_id)
 }

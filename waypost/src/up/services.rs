@@ -76,6 +76,7 @@ impl Services {
         let projector = projector::Dependencies {
             log: log.clone(),
             pool: pool.clone(),
+            clock: clock.clone(),
             settings: settings.projector,
             readiness: readiness.clone(),
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use domain::circles::Circles;
-use domain::presence::{self, Crossing, Fix, Place, Told};
+use domain::presence::{self, Crossing, Fix, LastCrossing, Place};
 use event_log::{AppendError, Binding, EventLog, Expected, ReadError, VaultError, Write};
 use schemas::circle::CircleOwner;
 use schemas::location::Updated;
@@ -38,7 +38,7 @@ pub(super) struct Crossings {
 }
 
 /// What was told of a person at a place, and where it stands.
-type Presence = Option<(Told, u64)>;
+type Presence = Option<(LastCrossing, u64)>;
 
 /// The log takes nothing at the moment.
 struct Away;
@@ -165,7 +165,7 @@ impl Crossings {
             match self.log.commit(write.into()).await {
                 Ok(position) => {
                     let recorded_at = fix.recorded_at;
-                    let told = Told {
+                    let told = LastCrossing {
                         crossing,
                         recorded_at,
                     };
@@ -212,8 +212,10 @@ impl Crossings {
             place: watched.place.clone(),
             at: fix.recorded_at,
         };
-        let passes = |error: &VaultError| matches!(error, VaultError::Unavailable(_));
-        let sealed = retry_while(|| self.log.vault().seal(&sealing, &name), passes);
+        let sealed = retry_while(
+            || self.log.vault().seal(&sealing, &name),
+            VaultError::passes,
+        );
         let sealed = sealed.await.ok()?;
         let data = schemas::presence::Crossing {
             user_id: updated.user_id,
@@ -267,8 +269,7 @@ impl Crossings {
     }
 
     async fn load(&self, streams: &[StreamId]) {
-        let passes = |error: &ReadError| matches!(error, ReadError::Unavailable(_));
-        let lasts = match retry_while(|| self.log.last_of_each(streams), passes).await {
+        let lasts = match retry_while(|| self.log.last_of_each(streams), ReadError::passes).await {
             Ok(lasts) => lasts,
             Err(error) => return tracing::error!(%error, "Cannot read who is at a place"),
         };
@@ -293,7 +294,7 @@ fn presence_of(last: Option<&Recorded>) -> Presence {
         _ => return None,
     };
     let recorded_at = data.recorded_at;
-    let told = Told {
+    let told = LastCrossing {
         crossing,
         recorded_at,
     };

@@ -196,8 +196,11 @@ impl Geofence {
 
     /// The time of the newest fix that came before this one, where it is not older.
     async fn before(&self, recorded: &Recorded, updated: &Updated) -> Option<DateTime<Utc>> {
-        let passes = |error: &ReadError| matches!(error, ReadError::Unavailable(_));
-        let newer = retry_while(|| overtaken_by(&self.log, recorded, updated), passes).await;
+        let newer = retry_while(
+            || overtaken_by(&self.log, recorded, updated),
+            ReadError::passes,
+        )
+        .await;
         newer
             .inspect_err(|error| tracing::error!(%error, "A person's positions cannot be read"))
             .ok()?

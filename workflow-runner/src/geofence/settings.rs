@@ -1,6 +1,7 @@
 //! How places are watched.
 
 use clap::Args;
+use service::settings::defaults;
 
 /// How places are watched.
 #[derive(Clone, Debug, Args)]
@@ -20,7 +21,7 @@ pub struct GeofenceSettings {
 
 impl Default for GeofenceSettings {
     fn default() -> Self {
-        Self { margin_m: 25.0 }
+        defaults()
     }
 }
 

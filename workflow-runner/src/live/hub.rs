@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use chrono::Utc;
 use domain::circles::Viewer;
 use event_log::{Batch, EventLog};
 use schemas::{Event, Log, OrgId, Recorded, Visibility};
 use serde_json::Value;
+use service::Clock;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
@@ -36,6 +36,7 @@ const GATHER_AT_MOST: Duration = Duration::from_millis(50);
 pub(super) struct Hub {
     log: EventLog,
     people: People,
+    clock: Arc<dyn Clock>,
     state: Arc<Mutex<State>>,
 }
 
@@ -54,11 +55,12 @@ struct Feed {
 
 impl Hub {
     /// A hub for what follows the sequence `head`.
-    pub(super) fn new(log: EventLog, people: People, head: u64) -> Self {
+    pub(super) fn new(log: EventLog, people: People, clock: Arc<dyn Clock>, head: u64) -> Self {
         let feeds = HashMap::new();
         Self {
             log,
             people,
+            clock,
             state: Arc::new(Mutex::new(State { head, feeds })),
         }
     }
@@ -116,7 +118,7 @@ impl Hub {
     /// Whether an organization may be shown an event now, by what is known of persons.
     pub(super) fn shows(&self, org: &OrgId, event: &LiveEvent) -> bool {
         event.told().is_none_or(|told| {
-            let (viewer, now) = (Viewer::Organization(org.clone()), Utc::now());
+            let (viewer, now) = (Viewer::Organization(org.clone()), self.clock.now());
             self.people
                 .read(|directory| directory.circles().may_be_told(&viewer, told, now))
         })

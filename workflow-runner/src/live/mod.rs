@@ -108,7 +108,7 @@ impl Live {
             locations: log.end(Log::Locations).await?.sequence(),
         };
         let locations = log.follow(Log::Locations, heads.locations, &[]).await?;
-        let hub = Hub::new(log.clone(), people.clone(), heads.events);
+        let hub = Hub::new(log.clone(), people.clone(), clock.clone(), heads.events);
         let latest = Latest::within(settings.latest_bytes);
         let live = Self {
             hub,

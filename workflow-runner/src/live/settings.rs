@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use service::settings::seconds;
+use service::settings::{defaults, seconds};
 
 /// How sockets are held.
 #[derive(Clone, Debug, Args)]
@@ -28,20 +28,13 @@ pub struct SocketSettings {
         id = "ws_latest_bytes",
         long,
         env = "WAYPOST_WS_LATEST_BYTES",
-        default_value_t = LATEST_BYTES
+        default_value_t = 64 * 1024 * 1024
     )]
     pub latest_bytes: usize,
 }
 
-const LATEST_BYTES: usize = 64 * 1024 * 1024;
-
 impl Default for SocketSettings {
     fn default() -> Self {
-        Self {
-            auth_timeout: Duration::from_secs(10),
-            ping_interval: Duration::from_secs(20),
-            max_connections: 20_000,
-            latest_bytes: LATEST_BYTES,
-        }
+        defaults()
     }
 }

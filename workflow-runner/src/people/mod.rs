@@ -148,7 +148,7 @@ impl People {
         let forgotten = |account| self.read(|directory| directory.circles().is_forgotten(account));
         // The vault may hold a destroyed key for a while yet.
         if !about.is_some_and(forgotten) {
-            match retry_while(|| self.0.log.reveal(&recorded.event), vault_passes).await {
+            match retry_while(|| self.0.log.reveal(&recorded.event), VaultError::passes).await {
                 Ok(data) => return data,
                 Err(error) => {
                     let sequence = recorded.sequence;
@@ -164,7 +164,7 @@ impl People {
     /// answer it is waited for.
     pub async fn unseal(&self, binding: &Binding, sealed: &schemas::Sealed) -> Option<String> {
         let ask = || self.0.log.vault().unseal(binding, sealed);
-        let unsealed = retry_while(ask, vault_passes).await;
+        let unsealed = retry_while(ask, VaultError::passes).await;
         if let Err(VaultError::Broken) = &unsealed {
             tracing::error!(?binding, "A person's sealed data cannot be opened");
         }
@@ -178,8 +178,7 @@ impl People {
             let hidden = |at| self.read(|directory| directory.circles().hid(account, at));
             newest::newest(&self.0.log, account, hidden)
         };
-        let passes = |error: &ReadError| matches!(error, ReadError::Unavailable(_));
-        match retry_while(ask, passes).await {
+        match retry_while(ask, ReadError::passes).await {
             Ok(newest) => {
                 let forgotten = self.read(|directory| directory.circles().is_forgotten(account));
                 newest.filter(|_| !forgotten)
@@ -202,8 +201,4 @@ fn take_in(directory: &mut Directory, batch: &Batch) {
     for recorded in batch.readable("persons") {
         directory.apply(recorded);
     }
-}
-
-fn vault_passes(error: &VaultError) -> bool {
-    matches!(error, VaultError::Unavailable(_))
 }

@@ -15,8 +15,8 @@ use service::{Share, Shares};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::backlog::{Origin, Turn};
 use super::settings::RunSettings;
+use super::turn::{Origin, Turn};
 
 const MIB: usize = 1024 * 1024;
 

@@ -7,9 +7,9 @@ use event_log::{EventLog, Follower, Item};
 use schemas::{AggregateType, Log};
 use tokio::time::sleep;
 
-use super::backlog::Turn;
 use super::held::{Held, HeldTriggers};
 use super::index::{Change, Partition, RunKey, run_of};
+use super::turn::Turn;
 use crate::checkpoints::Checkpoints;
 use crate::leases::Leases;
 

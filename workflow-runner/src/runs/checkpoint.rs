@@ -5,8 +5,8 @@ use chrono::DateTime;
 use event_log::{CheckpointBucket, EventLog};
 use schemas::Log;
 
-use super::backlog::Turn;
 use super::index::{Open, Partition, Phase, RunKey};
+use super::turn::Turn;
 use crate::checkpoints::Checkpoint;
 
 const FORMAT: u64 = 1;

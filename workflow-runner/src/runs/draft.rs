@@ -109,7 +109,7 @@ impl Draft {
     pub(super) fn span_of(&self, attempt: &Attempt<'_>) -> Span {
         let trace = self.context.traceparent.as_ref();
         let span = traces::follow("step", SpanKind::Internal, trace);
-        span.rename(|| format!("step {}", attempt.step.action.kind()));
+        span.rename(|| format!("step {}", attempt.step.action.step_type().name()));
         span.note("waypost.run.id", || self.run.id.to_string());
         span.note("waypost.workflow.id", || self.run.workflow_id.to_string());
         span.note("waypost.step.id", || attempt.step.id.to_string());

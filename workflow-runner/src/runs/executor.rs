@@ -32,6 +32,7 @@ use super::measure;
 use super::program::Program;
 use super::secrets::Values;
 use super::steps::{self, Begun, Call, Done, Surroundings};
+use crate::retry::retry_while;
 use calls::{Called, Load};
 
 /// Events after which a decision is appended before it goes on.
@@ -39,7 +40,6 @@ const EVENTS_AT_ONCE: usize = 100;
 /// How often a run is read again because others wrote to it, before its job lets it go.
 const RELOADS: u32 = 5;
 const AGAIN: Duration = Duration::from_millis(50);
-const AGAIN_MAX: Duration = Duration::from_secs(1);
 /// How much of an error is recorded.
 const ERROR: usize = 1_000;
 
@@ -249,36 +249,30 @@ impl<'j> Executor<'j> {
 
     /// Appends what is decided; `false` where the run had to be read again instead.
     async fn append(&mut self) -> Result<bool, Stop> {
-        let mut pause = AGAIN;
-        loop {
-            match self.job.shared.log.commit(self.draft.commit()).await {
-                Ok(position) => {
-                    measure::appended(self.draft.events());
-                    self.draft.appended(position.sequence());
-                    self.reloads = 0;
-                    return Ok(true);
+        // The same commit cannot be appended twice, nor over another's: trying again is right even
+        // when the lease has gone meanwhile.
+        let log = &self.job.shared.log;
+        let commit = || log.commit(self.draft.commit());
+        match retry_while(commit, AppendError::passes).await {
+            Ok(position) => {
+                measure::appended(self.draft.events());
+                self.draft.appended(position.sequence());
+                self.reloads = 0;
+                Ok(true)
+            }
+            Err(AppendError::Conflict) => {
+                self.reloads += 1;
+                if self.reloads > RELOADS {
+                    return Err(Stop(Outcome::Again));
                 }
-                Err(AppendError::Conflict) => {
-                    self.reloads += 1;
-                    if self.reloads > RELOADS {
-                        return Err(Stop(Outcome::Again));
-                    }
-                    self.reload().await?;
-                    return Ok(false);
-                }
-                Err(error) if error.passes() => {
-                    // The same commit cannot be appended twice, nor over another's: trying again
-                    // is right even when the lease has gone meanwhile.
-                    tracing::debug!(%error, "A run is waiting for the log");
-                    sleep(pause).await;
-                    pause = (pause * 2).min(AGAIN_MAX);
-                }
-                Err(error) => {
-                    self.reload().await?;
-                    let failed = End::Failed(error.to_string());
-                    self.draft.ended(failed, self.now());
-                    return Ok(false);
-                }
+                self.reload().await?;
+                Ok(false)
+            }
+            Err(error) => {
+                self.reload().await?;
+                let failed = End::Failed(error.to_string());
+                self.draft.ended(failed, self.now());
+                Ok(false)
             }
         }
     }

@@ -11,7 +11,7 @@ use ring::digest;
 use schemas::{AggregateType, Event, OrgId, Recorded};
 use uuid::Uuid;
 
-use super::backlog::Turn;
+use super::turn::Turn;
 
 /// A run's id in 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

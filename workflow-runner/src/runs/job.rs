@@ -10,7 +10,6 @@ use service::Clock;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::backlog::Turn;
 use super::capacity::{Capacity, Working};
 use super::draft::Draft;
 use super::executor::Executor;
@@ -19,6 +18,7 @@ use super::programs::ProgramError;
 use super::renderer::Renderer;
 use super::secrets::Secrets;
 use super::triggers::LookBack;
+use super::turn::Turn;
 use crate::leases::{LeaseGuard, Leases};
 use crate::targets::Targets;
 
@@ -43,7 +43,7 @@ pub(super) struct Job {
     pub(super) partition: u16,
     /// Its organization and origin.
     pub(super) turn: Turn,
-    pub(super) from: From,
+    pub(super) from: Beginning,
     /// The run has ended by another's hand.
     pub(super) ended: CancellationToken,
     /// The last event of the run that is known to have come, whoever wrote it.
@@ -51,7 +51,7 @@ pub(super) struct Job {
 }
 
 /// Where a run begins.
-pub(super) enum From {
+pub(super) enum Beginning {
     /// Its trigger, which is all there is of it yet as far as anyone knows.
     Trigger(Arc<Recorded>),
     /// The place in the log of the event that opened it: its trigger, or that it was retried.
@@ -101,16 +101,16 @@ impl Job {
 
     async fn load(&self) -> Result<Draft, Stop> {
         match &self.from {
-            From::Trigger(trigger) => draft(std::slice::from_ref(&**trigger)),
-            From::Opening(first) => self.load_from(&self.opening_at(*first).await?).await,
-            From::Untouched(first) => {
+            Beginning::Trigger(trigger) => draft(std::slice::from_ref(&**trigger)),
+            Beginning::Opening(first) => self.load_from(&self.opening_at(*first).await?).await,
+            Beginning::Untouched(first) => {
                 let opening = self.opening_at(*first).await?;
                 match &opening.event {
                     Event::WorkflowTriggered(_) => draft(&[opening]),
                     _ => self.load_from(&opening).await,
                 }
             }
-            From::Broken(first) => self.give_up(&self.opening_at(*first).await?).await,
+            Beginning::Broken(first) => self.give_up(&self.opening_at(*first).await?).await,
         }
     }
 

@@ -27,6 +27,7 @@ mod secrets;
 mod settings;
 mod steps;
 pub mod triggers;
+mod turn;
 mod worker_pool;
 
 use std::sync::Arc;

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use schemas::OrgId;
 
 use super::PARTITIONS;
-use super::backlog::Turn;
 use super::index::Partition;
+use super::turn::Turn;
 
 /// The open runs of this process' partitions, counted. Clones are the same.
 #[derive(Clone, Debug)]

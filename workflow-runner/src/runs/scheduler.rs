@@ -16,13 +16,14 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::backlog::{Backlog, RunRef, Turn};
+use super::backlog::{Backlog, RunRef};
 use super::catch_up::{CaughtUp, catch_up};
 use super::held::HeldTriggers;
 use super::index::{Change, Partition, Phase, RunKey, run_of};
 use super::job::Shared;
 use super::open::OpenRuns;
 use super::settings::RunSettings;
+use super::turn::Turn;
 use super::worker_pool::WorkerPool;
 use super::{Standing, measure};
 use crate::checkpoints::Checkpoints;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use background::processors;
 use clap::Args;
-use service::settings::{OpenRunSettings, seconds};
+use service::settings::{OpenRunSettings, defaults, seconds};
 
 /// What templates and expressions may cost.
 #[derive(Clone, Debug, Args)]
@@ -37,12 +37,7 @@ pub struct TemplateSettings {
 
 impl Default for TemplateSettings {
     fn default() -> Self {
-        Self {
-            work: 16 * 1024 * 1024,
-            patience: Duration::from_secs(10),
-            threads: None,
-            cache_mib: 64,
-        }
+        defaults()
     }
 }
 
@@ -117,16 +112,6 @@ pub struct RunSettings {
 
 impl Default for RunSettings {
     fn default() -> Self {
-        Self {
-            concurrency: 1_024,
-            event_concurrency: 16,
-            calls: 4_096,
-            memory_mib: 256,
-            caused_runs: 1_000,
-            open: OpenRunSettings::default(),
-            lease: Duration::from_secs(3),
-            checkpoint: Duration::from_secs(3),
-            shutdown: Duration::from_secs(5),
-        }
+        defaults()
     }
 }

@@ -6,10 +6,11 @@ use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::backlog::{RunRef, Turn};
+use super::backlog::RunRef;
 use super::capacity::Working;
 use super::index::RunKey;
 use super::job::{Job, Outcome};
+use super::turn::Turn;
 
 /// The jobs of this process; one for a run at most.
 pub(super) struct WorkerPool {

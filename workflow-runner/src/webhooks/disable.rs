@@ -56,8 +56,7 @@ pub(super) async fn disable(
 ) {
     let stream = StreamId::new(org, AggregateType::Webhook, webhook.as_str());
     loop {
-        let passes = |error: &ReadError| matches!(error, ReadError::Unavailable(_));
-        let events = match retry_while(|| log.load(&stream), passes).await {
+        let events = match retry_while(|| log.load(&stream), ReadError::passes).await {
             Ok(events) => events,
             Err(error) => {
                 tracing::error!(%webhook, %error, "An endpoint cannot be read");

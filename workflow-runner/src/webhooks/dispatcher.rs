@@ -19,14 +19,13 @@ use super::partitions::OwnedPartitions;
 use super::payload::{Payload, PayloadCache};
 use super::queue::EndpointQueue;
 use super::refill;
-use super::replay::{Replayed, Replayer};
+use super::replay::Replayer;
 use super::requests::RequestCursor;
 use super::scheduler::{Action, QueueKey, Scheduler};
-use super::sender::{Job, Progress, Sender};
+use super::sender::{Job, Sender};
 use super::settings::WebhookSettings;
 use super::source::{News, Source};
-use super::takeover::{TakenOver, Waiting};
-use super::tasks::Tasks;
+use super::tasks::{Report, Tasks};
 use super::work::Bounds;
 use crate::checkpoints::Checkpoints;
 use crate::leases::{Leases, Owned};
@@ -36,25 +35,6 @@ pub(super) const CROWD: usize = 200_000;
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
 const TAIL_ATTEMPTS: u32 = 3;
 const TAIL_AGAIN: Duration = Duration::from_secs(1);
-
-/// What tasks tell the dispatcher.
-#[derive(Debug)]
-pub(super) enum Report {
-    /// An attempt to deliver the event of this sequence gets on.
-    Progress(QueueKey, u64, Progress),
-    /// A queue's wanted events were read from the log, or could not be.
-    Refilled(QueueKey, Option<refill::Found>),
-    /// An endpoint's requests were carried on, or could not be.
-    Replayed(QueueKey, Option<Replayed>),
-    /// The checkpoints of a round were read.
-    TakenOver(u64, TakenOver),
-    /// The deliveries that wait to be tried again were read for a round.
-    RetriesLoaded(u64, Vec<Waiting>),
-    /// Deliveries of a queue that is gone were ended.
-    GaveUp(u64),
-    /// Checkpoints were written, or could not be.
-    Written(Vec<(u16, Checkpoint)>),
-}
 
 /// Deliveries that are being ended, and the oldest of their last attempts.
 pub(super) struct GivingUp {

@@ -41,7 +41,6 @@ mod round_robin;
 mod schedule;
 mod scheduler;
 mod secrets;
-mod selection;
 mod sender;
 mod settings;
 mod signature;

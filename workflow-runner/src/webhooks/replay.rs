@@ -6,6 +6,8 @@
 //! so that whoever does the same again, after a sudden death or beside another process,
 //! queues nothing twice and finds what still waits.
 
+mod selection;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,9 +23,9 @@ use super::attempt;
 use super::directory::Endpoint;
 use super::payload::Payload;
 use super::requests::RequestCursor;
-use super::selection::Candidate;
 use super::sender::{Sender, TOO_OLD};
 use super::work::Retry;
+use selection::Candidate;
 
 /// Events of endpoints read at a time.
 const PAGE: usize = 100;

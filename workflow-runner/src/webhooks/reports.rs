@@ -3,11 +3,12 @@
 use schemas::WebhookId;
 
 use super::disable::{Reason, disable};
-use super::dispatcher::{Dispatcher, Report};
+use super::dispatcher::Dispatcher;
 use super::refill;
 use super::replay::Replayed;
 use super::scheduler::QueueKey;
 use super::sender::Progress;
+use super::tasks::Report;
 
 /// Reports taken before queues are looked at again.
 const REPORTS: usize = 256;

@@ -151,10 +151,7 @@ impl Sender {
 
     /// Which attempt of its round the next one is: being asked for begins a round.
     async fn place_in_round(&self, stream: &StreamId) -> u32 {
-        let events = retry_while(
-            || self.log.load(stream),
-            |error| matches!(error, ReadError::Unavailable(_)),
-        );
+        let events = retry_while(|| self.log.load(stream), ReadError::passes);
         let is_attempt = |event: &&Recorded| matches!(event.event, Event::DeliveryAttempted(_));
         let before = match events.await {
             Ok(events) => events.iter().rev().take_while(is_attempt).count(),
@@ -175,7 +172,7 @@ impl Sender {
         let sequence = job.work.sequence;
         let found = retry_while(
             || self.log.get(self.feed.log(), sequence),
-            |error| matches!(error, ReadError::Unavailable(_)),
+            ReadError::passes,
         );
         let recorded = found
             .await
@@ -300,7 +297,7 @@ impl Sender {
             let binding = Binding::WebhookSecret(endpoint.org.clone(), endpoint.id.clone());
             let unsealed = retry_while(
                 || self.log.vault().unseal(&binding, &secret.sealed),
-                |error| matches!(error, VaultError::Unavailable(_)),
+                VaultError::passes,
             );
             let secret = unsealed
                 .await
@@ -342,10 +339,7 @@ impl Sender {
 
     /// What is left to do for a delivery, as the log says.
     async fn left_to_do(&self, stream: &StreamId) -> Option<Retry> {
-        let last = retry_while(
-            || self.log.last(stream),
-            |error| matches!(error, ReadError::Unavailable(_)),
-        );
+        let last = retry_while(|| self.log.last(stream), ReadError::passes);
         let recorded = last
             .await
             .inspect_err(|error| tracing::error!(%error, %stream, "A delivery cannot be read"))
@@ -357,7 +351,7 @@ impl Sender {
     pub(super) async fn give_up(&self, recorded: u64, reason: &str) {
         let last = retry_while(
             || self.log.get(Log::Deliveries, recorded),
-            |error| matches!(error, ReadError::Unavailable(_)),
+            ReadError::passes,
         );
         let Ok(Some(last)) = last.await else { return };
         let Some((message, attempts)) = tried(&last.event) else {

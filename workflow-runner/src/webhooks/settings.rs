@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use service::settings::seconds;
+use service::settings::{defaults, seconds};
 
 /// How webhooks are delivered.
 #[derive(Clone, Debug, Args)]
@@ -47,24 +47,6 @@ pub struct WebhookSettings {
 
 impl Default for WebhookSettings {
     fn default() -> Self {
-        let hours = |hours| Duration::from_hours(hours);
-        Self {
-            retries: vec![
-                Duration::from_secs(5),
-                Duration::from_mins(5),
-                Duration::from_mins(30),
-                hours(2),
-                hours(5),
-                hours(10),
-                hours(14),
-                hours(20),
-                hours(24),
-            ],
-            timeout: Duration::from_secs(15),
-            disable_after: hours(5 * 24),
-            concurrency: 32,
-            total_concurrency: 512,
-            pending: 10_000,
-        }
+        defaults()
     }
 }

@@ -18,11 +18,11 @@ use tokio_util::task::TaskTracker;
 
 use super::checkpoint::Checkpoint;
 use super::directory::Endpoint;
-use super::dispatcher::Report;
 use super::feed::Feed;
-use super::replay::Replayer;
+use super::replay::{Replayed, Replayer};
 use super::scheduler::QueueKey;
-use super::sender::{Job, Sender};
+use super::sender::{Job, Progress, Sender};
+use super::takeover::{TakenOver, Waiting};
 use super::work::Gap;
 use super::{refill, takeover};
 use crate::checkpoints::Checkpoints;
@@ -33,6 +33,25 @@ const REFILLS: usize = 8;
 const REFILL_AGAIN: Duration = Duration::from_millis(500);
 /// Deliveries of one endpoint that are ended at the same time.
 const GIVING_UP: usize = 64;
+
+/// What tasks tell the dispatcher.
+#[derive(Debug)]
+pub(super) enum Report {
+    /// An attempt to deliver the event of this sequence gets on.
+    Progress(QueueKey, u64, Progress),
+    /// A queue's wanted events were read from the log, or could not be.
+    Refilled(QueueKey, Option<refill::Found>),
+    /// An endpoint's requests were carried on, or could not be.
+    Replayed(QueueKey, Option<Replayed>),
+    /// The checkpoints of a round were read.
+    TakenOver(u64, TakenOver),
+    /// The deliveries that wait to be tried again were read for a round.
+    RetriesLoaded(u64, Vec<Waiting>),
+    /// Deliveries of a queue that is gone were ended.
+    GaveUp(u64),
+    /// Checkpoints were written, or could not be.
+    Written(Vec<(u16, Checkpoint)>),
+}
 
 /// The dispatcher's tasks; they end with it.
 pub(super) struct Tasks {

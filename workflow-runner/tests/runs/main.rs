@@ -4,6 +4,10 @@
     clippy::expect_used,
     reason = "tests fail by panicking"
 )]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests live by the machine's clock"
+)]
 
 mod again;
 mod bounds;

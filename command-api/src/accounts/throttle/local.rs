@@ -17,10 +17,10 @@ const MOST: usize = 65_536;
 const REFUSED_FOR: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
-pub(super) struct Local(Mutex<Known>);
+pub(super) struct Local(Mutex<Levels>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct Levels {
     levels: Kept<Level>,
     /// Until when a name and a network belong together.
     pairs: Kept<Instant>,
@@ -132,12 +132,12 @@ impl Local {
         pairs.map.insert(pair.to_owned(), until);
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, Levels> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl Levels {
     fn used(&self, counter: &Counter, now: Instant) -> f64 {
         let level = self.levels.map.get(&counter.name);
         level.map_or(0.0, |level| level.used(now))

@@ -6,6 +6,7 @@ mod run;
 
 use std::collections::HashSet;
 
+use domain::run::State;
 use futures::future::BoxFuture;
 use indexmap::map::Entry;
 use schemas::{AggregateType, Event, Recorded};
@@ -124,7 +125,7 @@ fn begun_before<'a>(events: &[&'a Recorded]) -> Vec<Key<'a>> {
 fn count(folded: &Folded<'_>) -> (Totals, Blocks) {
     let (mut totals, mut blocks) = (Totals::default(), Blocks::of(ROWS));
     for ((org, id), run) in folded {
-        let place = |state: run::State| Place {
+        let place = |state: State| Place {
             org_id: org,
             parent: &run.workflow_id,
             state: state.name(),

@@ -93,7 +93,7 @@ fn kept(saved: &Saved) -> Vec<Kept> {
     let steps = saved.definition.steps.iter().map(|step| Kept {
         outline: Outline {
             id: step.id.clone(),
-            kind: step.action.kind().to_owned(),
+            kind: step.action.step_type(),
         },
         ways: step
             .ways()

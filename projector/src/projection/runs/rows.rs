@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
+use domain::run::State;
 use indexmap::IndexMap;
 use sqlx::PgConnection;
 use sqlx::postgres::PgBindIterExt as _;
 
-use super::run::{Origin, Run, State};
+use super::run::{Origin, Run};
 use crate::projection::ApplyError;
 use crate::projection::text::optional;
 

@@ -3,47 +3,26 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use domain::run::{Reached, Ways};
+use domain::run::{Reached, State, Ways};
 use schemas::run::Way;
-use schemas::workflow::Triggered;
+use schemas::workflow::{StepType, Triggered};
 use schemas::{Event, StepId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// The state of a run, or of one of its steps.
+/// The state of a step as it reads: one that the run has ended under says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub(super) enum State {
+enum StepState {
     Queued,
     Running,
     Waiting,
     Succeeded,
     Failed,
     Cancelled,
-    /// Of a step that no way leads to any more, or that the run ended without.
+    /// No way leads to it any more, or the run ended without it.
     Skipped,
-}
-
-impl State {
-    const NAMES: [(Self, &'static str); 7] = [
-        (Self::Queued, "QUEUED"),
-        (Self::Running, "RUNNING"),
-        (Self::Waiting, "WAITING"),
-        (Self::Succeeded, "SUCCEEDED"),
-        (Self::Failed, "FAILED"),
-        (Self::Cancelled, "CANCELLED"),
-        (Self::Skipped, "SKIPPED"),
-    ];
-
-    pub(super) fn name(self) -> &'static str {
-        Self::NAMES[self as usize].1
-    }
-
-    pub(super) fn named(name: &str) -> Option<Self> {
-        let found = Self::NAMES.iter().find(|(_, known)| *known == name);
-        found.map(|(state, _)| *state)
-    }
 }
 
 /// The name and type of a step.
@@ -51,18 +30,18 @@ impl State {
 pub(super) struct Outline {
     pub(super) id: StepId,
     #[serde(rename = "type")]
-    pub(super) kind: String,
+    pub(super) kind: StepType,
 }
 
 impl Outline {
     /// Whether the step may leave some of its ways aside.
     pub(super) fn branches(&self) -> bool {
-        matches!(self.kind.as_str(), "CONDITION" | "WAIT_FOR_EVENT")
+        matches!(self.kind, StepType::Condition | StepType::WaitForEvent)
     }
 
     /// Whether an attempt does nothing but wait.
     fn waits(&self) -> bool {
-        matches!(self.kind.as_str(), "DELAY" | "WAIT_FOR_EVENT")
+        matches!(self.kind, StepType::Delay | StepType::WaitForEvent)
     }
 }
 
@@ -79,7 +58,7 @@ pub(super) struct Plan {
 pub(super) struct Step {
     #[serde(flatten)]
     outline: Outline,
-    state: State,
+    state: StepState,
     attempts: Vec<Attempt>,
     // Carried as text: they may be large, and nothing here looks into them.
     input: Option<Box<RawValue>>,
@@ -136,7 +115,7 @@ impl<'a> Run<'a> {
     pub(super) fn triggered(triggered: &'a Triggered, at: DateTime<Utc>, plan: &Arc<Plan>) -> Self {
         let steps = plan.steps.iter().map(|outline| Step {
             outline: outline.clone(),
-            state: State::Queued,
+            state: StepState::Queued,
             attempts: Vec::new(),
             input: None,
             output: None,
@@ -157,35 +136,33 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Folds an event that happened at `at`; says what is wrong where it does not fit. What
-    /// comes after the run's end, such as the outcome of an attempt that was under way, changes
-    /// nothing, unless the run is retried.
+    /// Folds an event that happened at `at`; says what is wrong where it does not fit.
     pub(super) fn fold(&mut self, event: &Event, at: DateTime<Utc>) -> Result<(), String> {
-        if self.ended_at.is_some() {
-            if let (Event::RunRetried(_), State::Failed | State::Cancelled) = (event, self.state) {
+        let before = self.state;
+        self.state = before.after(event);
+        if before.is_end() {
+            if !self.state.is_end() {
                 self.begin_again();
             }
             return Ok(());
         }
         match event {
             Event::RunStarted(_) => {
-                self.state = State::Running;
                 self.started_at.get_or_insert(at);
             }
             Event::RunStepStarted(started) => {
-                self.state = State::Running;
                 let step = self.step(&started.step_id)?;
                 step.state = if step.outline.waits() {
-                    State::Waiting
+                    StepState::Waiting
                 } else {
-                    State::Running
+                    StepState::Running
                 };
                 step.input = raw(&started.input)?;
                 step.attempt(started.attempt, at);
             }
             Event::RunStepSucceeded(succeeded) => {
                 let step = self.step(&succeeded.step_id)?;
-                step.state = State::Succeeded;
+                step.state = StepState::Succeeded;
                 step.way = succeeded.way;
                 step.output = raw(&succeeded.output)?;
                 step.attempt(succeeded.attempt, at).ended_at = Some(at);
@@ -195,24 +172,22 @@ impl<'a> Run<'a> {
                 let retried = failed.retry_at.is_some();
                 let step = self.step(&failed.step_id)?;
                 step.state = if retried {
-                    State::Waiting
+                    StepState::Waiting
                 } else {
-                    State::Failed
+                    StepState::Failed
                 };
                 let attempt = step.attempt(failed.attempt, at);
                 attempt.ended_at = Some(at);
                 attempt.error = Some(failed.error.clone());
             }
             Event::RunWaiting(waiting) => {
-                self.state = State::Waiting;
-                self.step(&waiting.step_id)?.state = State::Waiting;
+                self.step(&waiting.step_id)?.state = StepState::Waiting;
             }
-            Event::RunSucceeded(_) => self.end(State::Succeeded, at),
+            Event::RunSucceeded(_) | Event::RunCancelled(_) => self.end(at),
             Event::RunFailed(failed) => {
-                self.end(State::Failed, at);
+                self.end(at);
                 self.error = Some(failed.error.clone());
             }
-            Event::RunCancelled(_) => self.end(State::Cancelled, at),
             // What a NOTIFY step says stands in the run's stream and changes nothing of the run.
             _ => {}
         }
@@ -226,23 +201,22 @@ impl<'a> Run<'a> {
             return;
         };
         let reached = self.steps.iter().map(|step| match step.state {
-            State::Queued | State::Skipped => Reached::Untouched,
-            State::Succeeded => Reached::Left(step.way),
+            StepState::Queued | StepState::Skipped => Reached::Untouched,
+            StepState::Succeeded => Reached::Left(step.way),
             _ => Reached::UnderWay,
         });
         for place in ways.skipped(&reached.collect::<Vec<_>>()) {
-            self.steps[place].state = State::Skipped;
+            self.steps[place].state = StepState::Skipped;
         }
     }
 
     /// Whatever has not succeeded is still to come.
     fn begin_again(&mut self) {
-        self.state = State::Queued;
         self.ended_at = None;
         self.error = None;
         for step in &mut self.steps {
-            if step.state != State::Succeeded {
-                step.state = State::Queued;
+            if step.state != StepState::Succeeded {
+                step.state = StepState::Queued;
             }
         }
         self.skip();
@@ -259,13 +233,12 @@ impl<'a> Run<'a> {
     }
 
     /// Nothing of an ended run looks as if it were still to come.
-    fn end(&mut self, state: State, at: DateTime<Utc>) {
-        self.state = state;
+    fn end(&mut self, at: DateTime<Utc>) {
         self.ended_at = Some(at);
         for step in &mut self.steps {
             match step.state {
-                State::Queued => step.state = State::Skipped,
-                State::Running | State::Waiting => step.state = State::Cancelled,
+                StepState::Queued => step.state = StepState::Skipped,
+                StepState::Running | StepState::Waiting => step.state = StepState::Cancelled,
                 _ => {}
             }
             for attempt in &mut step.attempts {

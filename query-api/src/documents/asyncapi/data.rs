@@ -10,12 +10,12 @@ pub(super) const CUSTOM: &str = "custom.name";
 const HIDDEN: &[&str] = &["keySha256", "secret", "sealed", "audience"];
 
 /// Every public type, and the shapes of what they say.
-pub(super) struct Told {
+pub(super) struct PublicEvents {
     pub(super) types: Vec<&'static str>,
     pub(super) schemas: Map<String, Value>,
 }
 
-impl Told {
+impl PublicEvents {
     pub(super) fn gather() -> Self {
         let public = |entry: &&CatalogEntry| entry.visibility == Visibility::Public;
         let mut told = Self {
@@ -110,7 +110,7 @@ mod tests {
     /// The samples of every type are what the log really holds.
     #[test]
     fn what_is_shown_of_every_sample_is_described() {
-        let told = Told::gather();
+        let told = PublicEvents::gather();
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../schemas/samples");
         let mut seen = BTreeSet::new();
         for file in std::fs::read_dir(folder).unwrap() {
@@ -132,7 +132,7 @@ mod tests {
     /// Two types may mean different things by one name.
     #[test]
     fn the_definitions_of_a_type_are_its_own() {
-        let told = Told::gather();
+        let told = PublicEvents::gather();
         let mut kept = 0;
         for entry in CATALOG
             .iter()

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::data::Told;
+use super::data::PublicEvents;
 use super::reference;
 
 pub(super) const FROM_CLIENT: &[&str] = &["auth", "subscribe", "unsubscribe"];
@@ -20,7 +20,7 @@ pub(super) const FROM_SERVER: &[&str] = &[
 pub(super) fn add(
     messages: &mut Map<String, Value>,
     schemas: &mut Map<String, Value>,
-    told: &Told,
+    told: &PublicEvents,
 ) {
     let text = || json!({"type": "string"});
     let id = || {
@@ -104,7 +104,7 @@ fn frame(name: &str, summary: &str, fields: Value) -> Value {
 }
 
 /// An event within a frame.
-fn live_event(told: &Told) -> Value {
+fn live_event(told: &PublicEvents) -> Value {
     let one = |name: &&'static str| {
         json!({
             "type": "object", "required": ["type", "time", "data"],

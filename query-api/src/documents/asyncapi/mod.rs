@@ -7,11 +7,11 @@ mod frames;
 
 use serde_json::{Map, Value, json};
 
-use self::data::Told;
+use self::data::PublicEvents;
 
 /// The whole document.
 pub(super) fn document() -> Value {
-    let told = Told::gather();
+    let told = PublicEvents::gather();
     let mut messages = Map::new();
     let mut schemas = told.schemas.clone();
     frames::add(&mut messages, &mut schemas, &told);

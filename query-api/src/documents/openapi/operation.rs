@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use access::{Api, Scope};
 use serde_json::{Map, Value, json};
 
-use super::shape::{refer, sought};
+use super::shape::{headers, refer, sought};
 
 /// Who may ask.
 #[derive(Clone, Copy, PartialEq)]
@@ -264,17 +264,6 @@ impl Operation {
         object.insert("responses".to_owned(), responses.into());
         object.into()
     }
-}
-
-/// References to headers, with those of a limit where the answer is under one.
-pub(super) fn headers(names: &[&str], counted: bool) -> Map<String, Value> {
-    let limit = ["RateLimit", "RateLimit-Policy"];
-    let limit = limit.iter().filter(|_| counted);
-    names
-        .iter()
-        .chain(limit)
-        .map(|name| ((*name).to_owned(), refer("headers", name)))
-        .collect()
 }
 
 fn security(caller: Caller) -> Value {

@@ -3,8 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::operation::headers;
-use super::shape::refer;
+use super::shape::{headers, refer};
 
 const REFUSALS: &[(u16, &str, &str)] = &[
     (

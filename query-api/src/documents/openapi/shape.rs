@@ -78,6 +78,17 @@ pub(super) fn word(words: &[&str]) -> Value {
     json!({"type": "string", "enum": words})
 }
 
+/// References to headers, with those of a limit where the answer is under one.
+pub(super) fn headers(names: &[&str], counted: bool) -> Map<String, Value> {
+    let limit = ["RateLimit", "RateLimit-Policy"];
+    let limit = limit.iter().filter(|_| counted);
+    names
+        .iter()
+        .chain(limit)
+        .map(|name| ((*name).to_owned(), refer("headers", name)))
+        .collect()
+}
+
 /// The same, or null.
 pub(super) fn nullable(mut schema: Value) -> Value {
     if schema.get("$ref").is_some() {

@@ -1,5 +1,6 @@
 //! What a workflow's definition is made of.
 
+use schemas::workflow::StepType;
 use serde_json::{Value, json};
 
 use super::shape::{
@@ -7,15 +8,11 @@ use super::shape::{
 };
 
 pub(super) const STATUSES: &[&str] = &["DRAFT", "ACTIVE", "PAUSED", "ARCHIVED"];
-pub(super) const TYPES: &[&str] = &[
-    "TRIGGER",
-    "HTTP",
-    "NOTIFY",
-    "CONDITION",
-    "DELAY",
-    "WAIT_FOR_EVENT",
-    "RECORD",
-];
+
+/// The types of steps.
+pub(super) fn types() -> [&'static str; StepType::ALL.len()] {
+    StepType::ALL.map(StepType::name)
+}
 
 fn step_id() -> Value {
     json!({"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"})
@@ -208,7 +205,7 @@ fn record() -> Value {
 }
 
 pub(super) fn schemas() -> Vec<(&'static str, Value)> {
-    let steps = TYPES.iter().map(|kind| schema(&step_name(kind)));
+    let steps = types().into_iter().map(|kind| schema(&step_name(kind)));
     let steps: Vec<Value> = steps.collect();
     let any = json!({"oneOf": steps});
     let mut steps = array(&any);

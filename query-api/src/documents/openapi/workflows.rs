@@ -160,7 +160,7 @@ fn shapes() -> Vec<(&'static str, Value)> {
     ]);
     let step = answer(vec![
         ("id", string()),
-        ("type", word(workflow_shapes::TYPES)),
+        ("type", word(&workflow_shapes::types())),
         ("state", word(STEP_STATES)),
         ("attempts", array(&attempt)),
         ("input", meaning(json!({}), "The step's input.")),

@@ -35,7 +35,7 @@ impl Cells {
         put(out, format_args!("<row r=\"{row}\">"));
         let digits = row.to_string();
         for (cell, column) in cells.iter().zip(&self.columns) {
-            let at = Place {
+            let at = CellAt {
                 column,
                 row: &digits,
             };
@@ -44,7 +44,7 @@ impl Cells {
         out.extend_from_slice(b"</row>");
     }
 
-    fn write_cell(&self, at: Place<'_>, cell: Cell<'_>, out: &mut Vec<u8>) {
+    fn write_cell(&self, at: CellAt<'_>, cell: Cell<'_>, out: &mut Vec<u8>) {
         match cell {
             Cell::Empty | Cell::Text("") => {}
             Cell::Text(text) => at.text(text, out),
@@ -64,7 +64,7 @@ impl Cells {
         }
     }
 
-    fn write_moment(&self, at: Place<'_>, moment: DateTime<Utc>, out: &mut Vec<u8>) {
+    fn write_moment(&self, at: CellAt<'_>, moment: DateTime<Utc>, out: &mut Vec<u8>) {
         let local = moment.naive_utc();
         match days(local.date()) {
             Some(days) => {
@@ -79,12 +79,12 @@ impl Cells {
 
 /// Where a cell stands.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct CellAt<'a> {
     column: &'a str,
     row: &'a str,
 }
 
-impl Place<'_> {
+impl CellAt<'_> {
     fn text(self, text: &str, out: &mut Vec<u8>) {
         self.begin(out);
         let (text, rest) = fitting(text);

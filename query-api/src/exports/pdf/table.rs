@@ -37,7 +37,7 @@ pub(super) struct Table {
     kind: &'static Kind,
     title: Title,
     footer: String,
-    columns: Vec<Place>,
+    columns: Vec<ColumnSpan>,
     headings: Vec<String>,
     row: Row,
     rows: u64,
@@ -45,7 +45,7 @@ pub(super) struct Table {
 
 /// Where a column stands.
 #[derive(Clone, Copy)]
-struct Place {
+struct ColumnSpan {
     left: f32,
     width: f32,
     /// Numbers stand on the right, so that their digits do.
@@ -215,7 +215,7 @@ impl Table {
     }
 }
 
-impl Place {
+impl ColumnSpan {
     fn start_of(self, text: &str, typeface: &mut Typeface) -> f32 {
         if self.on_the_right {
             self.left + self.width - typeface.width(text, CELL_SIZE)
@@ -227,7 +227,7 @@ impl Place {
 
 /// Shares the width out by the columns' usual widths; no column is narrower than the longest
 /// word of its heading.
-fn places(kind: &'static Kind, headings: &[String], bold: &mut Typeface) -> Vec<Place> {
+fn places(kind: &'static Kind, headings: &[String], bold: &mut Typeface) -> Vec<ColumnSpan> {
     let total: f32 = kind.columns.iter().map(weight).sum();
     let least: Vec<f32> = headings
         .iter()
@@ -256,7 +256,7 @@ fn places(kind: &'static Kind, headings: &[String], bold: &mut Typeface) -> Vec<
         } else {
             share(BODY_WIDTH - fixed, shared, column)
         };
-        places.push(Place {
+        places.push(ColumnSpan {
             left: left + GAP / 2.0,
             width: width - GAP,
             on_the_right: matches!(column.content, Content::Integer | Content::Number),

@@ -9,7 +9,7 @@ use service::HttpError;
 use sqlx::PgPool;
 
 use super::filter::Filter;
-use super::find::{LISTS, Place, Search, find_places};
+use super::find::{LISTS, RunCursor, Search, find_places};
 use crate::pages::COUNTED;
 use crate::pages::visit::{Instead, Visit};
 use crate::paging::{Page, Parameters};
@@ -24,7 +24,7 @@ pub(in crate::pages) struct Matching {
     count: i64,
     /// Whether there are more than were counted.
     more: bool,
-    runs: Vec<Place>,
+    runs: Vec<RunCursor>,
     next: Option<String>,
 }
 

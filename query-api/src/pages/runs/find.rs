@@ -18,7 +18,7 @@ const BESIDE: i64 = 10;
 
 /// Where a run stands among all.
 #[derive(Debug, Serialize)]
-pub(super) struct Place {
+pub(super) struct RunCursor {
     id: String,
     #[serde(skip)]
     created_at: DateTime<Utc>,
@@ -48,7 +48,7 @@ struct Origin {
     triggered_by: Option<String>,
 }
 
-impl Listed for Place {
+impl Listed for RunCursor {
     fn created_at(&self) -> DateTime<Utc> {
         self.created_at
     }
@@ -126,9 +126,9 @@ pub(super) async fn find_places(
     states: Option<&[String]>,
     search: Search<'_>,
     models: &PgPool,
-) -> Result<Vec<Place>, sqlx::Error> {
+) -> Result<Vec<RunCursor>, sqlx::Error> {
     sqlx::query_as!(
-        Place,
+        RunCursor,
         r#"WITH list AS MATERIALIZED (
                SELECT parent, state FROM totals
                WHERE org_id = $1 AND kind = 'runs' AND count > 0

@@ -10,7 +10,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use command_api::records::{Imported, Place};
+use command_api::records::{FilePosition, Imported};
 use serde::{Deserialize, Serialize};
 
 use super::rejects::Written;
@@ -52,8 +52,8 @@ pub(super) struct Checkpoint {
 
 impl Done {
     /// Where the rows end that are done.
-    pub(super) fn place(&self) -> Place {
-        Place {
+    pub(super) fn place(&self) -> FilePosition {
+        FilePosition {
             rows: self.rows,
             lines: self.lines,
             bytes: self.bytes,

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use command_api::records::{Fault, Place, Row};
+use command_api::records::{Fault, FilePosition, Row};
 use domain::record::{Draft, Kind, parse_object};
 use futures::{Stream, StreamExt as _, stream};
 use tokio::sync::mpsc;
@@ -79,7 +79,11 @@ impl Table {
     }
 
     /// The rows behind a place where an earlier import has come to; all of them without one.
-    pub(super) fn rows(self, from: Option<Place>, progress: Progress) -> Result<Rows, Failure> {
+    pub(super) fn rows(
+        self,
+        from: Option<FilePosition>,
+        progress: Progress,
+    ) -> Result<Rows, Failure> {
         let (rows, taken) = mpsc::channel(AHEAD);
         let reading = Reading {
             kind: self.kind,
@@ -144,7 +148,7 @@ fn format_of(beginning: &[u8]) -> Format {
 struct Reading {
     kind: Kind,
     /// The place that the reader's own places count from.
-    from: Place,
+    from: FilePosition,
     ends_twice: bool,
     rows: mpsc::Sender<Row>,
     progress: Progress,
@@ -166,7 +170,7 @@ impl Reading {
             let ended = draft.is_err() && reader.is_done();
             let row = Row {
                 line: self.from.lines + begins,
-                end: Place {
+                end: FilePosition {
                     rows: number,
                     lines: self.from.lines + position.line() - 1,
                     bytes: self.from.bytes + position.byte(),

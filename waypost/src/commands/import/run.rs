@@ -2,7 +2,7 @@
 
 use std::io;
 
-use command_api::records::{ImportError, Imported, Place, Rejected};
+use command_api::records::{FilePosition, ImportError, Imported, Rejected};
 use event_log::EventLog;
 
 use super::checkpoint::Checkpoint;
@@ -31,7 +31,7 @@ impl Run {
     }
 
     /// Goes on with what an earlier run has left, from the place that it answers.
-    pub(super) fn go_on(&mut self, log: &EventLog, progress: &Progress) -> Option<Place> {
+    pub(super) fn go_on(&mut self, log: &EventLog, progress: &Progress) -> Option<FilePosition> {
         let done = self.checkpoint.as_ref()?.read()?;
         let position = done.position.as_ref();
         // A log that was restored has another epoch, and perhaps not all that was done.

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use chrono::Utc;
 use command_api::accounts::{self, Tiered};
 use command_api::{Commands, Origin};
 use domain::account::{Email, Registration};
@@ -11,6 +10,7 @@ use futures::future::join_all;
 use reqwest::{Client, Method, StatusCode};
 use schemas::account::Tier;
 use serde_json::{Value, json};
+use service::{Clock as _, SystemClock};
 use tokio_util::sync::CancellationToken;
 
 use super::route::Route;
@@ -108,7 +108,7 @@ async fn walk_one(url: &str, member: &SignIn, route: &Route) {
                 None => Phone::sign_in(url, member).await?,
             };
             signed_in
-                .post("/location/update", &route.fix(Utc::now()))
+                .post("/location/update", &route.fix(SystemClock.now()))
                 .await?;
             Ok::<_, Failure>(signed_in)
         };

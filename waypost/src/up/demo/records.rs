@@ -4,7 +4,7 @@
 //! seen from its own day.
 
 use chrono::{DateTime, Days, SecondsFormat, TimeDelta, Utc};
-use command_api::records::{self, Fault, Import, Place, Row};
+use command_api::records::{self, Fault, FilePosition, Import, Row};
 use command_api::{Commands, Origin};
 use domain::record::{Kind, parse_object};
 use schemas::OrgId;
@@ -130,7 +130,7 @@ fn row(kind: Kind, number: u64, record: Value) -> Row {
         Value::Object(object) => parse_object(kind, object).map_err(Fault::from),
         _ => Err("not an object".to_owned().into()),
     };
-    let end = Place {
+    let end = FilePosition {
         rows: number,
         lines: number,
         bytes: 0,

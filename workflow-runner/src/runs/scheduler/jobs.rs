@@ -7,12 +7,13 @@ use schemas::{Event, Recorded};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::super::backlog::{Origin, RunRef, Turn};
+use super::super::backlog::RunRef;
 use super::super::capacity::Working;
 use super::super::held::Held;
 use super::super::index::{Change, Open, Phase};
-use super::super::job::{From, Job, Outcome};
+use super::super::job::{Beginning, Job, Outcome};
 use super::super::measure;
+use super::super::turn::{Origin, Turn};
 use super::super::worker_pool::{Ended, WorkerHandle};
 use super::Scheduler;
 
@@ -36,7 +37,7 @@ impl Scheduler {
         }
         let at_once = new && !self.backlog.has(turn);
         if let Some(working) = at_once.then(|| self.working_place(turn)).flatten() {
-            let from = From::Trigger(recorded);
+            let from = Beginning::Trigger(recorded);
             self.start(turn, run, from, Some(working));
         } else {
             if let Some(held) = Held::of(&recorded) {
@@ -73,9 +74,9 @@ impl Scheduler {
                 Some(open) if open.phase == Phase::Ready => {
                     let (first, is_untouched) = (open.first, open.is_untouched());
                     let from = match trigger.filter(|_| is_untouched) {
-                        Some(held) => From::Trigger(held.trigger),
-                        None if is_untouched => From::Untouched(first),
-                        None => From::Opening(first),
+                        Some(held) => Beginning::Trigger(held.trigger),
+                        None if is_untouched => Beginning::Untouched(first),
+                        None => Beginning::Opening(first),
                     };
                     self.start(turn, run, from, working);
                 }
@@ -84,7 +85,7 @@ impl Scheduler {
         }
     }
 
-    fn start(&mut self, turn: Turn, run: RunRef, from: From, working: Option<Working>) {
+    fn start(&mut self, turn: Turn, run: RunRef, from: Beginning, working: Option<Working>) {
         let (partition, key) = run;
         if self.workers.works_on(key) {
             return;
@@ -130,7 +131,7 @@ impl Scheduler {
                 // It would break down again: the run is ended instead.
                 tracing::error!(%error, "A run's job failed");
                 if let Some(open) = self.open(run) {
-                    let from = From::Broken(open.first);
+                    let from = Beginning::Broken(open.first);
                     self.start(turn, run, from, None);
                 }
                 return;

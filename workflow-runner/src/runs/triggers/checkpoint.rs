@@ -64,8 +64,7 @@ impl Note {
 }
 
 async fn wait_at(log: &EventLog, sequence: u64) -> Option<Recorded> {
-    let passes = |error: &ReadError| matches!(error, ReadError::Unavailable(_));
-    let found = retry_while(|| log.get(Log::Events, sequence), passes).await;
+    let found = retry_while(|| log.get(Log::Events, sequence), ReadError::passes).await;
     found
         .inspect_err(
             |error| tracing::error!(sequence, %error, "A wait for an event cannot be read"),

@@ -1,5 +1,7 @@
 //! Matches events with the workflows that they set off and the steps that wait for them.
 
+mod notices;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -17,13 +19,13 @@ use super::super::measure;
 use super::super::open::OpenRuns;
 use super::super::renderer::Renderer;
 use super::cause_counts::{BatchCounts, CauseCounts, MAX_HOPS, Verdict};
-use super::notices::MatchNotices;
 use super::org_queues::Task;
 use super::shown::shown;
 use super::waits::{Wait, Waits};
 use super::workflows::{Listener, Workflows};
 use crate::people::People;
 use crate::retry::retry_while;
+use notices::MatchNotices;
 
 const EVENTS_AT_ONCE: usize = 256;
 /// Runs that one organization's events begin at the same time.
@@ -282,9 +284,10 @@ impl Matcher {
 
     /// A run's events; `None` where they cannot be read.
     pub(super) async fn run(&self, stream: &StreamId) -> Option<Vec<Recorded>> {
-        let passes = |error: &ReadError| matches!(error, ReadError::Unavailable(_));
         // One that cannot be read is ended by its own job.
-        retry_while(|| self.log.load(stream), passes).await.ok()
+        retry_while(|| self.log.load(stream), ReadError::passes)
+            .await
+            .ok()
     }
 }
 

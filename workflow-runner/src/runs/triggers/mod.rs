@@ -20,7 +20,6 @@ mod checkpoint;
 mod dispatcher;
 mod late;
 mod matcher;
-mod notices;
 mod org_queues;
 mod runs;
 mod settle;

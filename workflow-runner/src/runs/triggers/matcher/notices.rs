@@ -18,10 +18,10 @@ use schemas::{
     StreamId, WorkflowId,
 };
 
-use super::super::measure;
-use super::cause_counts::{Bound, MAX_HOPS};
-use super::matcher::Matcher;
-use super::workflows::{Listener, Scheduled};
+use super::super::super::measure;
+use super::super::cause_counts::{Bound, MAX_HOPS};
+use super::super::workflows::{Listener, Scheduled};
+use super::Matcher;
 
 /// How often a workflow is told of what is not a matter of one cause.
 const EVERY_SECONDS: i64 = 3_600;
@@ -83,7 +83,7 @@ struct Reason {
 
 /// The versions of workflows whose matches were told to have failed in an hour.
 #[derive(Debug, Default)]
-pub(super) struct MatchNotices {
+pub(in crate::runs::triggers) struct MatchNotices {
     hour: i64,
     notified: HashSet<(OrgId, WorkflowId, u32)>,
 }
@@ -170,7 +170,7 @@ impl Matcher {
     }
 
     /// The same of a time of a schedule.
-    pub(super) fn too_many_open_at(
+    pub(in crate::runs::triggers) fn too_many_open_at(
         &self,
         org: &OrgId,
         scheduled: &Scheduled,
@@ -200,7 +200,7 @@ impl Matcher {
 
     /// Tells that the match of a step that waits failed for an event, or was too much work; `None`
     /// where that was told of the workflow within the hour.
-    pub(super) fn match_failed(
+    pub(in crate::runs::triggers) fn match_failed(
         &self,
         by: &Recorded,
         run: &Run,

@@ -6,7 +6,7 @@ use service::HttpError;
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::deliveries::Delivery;
+use super::Delivery;
 use crate::paging::{Page, Parameters};
 use crate::search::{anywhere, asked_text};
 

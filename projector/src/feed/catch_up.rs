@@ -4,9 +4,9 @@
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use super::Feed;
 use crate::batch::Group;
 use crate::error::FeedError;
-use crate::feed::Feed;
 use crate::replay::Replay;
 use crate::writers::Writers;
 
@@ -15,7 +15,7 @@ const CLOSE: u64 = 5_000;
 const BACKOFF: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Brings a group close to the position of the others; whatever fails is tried again.
-pub(crate) async fn catch_up(feed: Feed, mut group: Group, live: watch::Receiver<u64>) -> Group {
+pub(super) async fn catch_up(feed: Feed, mut group: Group, live: watch::Receiver<u64>) -> Group {
     let names: Vec<_> = group.members.iter().map(|m| m.projection.name()).collect();
     tracing::info!(projections = ?names, from = group.position, "Catching up with the log");
     loop {
@@ -68,7 +68,7 @@ async fn reload(feed: &Feed, names: &[&str]) -> Result<Option<Group>, FeedError>
 }
 
 /// Brings a group to exactly where others are, who take it in.
-pub(crate) async fn join(
+pub(super) async fn join(
     feed: &Feed,
     mut behind: Group,
     others: &mut Group,

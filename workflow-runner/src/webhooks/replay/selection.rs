@@ -8,11 +8,11 @@ use schemas::delivery::{Message, Outcome};
 use schemas::webhook::{Replay, ReplayFeed};
 use schemas::{AggregateType, DeliveryId, Event, EventId, Log, Recorded, StreamId, Visibility};
 
-use super::attempt;
-use super::feed::{self, Feed};
-use super::payload::{ENCODED_BYTES, Payload, TEST};
-use super::replay::{Replayer, Request, What};
-use super::sender::TOO_OLD;
+use super::super::attempt;
+use super::super::feed::{self, Feed};
+use super::super::payload::{ENCODED_BYTES, Payload, TEST};
+use super::super::sender::TOO_OLD;
+use super::{Replayer, Request, What};
 
 /// Events read at a time.
 const PAGE: usize = 1_000;

@@ -1,0 +1,26 @@
+//! Fields that steps of several types have.
+
+use std::ops::RangeInclusive;
+
+use schemas::StepId;
+
+use crate::object::Object;
+
+/// Steps that may follow on one way.
+const MAX_NEXT: usize = 100;
+/// How long a step may wait: a year.
+pub(super) const SECONDS: RangeInclusive<f64> = 0.0..=31_536_000.0;
+
+/// Reads a list of steps that follow.
+pub(super) fn steps_of(object: &mut Object<'_>, name: &str) -> Option<Vec<StepId>> {
+    if object.take_absent(name) {
+        return Some(Vec::new());
+    }
+    let steps = object.strings(name, MAX_NEXT)?;
+    for (nth, id) in steps.iter().enumerate() {
+        if steps[..nth].contains(id) {
+            object.error(&format!("{name}[{nth}]"), "lists the same step twice");
+        }
+    }
+    Some(steps.into_iter().map(StepId::new).collect())
+}

@@ -1,0 +1,25 @@
+//! Whether a projection's rows are the fold of the log.
+
+use projector::{BATCH, RepairError, Tell, Verified};
+use service::SystemClock;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::World;
+
+/// Looks for what differs between a projection's rows and the log.
+pub(crate) async fn verified(
+    world: &World,
+    name: &str,
+    tell: Tell<'_>,
+    stop: &CancellationToken,
+) -> Result<Verified, RepairError> {
+    let (log, pool, clock) = (&world.log, &world.pool, &SystemClock);
+    projector::verify(log, pool, clock, name, BATCH, tell, stop).await
+}
+
+/// Holds a projection's rows against the log.
+pub(crate) async fn assert_equal(world: &World, name: &str) {
+    let stop = CancellationToken::new();
+    let verified = verified(world, name, &|_| (), &stop).await.unwrap();
+    assert_eq!(verified.differences, 0, "{name}: {:?}", verified.told);
+}
