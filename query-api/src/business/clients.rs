@@ -79,7 +79,10 @@ pub(super) async fn list_clients(
 fn asked_activity(parameters: &Parameters) -> Result<&str, HttpError> {
     match parameters.one("isActive")?.unwrap_or_default().trim() {
         activity @ ("" | "true" | "false") => Ok(activity),
-        other => Err(wrong("isActive", &format!("must be true or false, not {other:?}"))),
+        other => Err(wrong(
+            "isActive",
+            &format!("must be true or false, not {other:?}"),
+        )),
     }
 }
 

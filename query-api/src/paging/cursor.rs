@@ -71,7 +71,9 @@ impl Grouping {
 
     fn letter(self) -> &'static str {
         let mut letters = Self::LETTERS.into_iter();
-        letters.find(|(_, of)| *of == self).map_or("", |(letter, _)| letter)
+        letters
+            .find(|(_, of)| *of == self)
+            .map_or("", |(letter, _)| letter)
     }
 
     fn of_letter(letter: &str) -> Option<Self> {

@@ -78,7 +78,10 @@ pub(crate) fn asked_words(
 ) -> Result<Option<String>, HttpError> {
     let text = parameters.one(name)?.unwrap_or_default();
     if text.chars().count() > MAX_TEXT {
-        return Err(wrong(name, &format!("must have at most {MAX_TEXT} characters")));
+        return Err(wrong(
+            name,
+            &format!("must have at most {MAX_TEXT} characters"),
+        ));
     }
     if text.chars().any(char::is_control) {
         return Err(wrong(name, "must not contain control characters"));
@@ -113,7 +116,13 @@ mod tests {
         for query in ["", "?q=", "?q=%20", "?sort=-createdAt", "?page=2"] {
             assert!(asked(query, &LEADS).unwrap().is_plain(), "{query}");
         }
-        for query in ["?q=a", "?sort=createdAt", "?sort=name", "?sort=-amount", "?createdBefore=2026-01-01"] {
+        for query in [
+            "?q=a",
+            "?sort=createdAt",
+            "?sort=name",
+            "?sort=-amount",
+            "?createdBefore=2026-01-01",
+        ] {
             assert!(!asked(query, &ORDERS).unwrap().is_plain(), "{query}");
         }
     }

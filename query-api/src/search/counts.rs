@@ -23,7 +23,7 @@ pub(super) struct Counted {
     pub(super) state: String,
     pub(super) filter: Filter,
     pub(super) pattern: Option<String>,
-    pub(super) counted_to: Option<i64>,
+    pub(super) at_most: Option<i64>,
 }
 
 /// What names a state of an organization's records of a kind: the projection notes the change by
@@ -119,7 +119,7 @@ mod tests {
             state: String::new(),
             filter: Filter::default(),
             pattern: Some(pattern.to_owned()),
-            counted_to: None,
+            at_most: None,
         }
     }
 }

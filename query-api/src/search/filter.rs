@@ -45,7 +45,7 @@ impl Filter {
         })
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.from.is_none() && self.before.is_none() && self.values.is_empty()
     }
 
@@ -163,7 +163,10 @@ mod tests {
             ("2026-01-31", "2026-01-31T00:00:00Z"),
             ("2026-01-31T01:30:00%2B01:00", "2026-01-31T00:30:00Z"),
             ("2026-01-31T01:30:00+01:00", "2026-01-31T00:30:00Z"),
-            ("2026-01-31T00:00:00.0000001Z", "2026-01-31T00:00:00.000001Z"),
+            (
+                "2026-01-31T00:00:00.0000001Z",
+                "2026-01-31T00:00:00.000001Z",
+            ),
             ("0000-01-01", "0000-01-01T00:00:00Z"),
         ] {
             let filter = asked(&format!("createdFrom={text}"), &ORDERS).unwrap();
@@ -184,7 +187,10 @@ mod tests {
                 "createdFrom=2026-01-31&createdBefore=2026-01-30",
                 "createdBefore: must not be earlier",
             ),
-            ("createdFrom=2026-01-01&createdFrom=2026-01-01", "createdFrom is"),
+            (
+                "createdFrom=2026-01-01&createdFrom=2026-01-01",
+                "createdFrom is",
+            ),
             ("city=a%00", "city: must not contain"),
             (long.as_str(), "city: must have at most"),
         ] {
@@ -197,7 +203,10 @@ mod tests {
     fn a_kind_is_filtered_by_its_own_fields_only() {
         let query = "city=Paris&owner=Ada";
         assert_eq!(asked(query, &COMPANIES).unwrap().values.len(), 2);
-        assert_eq!(asked(query, &CLIENTS).unwrap().value(Grouping::City), Some("Paris"));
+        assert_eq!(
+            asked(query, &CLIENTS).unwrap().value(Grouping::City),
+            Some("Paris")
+        );
         assert_eq!(asked(query, &CLIENTS).unwrap().value(Grouping::Owner), None);
         assert!(asked(query, &ORDERS).unwrap().is_empty());
     }

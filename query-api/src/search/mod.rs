@@ -15,6 +15,6 @@ mod total;
 
 pub(crate) use self::asked::{Search, anywhere, asked_text, asked_words};
 pub(crate) use self::counts::Counts;
-pub(crate) use self::kind::{CLIENTS, COMPANIES, CONTACTS, DEALS, Kind, LEADS, ORDERS};
 pub(crate) use self::hit::Hits;
+pub(crate) use self::kind::{CLIENTS, COMPANIES, CONTACTS, DEALS, Kind, LEADS, ORDERS};
 pub(crate) use self::statement::Within;

@@ -76,31 +76,13 @@ impl Order {
         self.key
     }
 
-    /// The part of a list behind an item. Groups are read apart, so that each statement is one
-    /// stretch of the index, however many are in a group.
-    pub(super) fn behind<'a>(
-        self,
-        after: Option<(&'a Place, &'a str)>,
-        kind: &'static Kind,
-    ) -> Vec<Stretch<'a>> {
-        let Some((place, id)) = after else {
-            return vec![Stretch::All];
-        };
-        if let Place::Grouped(grouping, value, at) = place
-            && let Some(field) = kind.field(*grouping)
-        {
-            let group = Member { field, value };
-            return vec![
-                Stretch::InGroup(group, *at, id),
-                Stretch::BehindGroup(group),
-            ];
-        }
-        vec![Stretch::Behind(place, id)]
-    }
-
     /// Says in SQL, behind other conditions, that a row is in a stretch.
     pub(super) fn push_stretch(self, query: &mut QueryBuilder<Postgres>, stretch: &Stretch<'_>) {
-        let (further, back) = if self.descending { ("<", ">") } else { (">", "<") };
+        let (further, back) = if self.descending {
+            ("<", ">")
+        } else {
+            (">", "<")
+        };
         match stretch {
             Stretch::All => {}
             Stretch::Behind(place, id) => {
@@ -109,18 +91,50 @@ impl Order {
                 push_key(query, place);
                 query.push(" AND (").push(self.key).push(further);
                 push_key(query, place);
-                query.push(" OR id > ").push_bind((*id).to_owned()).push(")");
+                query
+                    .push(" OR id > ")
+                    .push_bind((*id).to_owned())
+                    .push(")");
             }
             Stretch::InGroup(group, at, id) => {
                 // Within a group the newest come first, unless the whole order is turned round.
                 group.push(query, "=");
-                query.push(" AND created_at ").push(back).push("= ").push_bind(*at);
-                query.push(" AND (created_at ").push(back).push(" ").push_bind(*at);
-                query.push(" OR id ").push(further).push(" ").push_bind((*id).to_owned());
+                query
+                    .push(" AND created_at ")
+                    .push(back)
+                    .push("= ")
+                    .push_bind(*at);
+                query
+                    .push(" AND (created_at ")
+                    .push(back)
+                    .push(" ")
+                    .push_bind(*at);
+                query
+                    .push(" OR id ")
+                    .push(further)
+                    .push(" ")
+                    .push_bind((*id).to_owned());
                 query.push(")");
             }
             Stretch::BehindGroup(group) => group.push(query, further),
         }
+    }
+}
+
+impl<'a> Stretch<'a> {
+    /// The part of a list behind an item. Groups are read apart, so that each statement is one
+    /// stretch of the index, however many are in a group.
+    pub(super) fn behind(after: Option<(&'a Place, &'a str)>, kind: &'static Kind) -> Vec<Self> {
+        let Some((place, id)) = after else {
+            return vec![Self::All];
+        };
+        if let Place::Grouped(grouping, value, at) = place
+            && let Some(field) = kind.field(*grouping)
+        {
+            let group = Member { field, value };
+            return vec![Self::InGroup(group, *at, id), Self::BehindGroup(group)];
+        }
+        vec![Self::Behind(place, id)]
     }
 }
 

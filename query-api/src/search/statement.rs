@@ -62,14 +62,17 @@ impl<'a> Within<'a> {
         let mut query = QueryBuilder::new("");
         let order = Order::of(search, self.kind);
         let rows = |query: &mut QueryBuilder<Postgres>, stretch: &Stretch<'_>| {
-            query.push("SELECT id, created_at, ").push(columns).push(", ");
+            query
+                .push("SELECT id, created_at, ")
+                .push(columns)
+                .push(", ");
             order.push_place(query);
             query.push(" FROM ").push(self.kind.table);
             self.conditions(query, search);
             order.push_stretch(query, stretch);
             order.push(query, order.key());
         };
-        let stretches = order.behind(page.after(), self.kind);
+        let stretches = Stretch::behind(page.after(), self.kind);
         if let [stretch] = stretches.as_slice() {
             rows(&mut query, stretch);
         } else {

@@ -29,7 +29,7 @@ impl Within<'_> {
             state: self.state.to_owned(),
             filter: search.filter.clone(),
             pattern: search.pattern(),
-            counted_to: self.counted_to,
+            at_most: self.counted_to,
         };
         if let Some(version) = Version::now(self.org, self.kind.table, models).await?
             && let Some(count) = counts.known(&counted, version)
@@ -83,7 +83,9 @@ impl Within<'_> {
             query.push(" FROM list_blocks WHERE org_id = ");
             query.push_bind(self.org.as_str().to_owned());
             query.push(" AND kind = ").push_bind(self.kind.table);
-            query.push(" AND parent = '' AND state = ").push_bind(self.state.to_owned());
+            query
+                .push(" AND parent = '' AND state = ")
+                .push_bind(self.state.to_owned());
             query.push(" AND level = ").push_bind(level);
         };
         let Some(time) = time else {
@@ -94,9 +96,13 @@ impl Within<'_> {
         };
         query.push("(WITH ");
         for (name, level) in [("part", 2), ("block", 1)] {
-            query.push(name).push(" AS MATERIALIZED (SELECT age, id, created_at");
+            query
+                .push(name)
+                .push(" AS MATERIALIZED (SELECT age, id, created_at");
             blocks(query, level);
-            query.push(" AND age <= ").push_bind(-time.timestamp_micros());
+            query
+                .push(" AND age <= ")
+                .push_bind(-time.timestamp_micros());
             query.push(" ORDER BY age DESC, id DESC LIMIT 1), ");
         }
         query.push("counts AS (SELECT sum(count) AS count");
@@ -107,10 +113,17 @@ impl Within<'_> {
         query.push(" AND (age, id) >= ((SELECT age FROM part), (SELECT id FROM part))");
         query.push(" AND (age, id) < ((SELECT age FROM block), (SELECT id FROM block))");
         for (at, more) in [("=", " AND id >= (SELECT id FROM block)"), ("<", "")] {
-            query.push(" UNION ALL SELECT count(*) FROM ").push(self.kind.table);
-            query.push(" WHERE org_id = ").push_bind(self.org.as_str().to_owned());
+            query
+                .push(" UNION ALL SELECT count(*) FROM ")
+                .push(self.kind.table);
+            query
+                .push(" WHERE org_id = ")
+                .push_bind(self.org.as_str().to_owned());
             self.of_its_state(query);
-            query.push(" AND created_at ").push(at).push(" (SELECT created_at FROM block)");
+            query
+                .push(" AND created_at ")
+                .push(at)
+                .push(" (SELECT created_at FROM block)");
             query.push(more).push(" AND created_at >= ").push_bind(time);
         }
         query.push(") SELECT coalesce(sum(count), 0) FROM counts)");

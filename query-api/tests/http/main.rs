@@ -6,6 +6,7 @@ mod any_page;
 mod business;
 mod checks;
 mod exports;
+mod filters;
 mod lists;
 mod outage;
 mod positions;
