@@ -117,7 +117,7 @@ fn asked_time(parameters: &Parameters, name: &str) -> Result<Option<DateTime<Utc
 fn beginning_of(text: &str) -> Option<DateTime<Utc>> {
     let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
     // Neither years of more digits nor months of fewer.
-    let day = day.filter(|_| text.len() == "2026-01-31".len())?;
+    let day = day.filter(|day| text.len() == 10 && day.to_string() == text)?;
     Some(day.and_time(NaiveTime::MIN).and_utc())
 }
 
