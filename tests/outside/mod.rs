@@ -26,6 +26,7 @@ mod exports_since;
 mod exports_whole;
 mod feeds_bounds;
 mod feeds_sight;
+mod filters;
 mod forgetting;
 mod http_step;
 mod idempotency;

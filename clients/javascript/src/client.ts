@@ -40,8 +40,18 @@ export class Waypost {
     types.Order,
     ListQuery & { status?: types.OrderRecord["status"] | undefined }
   >;
-  readonly leads: ListedRecords<types.LeadRecord, types.StoredLead, types.Lead>;
-  readonly clients: ListedRecords<types.ClientRecord, types.StoredClient, types.Client>;
+  readonly leads: ListedRecords<
+    types.LeadRecord,
+    types.StoredLead,
+    types.Lead,
+    ListQuery & { status?: string | undefined }
+  >;
+  readonly clients: ListedRecords<
+    types.ClientRecord,
+    types.StoredClient,
+    types.Client,
+    ListQuery & { city?: string | undefined; isActive?: boolean | undefined }
+  >;
   readonly analytics: AnalyticsResource;
   readonly keys: Keys;
   readonly webhooks: Webhooks;

@@ -130,6 +130,10 @@ export interface ListQuery extends PageQuery {
   q?: string | undefined;
   /** Newest first unless given. */
   sort?: Sort | undefined;
+  /** Only those created at this time or later: RFC 3339, or a date. */
+  createdFrom?: string | undefined;
+  /** Only those created before this time. */
+  createdBefore?: string | undefined;
 }
 
 /** Records that can be listed. */

@@ -52,7 +52,9 @@ export type {
 export type Open<T extends string> = T | (string & {});
 
 /** How a list is sorted; `-` before it descends. */
-export type Sort = "createdAt" | "-createdAt" | "name" | "-name" | "amount" | "-amount";
+export type Sort = SortedBy | `-${SortedBy}`;
+type SortedBy =
+  "createdAt" | "name" | "amount" | "email" | "number" | "city" | "status" | "isActive";
 
 /** Of what an analytics summary is asked. All or the first two together, else the whole. */
 export interface AnalyticsQuery {

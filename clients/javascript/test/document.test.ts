@@ -111,9 +111,10 @@ type Asked<Method> = Method extends (query?: infer Query, ...rest: never[]) => u
 const page = ["limit", "page", "cursor"] as const;
 const workflows: Asked<Waypost["workflows"]["list"]> = [...page];
 const runs: Asked<Waypost["workflows"]["runs"]> = [...page, "state"];
-const orders: Asked<Waypost["orders"]["list"]> = [...page, "q", "sort", "status"];
-const leads: Asked<Waypost["leads"]["list"]> = [...page, "q", "sort"];
-const clients: Asked<Waypost["clients"]["list"]> = [...page, "q", "sort"];
+const listed = [...page, "q", "sort", "createdFrom", "createdBefore"] as const;
+const orders: Asked<Waypost["orders"]["list"]> = [...listed, "status"];
+const leads: Asked<Waypost["leads"]["list"]> = [...listed, "status"];
+const clients: Asked<Waypost["clients"]["list"]> = [...listed, "city", "isActive"];
 const keys: Asked<Waypost["keys"]["list"]> = [...page, "q"];
 const webhooks: Asked<Waypost["webhooks"]["list"]> = [...page, "q"];
 const deliveries: Asked<Waypost["webhooks"]["deliveries"]> = [...page, "q"];

@@ -10,7 +10,7 @@ use service::HttpError;
 use sqlx::PgPool;
 
 use super::list::{Asked, Found, List};
-use crate::paging::{Listed, Page, Parameters, find_page};
+use crate::paging::{Listed, Page, Parameters, find_page, wrong};
 use crate::progress::Projection;
 use crate::reading::Reading;
 use crate::search::{CLIENTS, Within};
@@ -54,11 +54,13 @@ pub(super) async fn list_clients(
     reading: Reading<scope::ReadClients>,
     uri: Uri,
 ) -> Result<Response, HttpError> {
-    let asked = Asked::of(&Parameters::of(&uri)?, &CLIENTS)?;
+    let parameters = Parameters::of(&uri)?;
+    let asked = Asked::of(&parameters, &CLIENTS)?;
+    let activity = asked_activity(&parameters)?;
     let models = reading.models(&[Projection::Clients]).await?;
     let (org, page) = (reading.org(), &asked.page);
-    if !asked.search.is_plain() {
-        let within = Within::all(&CLIENTS, org);
+    if !(asked.search.is_plain() && activity.is_empty()) {
+        let within = Within::all(&CLIENTS, org).of_state(activity);
         let hits = within
             .find::<Client>(COLUMNS, &asked.search, page, (models, reading.counts()))
             .await?;
@@ -70,6 +72,18 @@ pub(super) async fn list_clients(
         state: "",
     };
     list.answer(clients, page, &uri, (org, models)).await
+}
+
+/// Whether a request asks for clients that are active, `true`, or not, `false`; empty where it asks
+/// for neither.
+fn asked_activity(parameters: &Parameters) -> Result<&str, HttpError> {
+    match parameters.one("isActive")?.unwrap_or_default().trim() {
+        activity @ ("" | "true" | "false") => Ok(activity),
+        other => Err(wrong(
+            "isActive",
+            &format!("must be true or false, not {other:?}"),
+        )),
+    }
 }
 
 async fn find_clients(

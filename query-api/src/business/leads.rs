@@ -13,7 +13,7 @@ use super::list::{Asked, Found, List};
 use crate::paging::{Listed, Page, Parameters, find_page};
 use crate::progress::Projection;
 use crate::reading::Reading;
-use crate::search::{LEADS, Within};
+use crate::search::{LEADS, Within, asked_words};
 
 #[derive(Debug, Serialize, sqlx::FromRow)]
 #[serde(rename_all = "camelCase")]
@@ -55,11 +55,13 @@ pub(super) async fn list_leads(
     reading: Reading<scope::ReadLeads>,
     uri: Uri,
 ) -> Result<Response, HttpError> {
-    let asked = Asked::of(&Parameters::of(&uri)?, &LEADS)?;
+    let parameters = Parameters::of(&uri)?;
+    let asked = Asked::of(&parameters, &LEADS)?;
+    let status = asked_words(&parameters, "status")?.unwrap_or_default();
     let models = reading.models(&[Projection::Leads]).await?;
     let (org, page) = (reading.org(), &asked.page);
-    if !asked.search.is_plain() {
-        let within = Within::all(&LEADS, org);
+    if !(asked.search.is_plain() && status.is_empty()) {
+        let within = Within::all(&LEADS, org).of_state(&status);
         let hits = within
             .find::<Lead>(COLUMNS, &asked.search, page, (models, reading.counts()))
             .await?;

@@ -10,6 +10,18 @@ pub(crate) enum Sorted {
     Created,
     Name,
     Amount,
+    Grouped(Grouping),
+}
+
+/// A field by which a list is ordered in groups: items of the same value stand together, newest
+/// first. The other way round, all of that order is turned round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Grouping {
+    Email,
+    Number,
+    City,
+    Owner,
+    State,
 }
 
 /// Where an item stands in a list, by what that is ordered by.
@@ -20,6 +32,8 @@ pub(crate) enum Place {
     /// The beginning of its name, as lists compare it.
     Name(String),
     Amount(i64),
+    /// The beginning of its value, as lists compare it, and when the item came to be.
+    Grouped(Grouping, String, DateTime<Utc>),
 }
 
 /// The place after an item of a list that is ordered by something, then by id.
@@ -40,7 +54,31 @@ impl Place {
             Self::Created(_) => Sorted::Created,
             Self::Name(_) => Sorted::Name,
             Self::Amount(_) => Sorted::Amount,
+            Self::Grouped(grouping, ..) => Sorted::Grouped(*grouping),
         }
+    }
+}
+
+impl Grouping {
+    /// What cursors call each.
+    const LETTERS: [(&str, Self); 5] = [
+        ("e", Self::Email),
+        ("o", Self::Number),
+        ("c", Self::City),
+        ("w", Self::Owner),
+        ("s", Self::State),
+    ];
+
+    fn letter(self) -> &'static str {
+        let mut letters = Self::LETTERS.into_iter();
+        letters
+            .find(|(_, of)| *of == self)
+            .map_or("", |(letter, _)| letter)
+    }
+
+    fn of_letter(letter: &str) -> Option<Self> {
+        let mut letters = Self::LETTERS.into_iter();
+        letters.find(|(its, _)| *its == letter).map(|(_, of)| of)
     }
 }
 
@@ -53,6 +91,12 @@ impl Cursor {
             Place::Amount(amount) => format!("{page}/a{amount}/{id}"),
             // Both may hold anything, so that the first says how long it is.
             Place::Name(name) => format!("{page}/n{}/{name}{id}", name.len()),
+            Place::Grouped(grouping, value, at) => format!(
+                "{page}/{}{}/{}/{value}{id}",
+                grouping.letter(),
+                at.timestamp_micros(),
+                value.len()
+            ),
         })
     }
 
@@ -63,20 +107,29 @@ impl Cursor {
         let mut parts = text.splitn(3, '/').filter(|_| !text.contains('\0'));
         let page = parts.next()?.parse().ok().filter(|page| *page > 0)?;
         let (place, rest) = (parts.next()?, parts.next()?);
-        let (place, id) = match place.split_at_checked(1)? {
-            ("a", amount) => (Place::Amount(amount.parse().ok()?), rest),
-            ("n", length) => {
-                let (name, id) = rest.split_at_checked(length.parse().ok()?)?;
+        let (letter, told) = place.split_at_checked(1)?;
+        let (place, id) = match letter {
+            "a" => (Place::Amount(told.parse().ok()?), rest),
+            "n" => {
+                let (name, id) = rest.split_at_checked(told.parse().ok()?)?;
                 (Place::Name(name.to_owned()), id)
             }
-            _ => {
-                let at = DateTime::from_timestamp_micros(place.parse().ok()?)?;
-                (Place::Created(at), rest)
-            }
+            _ => match Grouping::of_letter(letter) {
+                Some(grouping) => {
+                    let (length, rest) = rest.split_once('/')?;
+                    let (value, id) = rest.split_at_checked(length.parse().ok()?)?;
+                    (Place::Grouped(grouping, value.to_owned(), time(told)?), id)
+                }
+                None => (Place::Created(time(place)?), rest),
+            },
         };
         let id = id.to_owned();
         Some(Self { page, place, id })
     }
+}
+
+fn time(micros: &str) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp_micros(micros.parse().ok()?)
 }
 
 #[cfg(test)]
@@ -86,9 +139,15 @@ mod tests {
     use super::*;
 
     fn places() -> impl Strategy<Value = Place> {
-        let times = 0..4_102_444_800_000_000_i64;
+        let times = || {
+            let times = 0..4_102_444_800_000_000_i64;
+            times.prop_map(|at| DateTime::from_timestamp_micros(at).unwrap())
+        };
+        let groupings = prop::sample::select(Grouping::LETTERS.map(|(_, of)| of).to_vec());
         prop_oneof![
-            times.prop_map(|at| Place::Created(DateTime::from_timestamp_micros(at).unwrap())),
+            times().prop_map(Place::Created),
+            (groupings, "[^\0]{0,100}", times())
+                .prop_map(|(of, value, at)| Place::Grouped(of, value, at)),
             "[^\0]{0,100}".prop_map(Place::Name),
             any::<i64>().prop_map(Place::Amount),
         ]

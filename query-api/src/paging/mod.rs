@@ -16,7 +16,7 @@ use serde::Serialize;
 use service::HttpError;
 
 use self::cursor::Cursor;
-pub(crate) use self::cursor::{Place, Sorted};
+pub(crate) use self::cursor::{Grouping, Place, Sorted};
 pub(crate) use self::find::find_page;
 pub(crate) use self::parameters::{Parameters, time_of, wrong};
 
@@ -103,7 +103,7 @@ impl Page {
     pub(crate) fn after_time(&self) -> Option<DateTime<Utc>> {
         match self.cursor.as_ref()?.place {
             Place::Created(time) => Some(time),
-            Place::Name(_) | Place::Amount(_) => None,
+            Place::Name(_) | Place::Amount(_) | Place::Grouped(..) => None,
         }
     }
 

@@ -1,9 +1,10 @@
-//! What a list is asked for beyond its page: `q` and `sort`.
+//! What a list is asked for beyond its page: `q`, `sort` and filters.
 
 use service::HttpError;
 
+use super::filter::Filter;
 use super::kind::Kind;
-use crate::paging::{Parameters, Sorted};
+use crate::paging::{Parameters, Sorted, wrong};
 
 /// The longest text that is looked for: more than any name has.
 const MAX_TEXT: usize = 200;
@@ -13,6 +14,8 @@ const MAX_TEXT: usize = 200;
 pub(crate) struct Search {
     /// A part of a name, an e-mail address or a number.
     pub(crate) text: Option<String>,
+    /// Which records are listed, by their time and their fields.
+    pub(crate) filter: Filter,
     /// What the list is ordered by.
     pub(crate) by: Sorted,
     /// Whether the greatest come first.
@@ -27,14 +30,11 @@ impl Search {
             Some(name) => (name, true),
             None => (sort, false),
         };
-        let by = match name {
-            "createdAt" => Sorted::Created,
-            "name" => Sorted::Name,
-            "amount" if kind.amount.is_some() => Sorted::Amount,
-            _ => return Err(no_such_sort(sort, kind)),
-        };
+        let by = kind.sorted(name);
+        let by = by.ok_or_else(|| no_such_sort(sort, kind))?;
         Ok(Self {
             text: asked_text(parameters)?,
+            filter: Filter::asked_for(parameters, kind)?,
             by,
             descending,
         })
@@ -42,7 +42,8 @@ impl Search {
 
     /// Whether this is the list as it always is: all of it, newest first.
     pub(crate) fn is_plain(&self) -> bool {
-        self.text.is_none() && self.by == Sorted::Created && self.descending
+        let is_all = self.text.is_none() && self.filter.is_empty();
+        is_all && self.by == Sorted::Created && self.descending
     }
 
     /// The text as `LIKE` takes it: itself, anywhere.
@@ -67,27 +68,34 @@ pub(crate) fn anywhere(text: &str) -> String {
 
 /// The text that is looked for; none where it is blank, as a form that was left empty sends it.
 pub(crate) fn asked_text(parameters: &Parameters) -> Result<Option<String>, HttpError> {
-    let text = parameters.one("q")?.unwrap_or_default();
+    asked_words(parameters, "q")
+}
+
+/// The words that a parameter gives; none where it is blank.
+pub(crate) fn asked_words(
+    parameters: &Parameters,
+    name: &str,
+) -> Result<Option<String>, HttpError> {
+    let text = parameters.one(name)?.unwrap_or_default();
     if text.chars().count() > MAX_TEXT {
-        let message = format!("q: must have at most {MAX_TEXT} characters");
-        return Err(HttpError::bad_request(message));
+        return Err(wrong(
+            name,
+            &format!("must have at most {MAX_TEXT} characters"),
+        ));
     }
     if text.chars().any(char::is_control) {
-        return Err(HttpError::bad_request(
-            "q: must not contain control characters",
-        ));
+        return Err(wrong(name, "must not contain control characters"));
     }
     let text = text.trim();
     Ok((!text.is_empty()).then(|| text.to_owned()))
 }
 
 fn no_such_sort(sort: &str, kind: &Kind) -> HttpError {
-    let known = match kind.amount {
-        Some(_) => "createdAt, name or amount",
-        None => "createdAt or name",
-    };
+    let mut known = kind.sorts();
+    let last = known.pop().unwrap_or_default();
+    let known = known.join(", ");
     HttpError::bad_request(format!(
-        "sort: must be {known}, or one of these after a - to descend, not {sort:?}"
+        "sort: must be {known} or {last}, or one of these after a - to descend, not {sort:?}"
     ))
 }
 
@@ -108,7 +116,13 @@ mod tests {
         for query in ["", "?q=", "?q=%20", "?sort=-createdAt", "?page=2"] {
             assert!(asked(query, &LEADS).unwrap().is_plain(), "{query}");
         }
-        for query in ["?q=a", "?sort=createdAt", "?sort=name", "?sort=-amount"] {
+        for query in [
+            "?q=a",
+            "?sort=createdAt",
+            "?sort=name",
+            "?sort=-amount",
+            "?createdBefore=2026-01-01",
+        ] {
             assert!(!asked(query, &ORDERS).unwrap().is_plain(), "{query}");
         }
     }

@@ -10,17 +10,20 @@ use chrono::{DateTime, Utc};
 use schemas::OrgId;
 use sqlx::PgPool;
 
+use super::filter::Filter;
+
 /// Numbers that are kept; with one more all are forgotten.
 const KEPT: usize = 10_000;
 
 /// What was found and counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Found {
+pub(super) struct Counted {
     pub(super) org: OrgId,
     pub(super) kind: &'static str,
     pub(super) state: String,
+    pub(super) filter: Filter,
     pub(super) pattern: Option<String>,
-    pub(super) counted_to: Option<i64>,
+    pub(super) at_most: Option<i64>,
 }
 
 /// What names a state of an organization's records of a kind: the projection notes the change by
@@ -33,17 +36,17 @@ pub(super) struct Version {
 
 /// The numbers that are known; clones share them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Counts(Arc<Mutex<HashMap<Found, (Version, i64)>>>);
+pub(crate) struct Counts(Arc<Mutex<HashMap<Counted, (Version, i64)>>>);
 
 impl Counts {
     /// The number, if nothing has changed since it was counted.
-    pub(super) fn known(&self, counted: &Found, version: Version) -> Option<i64> {
+    pub(super) fn known(&self, counted: &Counted, version: Version) -> Option<i64> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (of, count) = known.get(counted)?;
         (*of == version).then_some(*count)
     }
 
-    pub(super) fn keep(&self, counted: Found, version: Version, count: i64) {
+    pub(super) fn keep(&self, counted: Counted, version: Version, count: i64) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= KEPT {
             known.clear();
@@ -109,13 +112,14 @@ mod tests {
         assert_eq!(counts.0.lock().unwrap().len(), 1);
     }
 
-    fn counted(pattern: &str) -> Found {
-        Found {
+    fn counted(pattern: &str) -> Counted {
+        Counted {
             org: OrgId::from("org"),
             kind: "orders",
             state: String::new(),
+            filter: Filter::default(),
             pattern: Some(pattern.to_owned()),
-            counted_to: None,
+            at_most: None,
         }
     }
 }

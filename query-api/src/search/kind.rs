@@ -1,7 +1,10 @@
-//! What each kind of record is searched and sorted by.
+//! What each kind of record is searched, filtered and sorted by.
+
+use crate::paging::{Grouping, Sorted};
 
 /// A kind of record as lists know it. All texts are SQL, over the columns of its table; those of
-/// `found_by`, `name` and `amount` are the expressions that migration 0012 indexes, to the letter.
+/// `found_by`, `name`, `amount` and the fields' keys are the expressions that migrations 0012 and
+/// 0028 index, to the letter.
 #[derive(Debug)]
 pub(crate) struct Kind {
     /// The table, which is what the kind is called too.
@@ -12,26 +15,104 @@ pub(crate) struct Kind {
     pub(super) name: &'static str,
     /// What `sort=amount` orders by, where there is an amount.
     pub(super) amount: Option<&'static str>,
-    /// What a list can be filtered by.
-    pub(super) states: States,
+    /// What else lists are sorted and filtered by.
+    pub(super) fields: &'static [Field],
+    /// Whether the counters know how many records there are of each state.
+    pub(super) counts_states: bool,
 }
 
-/// The states of a kind, by the column that holds them.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum States {
-    None,
-    /// The counters know how many there are of each.
-    Counted(&'static str),
-    Uncounted(&'static str),
+/// A field of which an index has each value's records together, newest first.
+#[derive(Debug)]
+pub(crate) struct Field {
+    pub(super) grouping: Grouping,
+    /// Its name as a parameter and for `sort`.
+    pub(super) called: &'static str,
+    pub(super) column: &'static str,
+    /// What the index holds of it.
+    pub(super) key: &'static str,
+    pub(super) holds: Holds,
 }
 
-impl States {
-    pub(super) fn column(self) -> Option<&'static str> {
-        match self {
-            Self::None => None,
-            Self::Counted(column) | Self::Uncounted(column) => Some(column),
+/// What a field holds, by which its values are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holds {
+    /// Free text, compared whatever its case. Only its beginning is indexed: an entry of a btree
+    /// must stay small.
+    Text,
+    /// One of few words.
+    Word,
+    Flag,
+}
+
+/// How many characters of a text its key has.
+pub(super) const KEY_LENGTH: usize = 100;
+
+impl Kind {
+    pub(super) fn field(&self, grouping: Grouping) -> Option<&'static Field> {
+        self.fields.iter().find(|field| field.grouping == grouping)
+    }
+
+    /// What `sort` may be, each after a `-` too.
+    pub(crate) fn sorts(&self) -> Vec<&'static str> {
+        let amount = self.amount.map(|_| "amount");
+        let fields = self.fields.iter().map(|field| field.called);
+        let all = ["createdAt", "name"].into_iter().chain(amount);
+        all.chain(fields).collect()
+    }
+
+    /// What `sort` means by a word.
+    pub(super) fn sorted(&self, word: &str) -> Option<Sorted> {
+        match word {
+            "createdAt" => Some(Sorted::Created),
+            "name" => Some(Sorted::Name),
+            "amount" => self.amount.map(|_| Sorted::Amount),
+            _ => {
+                let field = self.fields.iter().find(|field| field.called == word)?;
+                Some(Sorted::Grouped(field.grouping))
+            }
         }
     }
+
+    /// SQL for the values of a text field that an organization, `$1`, has: the first `$2` of them,
+    /// each found in the index from the one before, however many records have it.
+    pub(crate) fn values_of(&self, grouping: Grouping) -> Option<String> {
+        let Field { column, key, .. } = self.field(grouping)?;
+        let table = self.table;
+        let next = |behind: &str| {
+            format!(
+                "SELECT {key} AS key, {column} AS value FROM {table}
+                 WHERE org_id = $1 AND {key} > {behind} ORDER BY {key}, created_at DESC, id LIMIT 1"
+            )
+        };
+        Some(format!(
+            "WITH RECURSIVE found AS (
+                 (SELECT *, 1 AS number FROM ({}) AS first)
+                 UNION ALL
+                 SELECT next.*, number + 1 FROM found CROSS JOIN LATERAL ({}) AS next
+                 WHERE number < $2
+             )
+             SELECT value FROM found ORDER BY key",
+            next("''"),
+            next("found.key"),
+        ))
+    }
+}
+
+/// A field of text. Its key is the expression that migration 0028 indexes.
+macro_rules! text {
+    ($grouping:ident, $called:literal, $column:literal) => {
+        Field {
+            grouping: Grouping::$grouping,
+            called: $called,
+            column: $column,
+            key: concat!(
+                "(lower(left(coalesce(",
+                $column,
+                r#", ''), 100)) COLLATE "C")"#
+            ),
+            holds: Holds::Text,
+        }
+    };
 }
 
 pub(crate) static COMPANIES: Kind = Kind {
@@ -40,7 +121,12 @@ pub(crate) static COMPANIES: Kind = Kind {
                  || coalesce(phone, ''))",
     name: r#"(lower(left(name, 100)) COLLATE "C")"#,
     amount: None,
-    states: States::None,
+    fields: &[
+        text!(Email, "email", "email"),
+        text!(City, "city", "city"),
+        text!(Owner, "owner", "owner"),
+    ],
+    counts_states: false,
 };
 
 pub(crate) static DEALS: Kind = Kind {
@@ -49,7 +135,11 @@ pub(crate) static DEALS: Kind = Kind {
                  || coalesce(contact_name, ''))",
     name: r#"(lower(left(title, 100)) COLLATE "C")"#,
     amount: Some("coalesce(amount, 0)"),
-    states: States::Uncounted("stage"),
+    fields: &[
+        text!(State, "stage", "stage"),
+        text!(Owner, "owner", "owner"),
+    ],
+    counts_states: false,
 };
 
 pub(crate) static CONTACTS: Kind = Kind {
@@ -60,7 +150,12 @@ pub(crate) static CONTACTS: Kind = Kind {
     name: r#"(lower(left(ltrim(coalesce(first_name, '') || ' ' || coalesce(last_name, '')), 100))
               COLLATE "C")"#,
     amount: None,
-    states: States::None,
+    fields: &[
+        text!(Email, "email", "email"),
+        text!(City, "city", "city"),
+        text!(Owner, "owner", "owner"),
+    ],
+    counts_states: false,
 };
 
 pub(crate) static ORDERS: Kind = Kind {
@@ -69,7 +164,18 @@ pub(crate) static ORDERS: Kind = Kind {
                  || coalesce(client_email, '') || E'\n' || coalesce(product_name, ''))",
     name: r#"(lower(left(coalesce(client_name, ''), 100)) COLLATE "C")"#,
     amount: Some("amount"),
-    states: States::Counted("status"),
+    fields: &[
+        text!(Email, "email", "client_email"),
+        text!(Number, "number", "order_number"),
+        Field {
+            grouping: Grouping::State,
+            called: "status",
+            column: "status",
+            key: "status",
+            holds: Holds::Word,
+        },
+    ],
+    counts_states: true,
 };
 
 pub(crate) static LEADS: Kind = Kind {
@@ -77,7 +183,11 @@ pub(crate) static LEADS: Kind = Kind {
     found_by: r"(name || E'\n' || coalesce(email, '') || E'\n' || coalesce(phone, ''))",
     name: r#"(lower(left(name, 100)) COLLATE "C")"#,
     amount: None,
-    states: States::Uncounted("status"),
+    fields: &[
+        text!(Email, "email", "email"),
+        text!(State, "status", "status"),
+    ],
+    counts_states: false,
 };
 
 pub(crate) static CLIENTS: Kind = Kind {
@@ -86,5 +196,16 @@ pub(crate) static CLIENTS: Kind = Kind {
                  || coalesce(company, ''))",
     name: r#"(lower(left(name, 100)) COLLATE "C")"#,
     amount: None,
-    states: States::Uncounted("is_active::text"),
+    fields: &[
+        text!(Email, "email", "email"),
+        text!(City, "city", "city"),
+        Field {
+            grouping: Grouping::State,
+            called: "isActive",
+            column: "is_active",
+            key: "is_active",
+            holds: Holds::Flag,
+        },
+    ],
+    counts_states: false,
 };

@@ -6,10 +6,15 @@
 
 mod asked;
 mod counts;
+mod filter;
+mod hit;
 mod kind;
+mod order;
 mod statement;
+mod total;
 
-pub(crate) use self::asked::{Search, anywhere, asked_text};
+pub(crate) use self::asked::{Search, anywhere, asked_text, asked_words};
 pub(crate) use self::counts::Counts;
+pub(crate) use self::hit::Hits;
 pub(crate) use self::kind::{CLIENTS, COMPANIES, CONTACTS, DEALS, Kind, LEADS, ORDERS};
-pub(crate) use self::statement::{Hits, Within};
+pub(crate) use self::statement::Within;

@@ -10,6 +10,7 @@ mod any_page;
 mod business;
 mod checks;
 mod exports;
+mod filters;
 mod lists;
 mod outage;
 mod positions;

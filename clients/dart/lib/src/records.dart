@@ -106,16 +106,30 @@ class ListedRecords extends Records {
   ListedRecords(super.transport, super.kind, this._list);
 
   /// All of them, page by page while the stream is listened to. [q] is part of a name, an e-mail
-  /// address or a number; [sort] `createdAt`, `name` or `amount`, with `-` to descend; [status] is
-  /// for orders.
+  /// address or a number; [sort] `createdAt`, `name`, `email`, `amount`, `number`, `status`, `city`
+  /// or `isActive` where they have it, with `-` to descend; [createdFrom] and [createdBefore] are
+  /// times or dates; [status] is for orders and leads, [city] and [isActive] for clients.
   Stream<Json> list({
     String? status,
     String? q,
     String? sort,
+    String? createdFrom,
+    String? createdBefore,
+    String? city,
+    bool? isActive,
     int? limit,
     RequestOptions? options,
   }) {
-    final query = {'status': status, 'q': q, 'sort': sort, 'limit': limit};
+    final query = {
+      'status': status,
+      'q': q,
+      'sort': sort,
+      'createdFrom': createdFrom,
+      'createdBefore': createdBefore,
+      'city': city,
+      'isActive': isActive,
+      'limit': limit,
+    };
     return walk(_transport, Call(_list, query: query, options: options));
   }
 
@@ -127,12 +141,20 @@ class ListedRecords extends Records {
     String? status,
     String? q,
     String? sort,
+    String? createdFrom,
+    String? createdBefore,
+    String? city,
+    bool? isActive,
     RequestOptions? options,
   }) {
     final query = {
       'status': status,
       'q': q,
       'sort': sort,
+      'createdFrom': createdFrom,
+      'createdBefore': createdBefore,
+      'city': city,
+      'isActive': isActive,
       'page': page,
       'cursor': cursor,
       'limit': limit,

@@ -9,6 +9,7 @@ use super::shape::{
     answer, array, day, integer, like, list, meaning, nullable, schema, string, time, whole,
     with_optional, word,
 };
+use crate::search;
 
 pub(super) const ORDER_STATUSES: &[&str] = &["PAYMENT_PENDING", "ACTIVE", "COMPLETED", "CANCELLED"];
 
@@ -27,13 +28,14 @@ pub(super) fn part() -> Part {
                 )
                 .read()
                 .paged()
-                .searched("SortWithAmount")
+                .searched(&search::ORDERS)
                 .answers(200, "Orders, newest first unless sorted.", list("Order")),
             get("/api/v1/leads", "listLeads", "List leads")
                 .business_key(Scope::ReadLeads)
+                .sought_in("status", "Only leads with this status, whatever its case.")
                 .read()
                 .paged()
-                .searched("Sort")
+                .searched(&search::LEADS)
                 .answers(200, "Leads, newest first unless sorted.", list("Lead")),
             get(
                 "/api/v1/analytics",
@@ -66,9 +68,15 @@ pub(super) fn part() -> Part {
             ),
             get("/api/v1/clients", "listClients", "List clients")
                 .business_key(Scope::ReadClients)
+                .sought_in("city", "Only clients of this city, whatever its case.")
+                .query_value(
+                    "isActive",
+                    "Only clients that are active, or only those that are not.",
+                    serde_json::json!({"type": "boolean"}),
+                )
                 .read()
                 .paged()
-                .searched("Sort")
+                .searched(&search::CLIENTS)
                 .answers(200, "Clients, newest first unless sorted.", list("Client")),
         ],
         schemas: schemas(),

@@ -6,6 +6,11 @@ use access::{Api, Scope};
 use serde_json::{Map, Value, json};
 
 use super::shape::{headers, refer, sought};
+use crate::search;
+
+const SORT: &str = "What the list is ordered by, ascending; descending after a `-`. Items that are \
+                    equal in `createdAt`, `name` or `amount` are ordered by `id`; those that are \
+                    equal in another field have the newest first, and after a `-` last.";
 
 /// Who may ask.
 #[derive(Clone, Copy, PartialEq)]
@@ -114,15 +119,27 @@ impl Operation {
         paged.answer_header("Link")
     }
 
-    /// What its list holds can be searched and sorted.
-    pub(super) fn searched(self, sorts: &str) -> Self {
-        self.parameter(refer("parameters", "Search"))
-            .parameter(refer("parameters", sorts))
+    /// What its list holds can be searched, sorted by these, and narrowed to a span of time.
+    pub(super) fn searched(self, kind: &search::Kind) -> Self {
+        let both = kind.sorts().into_iter();
+        let both = both.flat_map(|by| [by.to_owned(), format!("-{by}")]);
+        let words: Vec<_> = both.collect();
+        let sorts = json!({"type": "string", "enum": words, "default": "-createdAt"});
+        let filters = ["CreatedFrom", "CreatedBefore", "Search"];
+        let searched = filters.into_iter().fold(self, |operation, name| {
+            operation.parameter(refer("parameters", name))
+        });
+        searched.query_value("sort", SORT, sorts)
     }
 
     /// What its list holds can be searched by a text.
     pub(super) fn sought(self, description: &str) -> Self {
-        self.query_value("q", description, sought())
+        self.sought_in("q", description)
+    }
+
+    /// What its list holds can be narrowed to what a field holds.
+    pub(super) fn sought_in(self, field: &str, description: &str) -> Self {
+        self.query_value(field, description, sought())
     }
 
     /// It appends to the log.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::shape::{answer, integer, like, meaning, sought, string};
+use super::shape::{answer, day, integer, like, meaning, sought, string, time};
 
 pub(super) const INTRODUCTION: &str = "Three APIs over one event log: workflows and exports, \
                                        business data, and location safety.\n\n**Errors** are \
@@ -33,21 +33,11 @@ pub(super) fn schemas() -> Map<String, Value> {
     [("Error".to_owned(), error)].into_iter().collect()
 }
 
-const SORT: &str = "What the list is ordered by, ascending; descending after a `-`. Items that are \
-                    equal in it are ordered by `id`.";
-
 /// What `If-Match` may be: `*`, or tags.
 const TAGS: &str = r#"^(\*|(W/)?"[!#-+\--~]+"(, ?(W/)?"[!#-+\--~]+")*)$"#;
 
-/// The values of `sort`, each in both directions.
-fn sort(by: &[&str]) -> Value {
-    let both = by
-        .iter()
-        .flat_map(|by| [(*by).to_owned(), format!("-{by}")]);
-    json!({"type": "string", "enum": both.collect::<Vec<_>>(), "default": "-createdAt"})
-}
-
 pub(super) fn parameters() -> Value {
+    let moment = || json!({"anyOf": [time(), day()]});
     let query = |name: &str, description: &str, schema: Value| json!({"name": name, "in": "query", "description": description, "schema": schema});
     let header = |name: &str, description: &str, schema: Value| json!({"name": name, "in": "header", "description": description, "schema": schema});
     let mut limit = integer(1, 100);
@@ -73,8 +63,17 @@ pub(super) fn parameters() -> Value {
              listed and counted.",
             sought(),
         ),
-        "Sort": query("sort", SORT, sort(&["createdAt", "name"])),
-        "SortWithAmount": query("sort", SORT, sort(&["createdAt", "name", "amount"])),
+        "CreatedFrom": query(
+            "createdFrom",
+            "Only what was created at this time or later: RFC 3339, or a date, which is its \
+             beginning in UTC.",
+            moment(),
+        ),
+        "CreatedBefore": query(
+            "createdBefore",
+            "Only what was created before this time, which is not earlier than `createdFrom`.",
+            moment(),
+        ),
         "MinPosition": header(
             "Waypost-Min-Position",
             "`Waypost-Position` of an earlier answer: the read waits up to 5 s until it includes \

@@ -9,21 +9,21 @@ use schemas::OrgId;
 use serde::Serialize;
 use sqlx::{AssertSqlSafe, PgPool};
 
+use super::asked::{Asked, FIELDS, FilterField};
 use super::kinds::{Kind, Look, States};
 use super::{address_of, money};
-use crate::pages::address::encoded;
 use crate::pages::amounts::grouped;
 use crate::pages::frame::shown;
 use crate::pages::visit::{Instead, Visit};
-use crate::paging::{Page, Parameters};
-use crate::search::{Search, Within};
+use crate::paging::{Grouping, Page, Parameters};
+use crate::search::Within;
 
 /// How many rows a page shows.
 const ROWS: i64 = 50;
 /// Where what was found need not be told exactly any more.
 const COUNTED: i64 = 10_001;
-/// How many different states are offered as filters.
-const STATES: usize = 20;
+/// How many different values of a field are offered for its filter.
+const OFFERED: i32 = 20;
 
 #[derive(Debug, Serialize, sqlx::FromRow)]
 struct Row {
@@ -47,16 +47,6 @@ struct Line {
     created_at: DateTime<Utc>,
 }
 
-/// A heading, and where it leads.
-#[derive(Serialize)]
-struct Heading {
-    label: &'static str,
-    look: Look,
-    href: Option<String>,
-    /// As `aria-sort` has it.
-    sorted: Option<&'static str>,
-}
-
 #[derive(Serialize)]
 struct Choice {
     value: String,
@@ -69,25 +59,18 @@ pub(super) async fn list_records(
     uri: Uri,
 ) -> Result<Response, Instead> {
     let parameters = Parameters::of(&uri)?;
-    let search = Search::asked_for(&parameters, kind.list)?;
-    let page = Page::asked_in(&parameters, search.by, ROWS)?;
-    let state = parameters.one("status")?.unwrap_or_default();
+    let asked = Asked::of(&parameters, kind)?;
+    let page = Page::asked_in(&parameters, asked.search.by, ROWS)?;
     let models = visit.models(&[kind.projection]).await?;
     let within = Within {
-        state,
+        state: &asked.state,
         counted_to: Some(COUNTED),
         ..Within::all(kind.list, visit.org())
     };
     let found = within
-        .find::<Row>(kind.cells, &search, &page, (models, visit.counts()))
+        .find::<Row>(kind.cells, &asked.search, &page, (models, visit.counts()))
         .await?;
     let mut rows = found.rows;
-    let asked = Asked {
-        kind,
-        text: search.text.as_deref().unwrap_or_default(),
-        state,
-        sort: parameters.one("sort")?,
-    };
     // Without the position that this page may have waited for.
     let address = asked.address(asked.sort).parse();
     let next = page.next_link(address.as_ref().unwrap_or(&uri), &mut rows);
@@ -100,16 +83,16 @@ pub(super) async fn list_records(
     Ok(shown_page.show(context! {
         kind => described(kind),
         lines => shown(&lines),
-        headings => shown(asked.headings()),
-        created => shown(asked.heading("Created", Look::Text, Some("createdAt"))),
+        headings => asked.headings(),
         states => shown(choices(kind, visit.org(), models).await?),
-        q => asked.text,
-        state => state,
+        filters => shown(filters(&asked, visit.org(), models).await?),
+        q => asked.text(),
+        state => &asked.state,
         sort => asked.sort,
         total => grouped(found.total.min(COUNTED - 1)),
         more => found.total >= COUNTED,
         is_one => found.total == 1,
-        is_all => asked.text.is_empty() && state.is_empty(),
+        is_all => asked.is_all(),
         page => page.number(),
         first => (page.number() > 1).then(|| asked.address(asked.sort)),
         next => next,
@@ -172,94 +155,54 @@ pub(super) fn as_read(text: String, look: Look, currency: &str) -> String {
     }
 }
 
-/// What a list is asked for, and the addresses of what could be asked for instead.
-struct Asked<'a> {
-    kind: &'static Kind,
-    text: &'a str,
-    state: &'a str,
-    sort: Option<&'a str>,
-}
-
-impl Asked<'_> {
-    fn address(&self, sort: Option<&str>) -> String {
-        let mut address = format!("/dashboard/{}", self.kind.list.table);
-        let sort = sort.unwrap_or_default();
-        let mut between = '?';
-        for (name, value) in [("q", self.text), ("status", self.state), ("sort", sort)] {
-            if !value.is_empty() {
-                address.push(between);
-                address.push_str(name);
-                address.push('=');
-                address.push_str(&encoded(value));
-                between = '&';
-            }
-        }
-        address
-    }
-
-    fn headings(&self) -> Vec<Heading> {
-        let columns = self.kind.columns.iter();
-        columns
-            .map(|column| self.heading(column.label, column.look, column.sort))
-            .collect()
-    }
-
-    /// A heading that sorts by its column, and by the other direction once it does.
-    fn heading(&self, label: &'static str, look: Look, sort: Option<&'static str>) -> Heading {
-        let now = self.sort.unwrap_or("-createdAt");
-        let (by, descends) = match now.strip_prefix('-') {
-            Some(by) => (by, true),
-            None => (now, false),
-        };
-        let is_sorted = sort == Some(by);
-        // Names are looked for from A, amounts and times from the greatest.
-        let descend = if is_sorted {
-            !descends
-        } else {
-            sort != Some("name")
-        };
-        let sign = if descend { "-" } else { "" };
-        Heading {
-            label,
-            look,
-            href: sort.map(|sort| self.address(Some(&format!("{sign}{sort}")))),
-            sorted: is_sorted.then_some(if descends { "descending" } else { "ascending" }),
+/// The filters that the list has, as fields of its form.
+async fn filters(
+    asked: &Asked<'_>,
+    org: &OrgId,
+    models: &PgPool,
+) -> Result<Vec<FilterField>, sqlx::Error> {
+    let mut filters: Vec<_> = asked.span_fields().collect();
+    for named in FIELDS {
+        if let Some(offered) = values(asked.kind, named.0, org, models).await? {
+            filters.push(asked.field(named, offered));
         }
     }
+    Ok(filters)
 }
 
 /// The states that the list can be filtered by.
 async fn choices(kind: &Kind, org: &OrgId, models: &PgPool) -> Result<Vec<Choice>, sqlx::Error> {
-    let column = match kind.states {
-        States::None => return Ok(Vec::new()),
+    match kind.states {
+        States::None => Ok(Vec::new()),
         States::Known(states) => {
             let choice = |(value, label): &(&str, &str)| Choice {
                 value: (*value).to_owned(),
                 label: (*label).to_owned(),
             };
-            return Ok(states.iter().map(choice).collect());
+            Ok(states.iter().map(choice).collect())
         }
-        States::Any(column) => column,
+        States::Any => {
+            let found = values(kind, Grouping::State, org, models).await?;
+            let choice = |state: String| Choice {
+                label: state.clone(),
+                value: state,
+            };
+            Ok(found.unwrap_or_default().into_iter().map(choice).collect())
+        }
+    }
+}
+
+/// The first of the values that a field has; `None` where the kind has no such field.
+async fn values(
+    kind: &Kind,
+    grouping: Grouping,
+    org: &OrgId,
+    models: &PgPool,
+) -> Result<Option<Vec<String>>, sqlx::Error> {
+    let Some(statement) = kind.list.values_of(grouping) else {
+        return Ok(None);
     };
-    let table = kind.list.table;
-    // From each value straight to the next one in the index, however many rows have it.
-    let found: Vec<String> = sqlx::query_scalar(AssertSqlSafe(format!(
-        "WITH RECURSIVE states AS (
-             (SELECT {column} AS state FROM {table}
-              WHERE org_id = $1 AND {column} IS NOT NULL ORDER BY {column} LIMIT 1)
-             UNION ALL
-             SELECT (SELECT {column} FROM {table}
-                     WHERE org_id = $1 AND {column} > states.state ORDER BY {column} LIMIT 1)
-             FROM states WHERE states.state IS NOT NULL
-         )
-         SELECT state FROM states WHERE state IS NOT NULL LIMIT {STATES}"
-    )))
-    .bind(org.as_str())
-    .fetch_all(models)
-    .await?;
-    let choice = |state: String| Choice {
-        label: state.clone(),
-        value: state,
-    };
-    Ok(found.into_iter().map(choice).collect())
+    let values = sqlx::query_scalar(AssertSqlSafe(statement));
+    let values = values.bind(org.as_str()).bind(OFFERED);
+    values.fetch_all(models).await.map(Some)
 }

@@ -1,6 +1,7 @@
 //! Pages of business records: a list of each kind, one record with its history, and imports.
 
 mod aliases;
+mod asked;
 mod history;
 mod import;
 mod kinds;

@@ -103,6 +103,22 @@ class AsyncRecords(Generic[In, Stored]):
         return [json.loads(line) for line in content.split(b"\n") if line]
 
 
+def _narrowed(
+    created_from: str | None,
+    created_before: str | None,
+    status: str | None = None,
+    city: str | None = None,
+    is_active: bool | None = None,
+) -> dict[str, Any]:
+    return {
+        "createdFrom": created_from,
+        "createdBefore": created_before,
+        "status": status,
+        "city": city,
+        "isActive": is_active,
+    }
+
+
 class _AsyncListed(AsyncRecords[In, Stored], Generic[In, Stored, Listed]):
     """Records that are business data too: 100 requests of a key in a minute."""
 
@@ -111,6 +127,11 @@ class _AsyncListed(AsyncRecords[In, Stored], Generic[In, Stored, Listed]):
         *,
         q: str | None = None,
         sort: str | None = None,
+        created_from: str | None = None,
+        created_before: str | None = None,
+        status: str | None = None,
+        city: str | None = None,
+        is_active: bool | None = None,
         limit: int | None = None,
         min_position: str | Unset | None = UNSET,
     ) -> AsyncListing[Listed]:
@@ -118,14 +139,20 @@ class _AsyncListed(AsyncRecords[In, Stored], Generic[In, Stored, Listed]):
 
         Args:
             q: A part of a name, e-mail address or number.
-            sort: ``createdAt``, ``name`` or ``amount``; descending with ``-`` before it.
+            sort: ``createdAt``, ``name``, ``email``, ``status`` of leads, ``city`` or ``isActive``
+                of clients; descending with ``-`` before it.
+            created_from: Only those created at this time or later: RFC 3339, or a date.
+            created_before: Only those created before this time.
+            status: Only leads with this status.
+            city: Only clients of this city.
+            is_active: Only clients that are active, or that are not.
             limit: How many on a page, 1 to 100; 20 unless given.
             min_position: Waits until this position is seen, in place of this client's own.
 
         """
-        return AsyncListing(
-            self._transport, self._listing({"q": q, "sort": sort, "limit": limit}, min_position)
-        )
+        query = {"q": q, "sort": sort, "limit": limit}
+        query |= _narrowed(created_from, created_before, status, city, is_active)
+        return AsyncListing(self._transport, self._listing(query, min_position))
 
     async def page(
         self,
@@ -134,10 +161,16 @@ class _AsyncListed(AsyncRecords[In, Stored], Generic[In, Stored, Listed]):
         limit: int | None = None,
         q: str | None = None,
         sort: str | None = None,
+        created_from: str | None = None,
+        created_before: str | None = None,
+        status: str | None = None,
+        city: str | None = None,
+        is_active: bool | None = None,
         min_position: str | Unset | None = UNSET,
     ) -> Page[Listed]:
         """Read one page, from 1, with the number of all."""
         query = {"q": q, "sort": sort, "limit": limit, "page": page}
+        query |= _narrowed(created_from, created_before, status, city, is_active)
         return await read_page(self._transport, self._listing(query, min_position))
 
     def _listing(self, query: dict[str, Any], min_position: str | Unset | None) -> Call:
@@ -186,6 +219,8 @@ class AsyncOrders(AsyncRecords[OrderRecord, StoredOrder]):
         status: str | None = None,
         q: str | None = None,
         sort: str | None = None,
+        created_from: str | None = None,
+        created_before: str | None = None,
         limit: int | None = None,
         min_position: str | Unset | None = UNSET,
     ) -> AsyncListing[Order]:
@@ -194,12 +229,16 @@ class AsyncOrders(AsyncRecords[OrderRecord, StoredOrder]):
         Args:
             status: ``PAYMENT_PENDING``, ``ACTIVE``, ``COMPLETED`` or ``CANCELLED``.
             q: A part of a name, e-mail address or number.
-            sort: ``createdAt``, ``name`` or ``amount``; descending with ``-`` before it.
+            sort: ``createdAt``, ``name``, ``email``, ``number``, ``amount`` or ``status``;
+                descending with ``-`` before it.
+            created_from: Only those created at this time or later: RFC 3339, or a date.
+            created_before: Only those created before this time.
             limit: How many on a page, 1 to 100; 20 unless given.
             min_position: Waits until this position is seen, in place of this client's own.
 
         """
-        query = {"status": status, "q": q, "sort": sort, "limit": limit}
+        query = {"q": q, "sort": sort, "limit": limit}
+        query |= _narrowed(created_from, created_before, status)
         return AsyncListing(self._transport, self._listing(query, min_position))
 
     async def page(
@@ -210,10 +249,13 @@ class AsyncOrders(AsyncRecords[OrderRecord, StoredOrder]):
         status: str | None = None,
         q: str | None = None,
         sort: str | None = None,
+        created_from: str | None = None,
+        created_before: str | None = None,
         min_position: str | Unset | None = UNSET,
     ) -> Page[Order]:
         """Read one page, from 1, with the number of all."""
-        query = {"status": status, "q": q, "sort": sort, "limit": limit, "page": page}
+        query = {"q": q, "sort": sort, "limit": limit, "page": page}
+        query |= _narrowed(created_from, created_before, status)
         return await read_page(self._transport, self._listing(query, min_position))
 
     def _listing(self, query: dict[str, Any], min_position: str | Unset | None) -> Call:

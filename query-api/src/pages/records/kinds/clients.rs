@@ -20,12 +20,13 @@ pub(super) static CLIENTS: Kind = Kind {
     formats: &[],
     columns: &[
         column("Name", Text, Some("name")),
-        column("E-mail address", Email, None),
+        column("E-mail address", Email, Some("email")),
         column("Phone", Tel, None),
         column("Company", Text, None),
-        column("Active", Flag, None),
+        column("City", Text, Some("city")),
+        column("Active", Flag, Some("isActive")),
     ],
-    cells: "ARRAY[name, email, phone, company, is_active::text] AS cells",
+    cells: "ARRAY[name, email, phone, company, city, is_active::text] AS cells",
     fields: &[
         required(field(
             "name",

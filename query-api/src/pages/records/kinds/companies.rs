@@ -27,10 +27,12 @@ pub(super) static COMPANIES: Kind = Kind {
         column("Name", Text, Some("name")),
         column("Domain", Text, None),
         column("Industry", Text, None),
-        column("E-mail address", Email, None),
+        column("E-mail address", Email, Some("email")),
         column("Phone", Tel, None),
+        column("City", Text, Some("city")),
+        column("Owner", Text, Some("owner")),
     ],
-    cells: "ARRAY[name, domain, industry, email, phone] AS cells",
+    cells: "ARRAY[name, domain, industry, email, phone, city, owner] AS cells",
     fields: &[
         required(field(
             "name",

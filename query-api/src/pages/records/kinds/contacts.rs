@@ -20,13 +20,14 @@ pub(super) static CONTACTS: Kind = Kind {
     formats: FORMATS,
     columns: &[
         column("Name", Text, Some("name")),
-        column("E-mail address", Email, None),
+        column("E-mail address", Email, Some("email")),
         column("Phone", Tel, None),
         column("Company", Text, None),
-        column("City", Text, None),
+        column("City", Text, Some("city")),
+        column("Owner", Text, Some("owner")),
     ],
     cells: "ARRAY[coalesce(nullif(trim(concat_ws(' ', first_name, last_name)), ''), email), email,
-                  phone, company_name, city] AS cells",
+                  phone, company_name, city, owner] AS cells",
     fields: &[
         field("firstName", "First name", Text, "first name|given name"),
         field(

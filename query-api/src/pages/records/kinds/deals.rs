@@ -20,14 +20,15 @@ pub(super) static DEALS: Kind = Kind {
     formats: FORMATS,
     columns: &[
         column("Title", Text, Some("name")),
-        column("Stage", Status, None),
+        column("Stage", Status, Some("stage")),
         column("Amount", Money, Some("amount")),
         column("Currency", Text, None),
         column("Company", Text, None),
         column("Expected close", Date, None),
+        column("Owner", Text, Some("owner")),
     ],
-    cells: "ARRAY[title, stage, amount::text, currency, company_name, expected_close_date::text]
-            AS cells",
+    cells: "ARRAY[title, stage, amount::text, currency, company_name, expected_close_date::text,
+                  owner] AS cells",
     fields: &[
         required(field(
             "title",
@@ -89,5 +90,5 @@ pub(super) static DEALS: Kind = Kind {
     record: record_of!("deals": "title, stage, amount::text, currency, probability::text,
                         company_id, company_name, contact_id, contact_name, owner,
                         expected_close_date::text"),
-    states: States::Any("stage"),
+    states: States::Any,
 };

@@ -20,9 +20,9 @@ pub(super) static LEADS: Kind = Kind {
     formats: &[],
     columns: &[
         column("Name", Text, Some("name")),
-        column("Status", Status, None),
+        column("Status", Status, Some("status")),
         column("Score", Number, None),
-        column("E-mail address", Email, None),
+        column("E-mail address", Email, Some("email")),
         column("Phone", Tel, None),
         column("Source", Text, None),
     ],
@@ -52,5 +52,5 @@ pub(super) static LEADS: Kind = Kind {
         ),
     ],
     record: record_of!("leads": "name, email, phone, service, source, status, score::text"),
-    states: States::Any("status"),
+    states: States::Any,
 };

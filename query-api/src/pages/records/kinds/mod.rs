@@ -70,7 +70,7 @@ pub(super) enum States {
     /// These, as they stand in the table and as people read them.
     Known(&'static [(&'static str, &'static str)]),
     /// Those that there are.
-    Any(&'static str),
+    Any,
 }
 
 /// A kind of record.

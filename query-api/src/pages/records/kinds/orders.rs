@@ -26,9 +26,9 @@ pub(super) static ORDERS: Kind = Kind {
     with_article: "an order",
     formats: &[],
     columns: &[
-        column("Number", Text, None),
+        column("Number", Text, Some("number")),
         column("Client", Text, Some("name")),
-        column("Status", Status, None),
+        column("Status", Status, Some("status")),
         column("Amount", Money, Some("amount")),
         column("Product", Text, None),
     ],

@@ -1,0 +1,106 @@
+//! Records as they are found.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::postgres::PgRow;
+use sqlx::{FromRow, Row as _};
+
+use crate::paging::{Listed, Place, Sorted};
+
+/// A row that was found: a record, and what its list may be ordered by.
+pub(super) struct Found<T> {
+    record: T,
+    text: Option<String>,
+    amount: Option<i64>,
+    created_at: DateTime<Utc>,
+    id: String,
+}
+
+/// A record that was found, and where it stands in its list.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub(crate) struct Hit<T> {
+    pub(crate) record: T,
+    #[serde(skip)]
+    place: Place,
+    #[serde(skip)]
+    created_at: DateTime<Utc>,
+    #[serde(skip)]
+    id: String,
+}
+
+/// A page of what was found.
+#[derive(Debug)]
+pub(crate) struct Hits<T> {
+    pub(crate) rows: Vec<Hit<T>>,
+    /// How many were found altogether.
+    pub(crate) total: i64,
+}
+
+impl<T> Hits<T> {
+    pub(super) fn of(rows: Vec<Found<T>>, by: Sorted, total: i64) -> Self {
+        let rows = rows.into_iter().map(|row| row.placed(by));
+        Self {
+            rows: rows.collect(),
+            total,
+        }
+    }
+
+    /// The same with the records as something else.
+    pub(crate) fn map<U>(self, map: impl Fn(T) -> U) -> Hits<U> {
+        let rows = self.rows.into_iter().map(|hit| Hit {
+            record: map(hit.record),
+            place: hit.place,
+            created_at: hit.created_at,
+            id: hit.id,
+        });
+        Hits {
+            rows: rows.collect(),
+            total: self.total,
+        }
+    }
+}
+
+impl<T> Found<T> {
+    fn placed(self, by: Sorted) -> Hit<T> {
+        let text = self.text.unwrap_or_default();
+        let place = match by {
+            Sorted::Created => Place::Created(self.created_at),
+            Sorted::Name => Place::Name(text),
+            Sorted::Amount => Place::Amount(self.amount.unwrap_or_default()),
+            Sorted::Grouped(grouping) => Place::Grouped(grouping, text, self.created_at),
+        };
+        Hit {
+            record: self.record,
+            place,
+            created_at: self.created_at,
+            id: self.id,
+        }
+    }
+}
+
+impl<T: Serialize> Listed for Hit<T> {
+    fn created_at(&self) -> DateTime<Utc> {
+        self.created_at
+    }
+
+    fn place(&self) -> Place {
+        self.place.clone()
+    }
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl<'r, T: FromRow<'r, PgRow>> FromRow<'r, PgRow> for Found<T> {
+    fn from_row(row: &'r PgRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            record: T::from_row(row)?,
+            text: row.try_get("place_text")?,
+            amount: row.try_get("place_amount")?,
+            created_at: row.try_get("created_at")?,
+            id: row.try_get("id")?,
+        })
+    }
+}

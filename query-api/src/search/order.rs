@@ -1,0 +1,159 @@
+//! The order of a list in SQL, and what comes behind a place in it.
+
+use chrono::{DateTime, Utc};
+use sqlx::{Postgres, QueryBuilder};
+
+use super::asked::Search;
+use super::kind::{Field, Holds, Kind};
+use crate::paging::{Place, Sorted};
+
+/// What a list is ordered by.
+#[derive(Clone, Copy)]
+pub(super) struct Order {
+    by: Sorted,
+    /// What that is in SQL.
+    key: &'static str,
+    descending: bool,
+}
+
+/// A stretch of a list.
+pub(super) enum Stretch<'a> {
+    /// From its beginning.
+    All,
+    /// Behind a place of a list that is ordered by this and then by id.
+    Behind(&'a Place, &'a str),
+    /// Behind an item, among those of its group.
+    InGroup(Member<'a>, DateTime<Utc>, &'a str),
+    /// The groups behind one.
+    BehindGroup(Member<'a>),
+}
+
+/// A value of a field, which a group has in common.
+#[derive(Clone, Copy)]
+pub(super) struct Member<'a> {
+    field: &'static Field,
+    value: &'a str,
+}
+
+impl Order {
+    pub(super) fn of(search: &Search, kind: &'static Kind) -> Self {
+        let key = match search.by {
+            Sorted::Created => None,
+            Sorted::Name => Some(kind.name),
+            Sorted::Amount => kind.amount,
+            Sorted::Grouped(grouping) => kind.field(grouping).map(|field| field.key),
+        };
+        Self {
+            by: search.by,
+            key: key.unwrap_or("created_at"),
+            descending: search.descending,
+        }
+    }
+
+    /// What is read of a row to know its place.
+    pub(super) fn push_place(self, query: &mut QueryBuilder<Postgres>) {
+        let (text, amount) = match self.by {
+            Sorted::Created => ("NULL", "NULL"),
+            Sorted::Amount => ("NULL", self.key),
+            Sorted::Name | Sorted::Grouped(_) => (self.key, "NULL"),
+        };
+        query.push(text).push("::text AS place_text, ");
+        query.push(amount).push("::bigint AS place_amount");
+    }
+
+    /// The order by its key, or by what a statement within calls it.
+    pub(super) fn push(self, query: &mut QueryBuilder<Postgres>, key: &str) {
+        query.push(" ORDER BY ").push(key);
+        query.push(match (self.by, self.descending) {
+            (Sorted::Grouped(_), false) => ", created_at DESC, id",
+            (Sorted::Grouped(_), true) => " DESC, created_at, id DESC",
+            (_, false) => ", id",
+            (_, true) => " DESC, id",
+        });
+    }
+
+    pub(super) fn key(self) -> &'static str {
+        self.key
+    }
+
+    /// Says in SQL, behind other conditions, that a row is in a stretch.
+    pub(super) fn push_stretch(self, query: &mut QueryBuilder<Postgres>, stretch: &Stretch<'_>) {
+        let (further, back) = if self.descending {
+            ("<", ">")
+        } else {
+            (">", "<")
+        };
+        match stretch {
+            Stretch::All => {}
+            Stretch::Behind(place, id) => {
+                // The first comparison alone bounds the index; the rest only tells ties apart.
+                query.push(" AND ").push(self.key).push(further).push("= ");
+                push_key(query, place);
+                query.push(" AND (").push(self.key).push(further);
+                push_key(query, place);
+                query
+                    .push(" OR id > ")
+                    .push_bind((*id).to_owned())
+                    .push(")");
+            }
+            Stretch::InGroup(group, at, id) => {
+                // Within a group the newest come first, unless the whole order is turned round.
+                group.push(query, "=");
+                query
+                    .push(" AND created_at ")
+                    .push(back)
+                    .push("= ")
+                    .push_bind(*at);
+                query
+                    .push(" AND (created_at ")
+                    .push(back)
+                    .push(" ")
+                    .push_bind(*at);
+                query
+                    .push(" OR id ")
+                    .push(further)
+                    .push(" ")
+                    .push_bind((*id).to_owned());
+                query.push(")");
+            }
+            Stretch::BehindGroup(group) => group.push(query, further),
+        }
+    }
+}
+
+impl<'a> Stretch<'a> {
+    /// The part of a list behind an item. Groups are read apart, so that each statement is one
+    /// stretch of the index, however many are in a group.
+    pub(super) fn behind(after: Option<(&'a Place, &'a str)>, kind: &'static Kind) -> Vec<Self> {
+        let Some((place, id)) = after else {
+            return vec![Self::All];
+        };
+        if let Place::Grouped(grouping, value, at) = place
+            && let Some(field) = kind.field(*grouping)
+        {
+            let group = Member { field, value };
+            return vec![Self::InGroup(group, *at, id), Self::BehindGroup(group)];
+        }
+        vec![Self::Behind(place, id)]
+    }
+}
+
+impl Member<'_> {
+    /// Compares a row's value with that of the group, as the index holds both.
+    fn push(self, query: &mut QueryBuilder<Postgres>, how: &str) {
+        query.push(" AND ").push(self.field.key).push(" ");
+        query.push(how).push(" ");
+        match self.field.holds {
+            Holds::Text | Holds::Word => query.push_bind(self.value.to_owned()),
+            Holds::Flag => query.push_bind(self.value == "true"),
+        };
+    }
+}
+
+fn push_key(query: &mut QueryBuilder<Postgres>, place: &Place) {
+    match place {
+        Place::Created(at) => query.push_bind(*at),
+        Place::Name(text) | Place::Grouped(_, text, _) => query.push_bind(text.clone()),
+        Place::Amount(amount) => query.push_bind(*amount),
+    };
+}

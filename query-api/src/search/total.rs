@@ -1,0 +1,146 @@
+//! How many records a list has altogether.
+
+use chrono::{DateTime, Utc};
+use sqlx::{PgPool, Postgres, QueryBuilder};
+
+use super::asked::Search;
+use super::counts::{Counted, Counts, Version};
+use super::statement::Within;
+
+impl Within<'_> {
+    /// How many there are: from the counters where these know, else counted, unless it is known
+    /// from before and nothing has changed.
+    pub(super) async fn total(
+        self,
+        search: &Search,
+        models: &PgPool,
+        counts: &Counts,
+    ) -> Result<i64, sqlx::Error> {
+        let is_counted = self.state.is_empty() || self.kind.counts_states;
+        if search.text.is_none() && search.filter.values.is_empty() && is_counted {
+            return match (search.filter.from, search.filter.before) {
+                (None, None) => self.count_by_counters(models).await,
+                span => self.count_by_blocks(span, models).await,
+            };
+        }
+        let counted = Counted {
+            org: self.org.clone(),
+            kind: self.kind.table,
+            state: self.state.to_owned(),
+            filter: search.filter.clone(),
+            pattern: search.pattern(),
+            at_most: self.counted_to,
+        };
+        if let Some(version) = Version::now(self.org, self.kind.table, models).await?
+            && let Some(count) = counts.known(&counted, version)
+        {
+            return Ok(count);
+        }
+        let mut query = self.count(search);
+        let found = query.build_query_as::<(i64, Option<i64>, Option<DateTime<Utc>>)>();
+        let (count, sequence, changed_at) = found.persistent(false).fetch_one(models).await?;
+        if let Some(version) = Version::of(sequence, changed_at) {
+            counts.keep(counted, version, count);
+        }
+        Ok(count)
+    }
+
+    async fn count_by_counters(self, models: &PgPool) -> Result<i64, sqlx::Error> {
+        sqlx::query_scalar!(
+            r#"SELECT coalesce(sum(count), 0)::bigint AS "total!" FROM totals
+               WHERE org_id = $1 AND kind = $2 AND parent = '' AND state = $3"#,
+            self.org.as_str(),
+            self.kind.table,
+            self.state,
+        )
+        .fetch_one(models)
+        .await
+    }
+
+    /// How many came to be within a span: what stands in the list's order before its end is more
+    /// than what stands before its beginning, by the counted blocks of the list. Rows are read of
+    /// the two blocks only in which the span begins and ends.
+    async fn count_by_blocks(
+        self,
+        (from, before): (Option<DateTime<Utc>>, Option<DateTime<Utc>>),
+        models: &PgPool,
+    ) -> Result<i64, sqlx::Error> {
+        let mut query = QueryBuilder::new("SELECT greatest(0, ");
+        self.count_since(&mut query, from);
+        if let Some(before) = before {
+            query.push(" - ");
+            self.count_since(&mut query, Some(before));
+        }
+        query.push(")::bigint");
+        let count = query.build_query_scalar().persistent(false);
+        count.fetch_one(models).await
+    }
+
+    /// How many rows of the list came to be since a time, in SQL. The list's blocks that begin
+    /// at that time or later are whole before the last of them.
+    fn count_since(self, query: &mut QueryBuilder<Postgres>, time: Option<DateTime<Utc>>) {
+        let blocks = |query: &mut QueryBuilder<Postgres>, level: i16| {
+            query.push(" FROM list_blocks WHERE org_id = ");
+            query.push_bind(self.org.as_str().to_owned());
+            query.push(" AND kind = ").push_bind(self.kind.table);
+            query
+                .push(" AND parent = '' AND state = ")
+                .push_bind(self.state.to_owned());
+            query.push(" AND level = ").push_bind(level);
+        };
+        let Some(time) = time else {
+            query.push("(SELECT coalesce(sum(count), 0)");
+            blocks(query, 2);
+            query.push(")");
+            return;
+        };
+        query.push("(WITH ");
+        for (name, level) in [("part", 2), ("block", 1)] {
+            query
+                .push(name)
+                .push(" AS MATERIALIZED (SELECT age, id, created_at");
+            blocks(query, level);
+            query
+                .push(" AND age <= ")
+                .push_bind(-time.timestamp_micros());
+            query.push(" ORDER BY age DESC, id DESC LIMIT 1), ");
+        }
+        query.push("counts AS (SELECT sum(count) AS count");
+        blocks(query, 2);
+        query.push(" AND (age, id) < ((SELECT age FROM part), (SELECT id FROM part))");
+        query.push(" UNION ALL SELECT sum(count)");
+        blocks(query, 1);
+        query.push(" AND (age, id) >= ((SELECT age FROM part), (SELECT id FROM part))");
+        query.push(" AND (age, id) < ((SELECT age FROM block), (SELECT id FROM block))");
+        for (at, more) in [("=", " AND id >= (SELECT id FROM block)"), ("<", "")] {
+            query
+                .push(" UNION ALL SELECT count(*) FROM ")
+                .push(self.kind.table);
+            query
+                .push(" WHERE org_id = ")
+                .push_bind(self.org.as_str().to_owned());
+            self.of_its_state(query);
+            query
+                .push(" AND created_at ")
+                .push(at)
+                .push(" (SELECT created_at FROM block)");
+            query.push(more).push(" AND created_at >= ").push_bind(time);
+        }
+        query.push(") SELECT coalesce(sum(count), 0) FROM counts)");
+    }
+
+    /// How many are found, and the version of what they were counted in.
+    fn count(self, search: &Search) -> QueryBuilder<Postgres> {
+        let mut query = QueryBuilder::new("SELECT found.count, sequence, changed_at FROM ");
+        query.push("(SELECT count(*) AS count FROM (SELECT FROM ");
+        query.push(self.kind.table);
+        self.conditions(&mut query, search);
+        if let Some(most) = self.counted_to {
+            query.push(" LIMIT ").push_bind(most);
+        }
+        query.push(") AS rows) AS found LEFT JOIN record_changes ON org_id = ");
+        query.push_bind(self.org.as_str().to_owned());
+        query.push(" AND kind = ").push_bind(self.kind.table);
+        query
+    }
+}
