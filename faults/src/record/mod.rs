@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
 
-use crate::Options;
 use crate::check::{Evidence, Findings};
+use crate::{Deed, Options};
 
 pub(crate) use lag::{Lag, Watch};
 use page::page;
@@ -113,20 +113,21 @@ impl Record {
             hostile,
             ..
         } = self.options;
-        let deeds: Vec<_> = self.options.deeds.iter().map(ToString::to_string).collect();
+        let deeds = Deed::possible(&self.options);
+        let deeds: Vec<_> = deeds.iter().map(ToString::to_string).collect();
         let done = self.deeds.iter().map(|done| {
-            json!({"deed": done.deed, "what": done.what, "from_seconds": done.from,
-                "to_seconds": done.to})
+            json!({"deed": done.deed, "what": done.what, "from_seconds": rounded(done.from),
+                "to_seconds": rounded(done.to)})
         });
         let per_second = self.seconds.iter().map(|second| {
             json!({"second": second.nth, "acknowledged": second.acknowledged,
                 "refused": second.refused, "unknown": second.unknown,
-                "p50_ms": second.p50_ms, "p99_ms": second.p99_ms})
+                "p50_ms": rounded(second.p50_ms), "p99_ms": rounded(second.p99_ms)})
         });
         let lag = self
             .lag
             .iter()
-            .map(|lag| json!({"seconds": lag.seconds, "events": lag.events}));
+            .map(|lag| json!({"seconds": rounded(lag.seconds), "events": lag.events}));
         let findings = self.findings.wrong.iter().map(|wrong| {
             json!({"check": wrong.check, "what": wrong.what, "expected": wrong.expected,
                 "found": wrong.found})
@@ -135,7 +136,7 @@ impl Record {
             "seed": seed,
             "began": self.began(),
             "options": {"seconds": seconds, "nats": nats, "hostile": hostile, "deeds": deeds},
-            "raged_seconds": self.raged,
+            "raged_seconds": rounded(self.raged),
             "done": done.collect::<Vec<_>>(),
             "per_second": per_second.collect::<Vec<_>>(),
             "lag": lag.collect::<Vec<_>>(),
@@ -143,4 +144,9 @@ impl Record {
             "findings": findings.collect::<Vec<_>>(),
         })
     }
+}
+
+/// To three places, as nobody reads more.
+fn rounded(number: f64) -> f64 {
+    (number * 1_000.0).round() / 1_000.0
 }

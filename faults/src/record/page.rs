@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::plot::{Band, Plots, Series};
 use super::{Record, Second};
+use crate::Deed;
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;font:15px/1.5 system-ui,sans-serif}
@@ -62,7 +63,8 @@ fn head(record: &Record, page: &mut String) {
     } else {
         "without a hostile crowd"
     };
-    let chosen: Vec<_> = options.deeds.iter().map(ToString::to_string).collect();
+    let deeds = Deed::possible(options);
+    let chosen: Vec<_> = deeds.iter().map(ToString::to_string).collect();
     let _ = write!(
         page,
         "<h1>Under faults for {:.0} s</h1>\n<p>Seed {}, begun {}, NATS servers: {}, {crowd}. \
@@ -108,6 +110,7 @@ fn plots(record: &Record, page: &mut String) {
     });
     let ends = record.deeds.iter().map(|done| done.to);
     let ends = ends.chain(record.seconds.iter().map(|second| second.begins() + 1.0));
+    let ends = ends.chain(record.lag.iter().map(|lag| lag.seconds));
     let plots = Plots {
         seconds: ends.fold(record.raged, f64::max),
         bands: bands.collect(),

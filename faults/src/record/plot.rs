@@ -6,6 +6,8 @@ const WIDTH: f64 = 1_000.0;
 const HEIGHT: f64 = 140.0;
 /// Left of a plot, for the greatest value.
 const LEFT: f64 = 60.0;
+/// Right of it, for the half of the last time.
+const RIGHT: f64 = 25.0;
 /// Below it, for times.
 const BELOW: f64 = 18.0;
 /// Times that are named below a plot.
@@ -83,7 +85,7 @@ impl Plots {
     }
 
     fn framed(&self, most: f64, drawn: &str) -> String {
-        let (wide, tall) = (LEFT + WIDTH, HEIGHT + BELOW);
+        let (wide, tall) = (LEFT + WIDTH + RIGHT, HEIGHT + BELOW);
         let mut svg = format!(r#"<svg viewBox="0 0 {wide} {tall}" role="img">"#);
         for band in &self.bands {
             let (left, right) = (self.x(band.from), self.x(band.to));
@@ -97,13 +99,13 @@ impl Plots {
         svg.push_str(drawn);
         let _ = write!(
             svg,
-            r#"<path class="axis" d="M{LEFT} 0V{HEIGHT}H{wide}"/><text class="most" x="{}" y="12">{most:.0}</text>"#,
+            r#"<path class="axis" d="M{LEFT} 0V{HEIGHT}h{WIDTH}"/><text class="most" x="{}" y="12">{most:.0}</text>"#,
             LEFT - 6.0
         );
         for nth in 0..=TICKS {
             let at = self.seconds * f64::from(nth) / f64::from(TICKS);
-            let x = self.x(at);
-            let _ = write!(svg, r#"<text x="{x:.1}" y="{tall}">{at:.0} s</text>"#);
+            let (x, y) = (self.x(at), tall - 4.0);
+            let _ = write!(svg, r#"<text x="{x:.1}" y="{y}">{at:.0} s</text>"#);
         }
         svg.push_str("</svg>");
         svg
