@@ -78,9 +78,9 @@ impl Report {
         self.findings.wrong.is_empty()
     }
 
-    /// Processes that were killed.
-    pub fn kills(&self) -> u64 {
-        self.kills
+    /// Deeds that were done.
+    pub fn deeds(&self) -> u64 {
+        self.faults.values().flat_map(BTreeMap::values).sum()
     }
 
     /// Commands that were acknowledged.

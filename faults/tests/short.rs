@@ -20,7 +20,7 @@ async fn nothing_is_lost_or_doubled_while_processes_and_servers_are_killed() {
     let report = Box::pin(run(&options)).await;
     assert!(report.is_clean(), "{report}");
     assert!(
-        report.kills() > 0 && report.acknowledged() > 100,
+        report.deeds() > 0 && report.acknowledged() > 100,
         "{report}"
     );
 }
