@@ -60,7 +60,7 @@ impl Report {
     }
 
     /// Keeps the record and what everything has said, where something was wrong or it is asked for.
-    pub(crate) fn keep(mut self, record: &Record, logs: &[PathBuf]) -> Self {
+    pub(crate) fn keep(mut self, record: &Record, logs: &[(String, PathBuf)]) -> Self {
         let folder = match &self.options.record {
             Some(folder) => folder.clone(),
             None if self.is_clean() => return self,
@@ -92,11 +92,10 @@ impl Report {
     }
 }
 
-fn keep(record: &Record, logs: &[PathBuf], folder: &Path) -> std::io::Result<()> {
+fn keep(record: &Record, logs: &[(String, PathBuf)], folder: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
     record.write(folder)?;
-    for log in logs {
-        let name = log.file_name().unwrap_or_default();
+    for (name, log) in logs {
         std::fs::copy(log, folder.join(name))?;
     }
     Ok(())

@@ -268,17 +268,24 @@ impl Nemesis {
         self.until_ready(Instant::now() + HEALING).await
     }
 
-    /// The logs of everything that ran.
-    pub(crate) fn logs(&self) -> Vec<PathBuf> {
-        let mut logs = Vec::new();
+    /// The logs of everything that ran, each by a name of its own.
+    pub(crate) fn logs(&self) -> Vec<(String, PathBuf)> {
         let home = self.system.home();
+        let mut logs = Vec::new();
         for folder in [home.to_owned(), home.join("nats"), home.join("postgres")] {
             let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
-            logs.extend(
-                files
-                    .map(|file| file.path())
-                    .filter(|path| path.extension().is_some_and(|extension| extension == "log")),
-            );
+            let named = files.map(|file| {
+                let name = file.file_name().to_string_lossy().into_owned();
+                (name, file.path())
+            });
+            logs.extend(named.filter(|(_, path)| path.extension().is_some_and(|it| it == "log")));
+        }
+        // Servers of a cluster have homes of their own.
+        for nth in 1..=self.servers.nats.len() {
+            let log = home.join(format!("waypost-{nth}/nats/nats.log"));
+            if log.exists() {
+                logs.push((format!("nats-{nth}.log"), log));
+            }
         }
         logs
     }
