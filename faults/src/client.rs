@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use reqwest::Method;
 use serde_json::Value;
 
-use crate::notes::{Asked, Complaint, Note, Notes, Outcome};
+use crate::notes::{Asked, Attempt, Came, Complaint, Note, Notes, Outcome};
 use hostile::Dice;
 
 /// How long one attempt may take.
@@ -209,7 +209,19 @@ impl Client {
                     .body(lines.join("\n"))
             }
         };
-        whole(request).await
+        let sent = Instant::now();
+        let answer = whole(request).await;
+        let came = match answer.as_ref().map(|answer| answer.status) {
+            Some(200..300) => Came::Acknowledged,
+            Some(400..500) => Came::Refused,
+            _ => Came::Unknown,
+        };
+        self.notes.attempt(Attempt {
+            sent,
+            took: sent.elapsed(),
+            came,
+        });
+        answer
     }
 
     /// Reads, waiting for a position where one is given. Nothing where nobody answered.

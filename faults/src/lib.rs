@@ -2,7 +2,7 @@
 //!
 //! [`run`] starts four services on a NATS and a Postgres of their own, sends commands of every
 //! kind as clients do and notes each answer, while a nemesis kills, holds still and restarts
-//! everything there is and delivers twice. At the end everything is healed, and a checker that
+//! everything there is, delivers twice, and comes between services and servers. At the end everything is healed, and a checker that
 //! knows only what clients were told and the log says what was lost, doubled or wrong.
 #![expect(
     clippy::expect_used,
@@ -18,14 +18,17 @@ mod client;
 mod drain;
 mod load;
 mod nemesis;
+mod network;
 mod notes;
 mod readers;
+mod record;
 mod report;
 mod servers;
 mod settings;
 mod strangers;
 mod world;
 
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -33,15 +36,17 @@ use event_log::{EventLog, Keyring, LogSettings};
 use harness::{Shape, System};
 use local_servers::TemporaryHome;
 
+pub use nemesis::Deed;
 pub use report::Report;
 
 use check::{Evidence, Facts};
 use client::Client;
 use hostile::Dice;
 use load::Load;
-use nemesis::Nemesis;
+use nemesis::{Hurt, Nemesis};
 use notes::Notes;
 use readers::{Heard, Receiver, listen};
+use record::{Began, Record, Seen, Watch};
 use servers::Servers;
 use strangers::Strangers;
 use world::World;
@@ -50,7 +55,7 @@ use world::World;
 const LEADERLESS: Duration = Duration::from_mins(1);
 
 /// How a run goes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// How long the nemesis rages.
     pub seconds: u64,
@@ -60,6 +65,10 @@ pub struct Options {
     pub nats: usize,
     /// Whether strangers and a hostile tenant are at it beside the load.
     pub hostile: bool,
+    /// What the nemesis may do, as far as the run has servers and time for it.
+    pub deeds: Vec<Deed>,
+    /// Where the run's record and logs are kept whatever comes of it.
+    pub record: Option<PathBuf>,
 }
 
 /// Runs load and nemesis, heals, and holds everything against everything.
@@ -77,12 +86,14 @@ pub async fn run(options: &Options) -> Report {
         until_it_has_a_leader(&home, &log).await;
     }
     let system = System::start_on(Shape::Four, home, &servers.urls(), &settings).await;
-    let log = open_log(&system, &log).await;
+    let hurt = Hurt::come_between(system, servers).await;
+    let system = &hurt.system;
+    let log = open_log(system, &log).await;
     let receiver = Receiver::start(dice.of("receiver")).await;
-    let mut world = World::make(&system, receiver.base()).await;
+    let mut world = World::make(system, receiver.base()).await;
     let mut strangers = None;
     if options.hostile {
-        let settled = Strangers::settle(&system, &dice).await;
+        let settled = Strangers::settle(system, &dice).await;
         world.neighbour = Some(settled.neighbour().clone());
         strangers = Some(settled);
     }
@@ -100,12 +111,13 @@ pub async fn run(options: &Options) -> Report {
     let workers = load::start(&load, &dice);
     let crowd = strangers.as_ref().map(Strangers::gather);
     let nemesis_dice = dice.of("nemesis");
-    let mut nemesis = Nemesis::new(system, servers, load.clone(), log.clone(), nemesis_dice);
-    let begun = Instant::now();
+    let mut nemesis = Nemesis::new(options, hurt, load.clone(), log.clone(), nemesis_dice);
+    let began = Began::now();
+    let lag = Watch::begin(began.at, log.clone(), database.clone());
     nemesis
-        .rage(begun + Duration::from_secs(options.seconds))
+        .rage(began.at + Duration::from_secs(options.seconds))
         .await;
-    let raged = begun.elapsed();
+    let raged = began.at.elapsed();
 
     load.client.end();
     let tally = match (&mut strangers, crowd) {
@@ -145,7 +157,13 @@ pub async fn run(options: &Options) -> Report {
         );
     }
     check::verify(&nemesis.system, &mut findings).await;
-    Report::new(options, raged, &evidence, findings).keep_logs(&nemesis)
+    let seen = Seen {
+        began,
+        raged,
+        lag: lag.end(),
+    };
+    let record = Record::new(options, seen, &evidence, &findings);
+    Report::new(options, raged, &evidence, findings).keep(&record, &nemesis.logs())
 }
 
 async fn open_log(system: &System, settings: &LogSettings) -> EventLog {

@@ -1,10 +1,11 @@
 //! `make faults`: Waypost under faults.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
-use faults::Options;
+use faults::{Deed, Options};
 
 /// Hurts a Waypost of its own under load, and checks what clients were told against the log.
 #[derive(Parser)]
@@ -21,6 +22,15 @@ struct Arguments {
     /// Without strangers and a hostile tenant beside the load.
     #[arg(long)]
     friendly: bool,
+    /// Only this is done; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    only: Vec<Deed>,
+    /// This is not done; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    without: Vec<Deed>,
+    /// Keeps the run's record and all logs there, whatever comes of it.
+    #[arg(long, value_name = "FOLDER")]
+    record: Option<PathBuf>,
 }
 
 #[tokio::main]
@@ -36,7 +46,13 @@ async fn main() -> ExitCode {
         seed: arguments.seed.unwrap_or_else(by_clock),
         nats: arguments.nats,
         hostile: !arguments.friendly,
+        deeds: Deed::choose(&arguments.only, &arguments.without),
+        record: arguments.record,
     };
+    if Deed::possible(&options).is_empty() {
+        eprintln!("Nothing is left to do: so long a run on so many servers can do none of these.");
+        return ExitCode::from(2);
+    }
     println!("SEED={}", options.seed);
     let report = Box::pin(faults::run(&options)).await;
     println!("{report}");

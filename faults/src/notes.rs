@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -60,6 +60,22 @@ pub(crate) enum Outcome {
     Unknown,
 }
 
+/// What one attempt at a command came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Came {
+    Acknowledged,
+    Refused,
+    Unknown,
+}
+
+/// One attempt at a command.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attempt {
+    pub(crate) sent: Instant,
+    pub(crate) took: Duration,
+    pub(crate) came: Came,
+}
+
 /// One command.
 #[derive(Clone, Debug)]
 pub(crate) struct Note {
@@ -105,6 +121,7 @@ pub(crate) struct Complaint {
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     commands: Mutex<Vec<Note>>,
+    attempts: Mutex<Vec<Attempt>>,
     limited: Mutex<BTreeMap<String, Limited>>,
     complaints: Mutex<Vec<Complaint>>,
     /// Reads that were right, by their check.
@@ -118,6 +135,10 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 impl Notes {
     pub(crate) fn command(&self, note: Note) {
         locked(&self.commands).push(note);
+    }
+
+    pub(crate) fn attempt(&self, attempt: Attempt) {
+        locked(&self.attempts).push(attempt);
     }
 
     pub(crate) fn limited(&self, who: &str, limit: u64, admitted: Option<Admitted>) {
@@ -140,6 +161,10 @@ impl Notes {
 
     pub(crate) fn commands(&self) -> Vec<Note> {
         locked(&self.commands).clone()
+    }
+
+    pub(crate) fn attempts(&self) -> Vec<Attempt> {
+        locked(&self.attempts).clone()
     }
 
     pub(crate) fn limits(&self) -> BTreeMap<String, Limited> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::Options;
 use crate::check::{Evidence, Findings, Wrong};
-use crate::nemesis::Nemesis;
+use crate::record::Record;
 
 /// Differences of one check that are shown.
 const SHOWN: usize = 5;
@@ -17,7 +17,8 @@ pub struct Report {
     options: Options,
     raged: Duration,
     commands: BTreeMap<&'static str, [u64; 3]>,
-    faults: BTreeMap<String, u64>,
+    /// How often each deed was done, and to whom.
+    faults: BTreeMap<String, BTreeMap<String, u64>>,
     kills: u64,
     events: usize,
     deliveries: usize,
@@ -26,7 +27,13 @@ pub struct Report {
     /// What the hostile crowd got.
     crowd: Option<String>,
     findings: Findings,
-    logs: Option<PathBuf>,
+    kept: Option<Kept>,
+}
+
+/// Where the record and the servers' logs are.
+enum Kept {
+    In(PathBuf),
+    Not(std::io::Error),
 }
 
 impl Report {
@@ -40,7 +47,7 @@ impl Report {
             options: options.clone(),
             raged,
             commands: evidence.client.notes.tally(),
-            faults: evidence.done.tally.clone(),
+            faults: evidence.done.tally(),
             kills: evidence.done.kills,
             events: evidence.facts.all.len(),
             deliveries: evidence.arrived.len(),
@@ -48,16 +55,21 @@ impl Report {
             connections: evidence.heard.iter().map(|heard| heard.connections).sum(),
             crowd: evidence.tally.map(ToString::to_string),
             findings,
-            logs: None,
+            kept: None,
         }
     }
 
-    /// Keeps what everything has said, where something was wrong.
-    pub(crate) fn keep_logs(mut self, nemesis: &Nemesis) -> Self {
-        if !self.is_clean() {
-            let folder = std::env::temp_dir().join(format!("waypost-faults-{}", self.options.seed));
-            self.logs = keep(&nemesis.logs(), &folder).ok().map(|()| folder);
-        }
+    /// Keeps the record and what everything has said, where something was wrong or it is asked for.
+    pub(crate) fn keep(mut self, record: &Record, logs: &[(String, PathBuf)]) -> Self {
+        let folder = match &self.options.record {
+            Some(folder) => folder.clone(),
+            None if self.is_clean() => return self,
+            None => std::env::temp_dir().join(format!("waypost-faults-{}", self.options.seed)),
+        };
+        self.kept = Some(match keep(record, logs, &folder) {
+            Ok(()) => Kept::In(folder),
+            Err(error) => Kept::Not(error),
+        });
         self
     }
 
@@ -66,9 +78,9 @@ impl Report {
         self.findings.wrong.is_empty()
     }
 
-    /// Processes that were killed.
-    pub fn kills(&self) -> u64 {
-        self.kills
+    /// Deeds that were done.
+    pub fn deeds(&self) -> u64 {
+        self.faults.values().flat_map(BTreeMap::values).sum()
     }
 
     /// Commands that were acknowledged.
@@ -80,10 +92,10 @@ impl Report {
     }
 }
 
-fn keep(logs: &[PathBuf], folder: &Path) -> std::io::Result<()> {
+fn keep(record: &Record, logs: &[(String, PathBuf)], folder: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
-    for log in logs {
-        let name = log.file_name().unwrap_or_default();
+    record.write(folder)?;
+    for (name, log) in logs {
         std::fs::copy(log, folder.join(name))?;
     }
     Ok(())
@@ -91,7 +103,7 @@ fn keep(logs: &[PathBuf], folder: &Path) -> std::io::Result<()> {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Options { seed, nats, .. } = self.options;
+        let Options { seed, nats, .. } = &self.options;
         let seconds = self.raged.as_secs();
         writeln!(
             f,
@@ -125,8 +137,11 @@ impl fmt::Display for Report {
             self.events, self.deliveries, self.frames, self.connections
         )?;
         writeln!(f, "\nfaults, with {} kills", self.kills)?;
-        for (name, count) in &self.faults {
-            writeln!(f, "  {count:>6}  {name}")?;
+        for (deed, by_whom) in &self.faults {
+            let count: u64 = by_whom.values().sum();
+            let told = |(whom, count): (&String, &u64)| format!("{whom} ({count})");
+            let whom: Vec<_> = by_whom.iter().map(told).collect();
+            writeln!(f, "  {count:>6}  {deed}: {}", whom.join(", "))?;
         }
         for line in self.crowd.iter().flat_map(|crowd| crowd.lines()) {
             writeln!(f, "  crowd: {line}")?;
@@ -143,7 +158,16 @@ impl fmt::Display for Report {
                 wrong => writeln!(f, "  {count:>8}  {check}: {wrong} WRONG")?,
             }
         }
-        self.show_wrong(f)
+        self.show_wrong(f)?;
+        match &self.kept {
+            Some(Kept::In(folder)) => writeln!(
+                f,
+                "\nThe record (run.html, run.json) and the servers' logs are in {}",
+                folder.display()
+            ),
+            Some(Kept::Not(error)) => writeln!(f, "\nThe record could not be kept: {error}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -168,9 +192,6 @@ impl Report {
                 writeln!(f, "    expected: {expected}\n    found:    {found}")?;
             }
         }
-        match &self.logs {
-            Some(folder) => writeln!(f, "\nThe servers' logs are in {}", folder.display()),
-            None => writeln!(f, "\nThe servers' logs could not be kept"),
-        }
+        Ok(())
     }
 }

@@ -23,11 +23,13 @@ mod nats;
 mod ports;
 mod postgres;
 mod processes;
+mod proxy;
 mod server;
 mod servers;
 
 pub use error::Error;
 pub use home::{TemporaryHome, Urls};
-pub use nats::{Answers, LaggingCopy, LocalNats, NatsOptions, SyncInterval, far_away};
+pub use nats::{Answers, LaggingCopy, LocalNats, NatsOptions, SyncInterval};
 pub use postgres::{LocalPostgres, PostgresOptions};
+pub use proxy::{Passage, Proxy, Way, far_away};
 pub use servers::Servers;

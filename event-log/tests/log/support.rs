@@ -273,11 +273,7 @@ pub(crate) fn holds(folder: &Path, bytes: &[u8]) -> bool {
 /// A log as a process sees it to which everything takes so long, and back.
 pub(crate) async fn far_away(settings: &LogSettings, way: Duration) -> EventLog {
     let settings = LogSettings {
-        nats_url: Some(
-            local_servers::far_away(settings.nats_url(), way)
-                .await
-                .unwrap(),
-        ),
+        nats_url: Some(local_servers::far_away(settings.nats_url(), way).unwrap()),
         ..settings.clone()
     };
     EventLog::connect(&settings, keyring()).await.unwrap()

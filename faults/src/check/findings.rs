@@ -16,7 +16,7 @@ pub(crate) struct Wrong {
 }
 
 /// Every check with its count, and what it found wrong.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) counts: BTreeMap<&'static str, u64>,
     pub(crate) wrong: Vec<Wrong>,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use sqlx::{Connection as _, Executor as _, PgConnection};
 
-use super::{Deed, Nemesis, RUNNER, SERVICES, Target};
+use super::{Nemesis, RUNNER, SERVICES, Target};
 use crate::client::Duty;
 use crate::notes::Complaint;
 
@@ -21,7 +21,7 @@ impl Nemesis {
     pub(super) async fn kill(&mut self, targets: &[Target]) {
         let since = Instant::now();
         for target in targets {
-            self.count("kill", *target);
+            self.kills(*target);
             match target {
                 Target::Service(nth) => self.system.programs()[*nth].kill(),
                 Target::Nats => self.one_of_nats().kill(),
@@ -37,6 +37,11 @@ impl Nemesis {
         }
     }
 
+    fn kills(&mut self, target: Target) {
+        self.hurts(target);
+        self.done.kills += 1;
+    }
+
     /// Kills each time that it has just begun to catch up.
     pub(super) async fn kill_again_and_again(&mut self, target: Target) {
         for _ in 0..3 + self.dice.below(3) {
@@ -45,7 +50,7 @@ impl Nemesis {
         }
     }
 
-    async fn bring_back(&mut self, target: Target) {
+    pub(super) async fn bring_back(&mut self, target: Target) {
         match target {
             Target::Service(nth) => self.system.programs()[nth].restart(),
             Target::Nats => {
@@ -66,21 +71,16 @@ impl Nemesis {
     }
 
     /// Holds a process still: its connections stay open and nothing answers.
-    pub(super) async fn hold_still(&mut self, target: Target) {
+    pub(super) async fn hold_still(&mut self, target: Target, span: Duration) {
         let since = Instant::now();
-        self.count("hold still", target);
+        self.hurts(target);
         let nth_nats = self.dice.below(self.servers.nats.len());
         match target {
             Target::Service(nth) => self.system.programs()[nth].pause(),
             Target::Nats => self.servers.nats[nth_nats].pause(),
             Target::Postgres => self.servers.postgres.pause(),
         }
-        let span = if self.dice.chance(70) {
-            100..2_000
-        } else {
-            2_000..6_000
-        };
-        tokio::time::sleep(self.dice.millis(span)).await;
+        tokio::time::sleep(span).await;
         match target {
             Target::Service(nth) => self.system.programs()[nth].resume(),
             Target::Nats => self.servers.nats[nth_nats].resume(),
@@ -94,7 +94,7 @@ impl Nemesis {
     /// Ends in order and starts again.
     pub(super) async fn restart(&mut self, target: Target) {
         let since = Instant::now();
-        self.count("restart", target);
+        self.hurts(target);
         match target {
             Target::Service(nth) => {
                 self.end_in_order(nth).await;
@@ -129,7 +129,7 @@ impl Nemesis {
             }
             tokio::time::sleep(self.dice.millis(10..120)).await;
         }
-        self.count("cut connections to", Target::Postgres);
+        self.hurts(Target::Postgres);
         self.counted_alone(since);
     }
 
@@ -169,7 +169,7 @@ impl Nemesis {
         let Ok((client, program)) = tokio::time::timeout(STARTING, starting).await else {
             return;
         };
-        self.count("a second", target);
+        self.hurts(target);
         let duty = match name.as_str() {
             "command-api" => Duty::Commands,
             "query-api" => Duty::Queries,
@@ -186,11 +186,8 @@ impl Nemesis {
         if let Some(mut program) = self.second.take() {
             *self.load.client.beside.lock().expect("a lock") = None;
             program.kill();
-            *self
-                .done
-                .tally
-                .entry("kill a second".to_owned())
-                .or_default() += 1;
+            self.done
+                .hurt(format!("the second {} killed", program.name()));
             self.done.kills += 1;
         }
     }
@@ -200,14 +197,14 @@ impl Nemesis {
     pub(super) async fn older_checkpoint(&mut self) {
         let nth = (0..SERVICES).find(|nth| self.system.programs()[*nth].name() == RUNNER);
         let Some(nth) = nth.filter(|_| self.older.is_there()) else {
-            return Box::pin(self.act(Deed::Kill)).await;
+            return;
         };
         self.end_second();
         let target = Target::Service(nth);
-        self.count("kill", target);
+        self.kills(target);
         self.system.programs()[nth].kill();
-        if self.older.put_back().await {
-            self.count("older checkpoints", target);
+        if !self.older.put_back().await {
+            self.done.hurt("killed only".to_owned());
         }
         self.system.programs()[nth].restart();
     }

@@ -1,9 +1,13 @@
-//! The nemesis: kills, holds still and restarts everything there is, and delivers twice.
+//! The nemesis: kills, holds still and restarts everything there is, delivers twice, and comes
+//! between services and their servers.
 
+mod cluster;
+mod deed;
 mod deeds;
+mod done;
 mod older;
+mod ways;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,16 +15,27 @@ use std::time::{Duration, Instant};
 use event_log::EventLog;
 use harness::{Program, System};
 
+use crate::Options;
 use crate::load::Load;
+use crate::network::Network;
 use crate::servers::Servers;
 use hostile::Dice;
 use older::Older;
 
-/// Where a service stands among the system's programs.
+pub use deed::Deed;
+pub(crate) use done::Done;
+
+/// Services among the system's programs: projector, command-api, query-api, workflow-runner.
 const SERVICES: usize = 4;
+/// Those of them that count requests against limits.
+const COUNTING: [usize; 2] = [1, 2];
 const RUNNER: &str = "workflow-runner";
 /// How long everything may take to be ready once nothing is hurt any more.
 const HEALING: Duration = Duration::from_mins(2);
+/// Longer than any lease and any consumer live.
+const LONG: Duration = Duration::from_secs(90);
+/// By what name it is told that a service is started again as any supervisor would.
+const ENDED_BY_ITSELF: &str = "(ended by itself)";
 
 /// What can be hurt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,29 +45,6 @@ enum Target {
     Postgres,
 }
 
-/// What can be done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Deed {
-    Kill,
-    KillTwo,
-    KillAgainAndAgain,
-    HoldStill,
-    Restart,
-    Second,
-    OlderCheckpoint,
-    CutConnections,
-}
-
-const DEEDS: &[(usize, Deed)] = &[
-    (46, Deed::Kill),
-    (14, Deed::KillTwo),
-    (8, Deed::KillAgainAndAgain),
-    (15, Deed::HoldStill),
-    (6, Deed::Restart),
-    (7, Deed::Second),
-    (6, Deed::OlderCheckpoint),
-    (12, Deed::CutConnections),
-];
 const TARGETS: &[(usize, Target)] = &[
     (4, Target::Service(0)),
     (3, Target::Service(1)),
@@ -62,14 +54,31 @@ const TARGETS: &[(usize, Target)] = &[
     (3, Target::Postgres),
 ];
 
-/// What was done, for the report and for what it excuses.
-#[derive(Debug, Default)]
-pub(crate) struct Done {
-    /// How often, by deed and target.
-    pub(crate) tally: BTreeMap<String, u64>,
-    pub(crate) kills: u64,
-    /// When Postgres was away: each process then counts limits alone.
-    pub(crate) counted_alone: Vec<(Instant, Instant)>,
+/// All that can be hurt.
+pub(crate) struct Hurt {
+    pub(crate) system: System,
+    pub(crate) servers: Servers,
+    pub(crate) network: Network,
+}
+
+impl Hurt {
+    /// Puts ways of its own between each service and the servers, and starts it on these.
+    pub(crate) async fn come_between(mut system: System, servers: Servers) -> Self {
+        let network = Network::before(&servers, SERVICES);
+        let network = network.expect("ports for proxies");
+        for (nth, program) in system.programs().iter_mut().enumerate() {
+            for (name, value) in network.settings(nth, &servers) {
+                program.set(name, &value);
+            }
+            program.restart();
+        }
+        system.until_ready().await;
+        Self {
+            system,
+            servers,
+            network,
+        }
+    }
 }
 
 /// Somebody who means harm, and owns all that can be harmed.
@@ -77,6 +86,9 @@ pub(crate) struct Nemesis {
     pub(crate) system: System,
     pub(crate) servers: Servers,
     pub(crate) done: Done,
+    network: Network,
+    /// What it may do, by weight.
+    deeds: Vec<(usize, Deed)>,
     load: Arc<Load>,
     older: Older,
     dice: Dice,
@@ -86,16 +98,23 @@ pub(crate) struct Nemesis {
 
 impl Nemesis {
     pub(crate) fn new(
-        system: System,
-        servers: Servers,
+        options: &Options,
+        hurt: Hurt,
         load: Arc<Load>,
         log: EventLog,
         dice: Dice,
     ) -> Self {
+        let Hurt {
+            system,
+            servers,
+            network,
+        } = hurt;
         Self {
             system,
             servers,
+            network,
             done: Done::default(),
+            deeds: Deed::weighed(options),
             load,
             older: Older::new(log),
             dice,
@@ -120,12 +139,15 @@ impl Nemesis {
                 self.older.look().await;
             }
             self.supervise();
-            let deed = self.dice.weigh(DEEDS);
-            self.act(deed).await;
+            let deed = self.dice.weigh(&self.deeds);
+            if deed != Deed::HoldLong || Instant::now() + LONG < until {
+                self.act(deed).await;
+            }
         }
     }
 
     async fn act(&mut self, deed: Deed) {
+        let began = Instant::now();
         match deed {
             Deed::Kill => {
                 let target = self.target();
@@ -142,18 +164,39 @@ impl Nemesis {
                 let target = self.target();
                 self.kill_again_and_again(target).await;
             }
-            Deed::HoldStill => {
+            Deed::KillNatsAndPostgres => self.kill_nats_and_postgres().await,
+            Deed::HoldStill | Deed::HoldLong => {
                 let target = self.target();
-                self.hold_still(target).await;
+                let span = self.span(deed);
+                self.hold_still(target, span).await;
             }
             Deed::Restart => {
                 let target = self.target();
                 self.restart(target).await;
             }
-            Deed::CutConnections => self.cut_connections().await,
             Deed::Second => self.second().await,
             Deed::OlderCheckpoint => self.older_checkpoint().await,
+            Deed::CutConnections => self.cut_connections().await,
+            Deed::Delay
+            | Deed::Partition
+            | Deed::HoldAnswers
+            | Deed::HoldRequests
+            | Deed::CutAnswers
+            | Deed::Refuse => self.hurt_ways(deed).await,
+            Deed::StepDown => self.step_down().await,
+            Deed::TwoOfThree => self.two_of_three().await,
         }
+        self.done.end(deed.to_string(), began);
+    }
+
+    /// How long something is held still.
+    fn span(&mut self, deed: Deed) -> Duration {
+        let span = match deed {
+            Deed::HoldLong => return LONG,
+            _ if self.dice.chance(70) => 100..2_000,
+            _ => 2_000..6_000,
+        };
+        self.dice.millis(span)
     }
 
     fn target(&mut self) -> Target {
@@ -172,12 +215,10 @@ impl Nemesis {
         }
     }
 
-    fn count(&mut self, what: &str, target: Target) {
+    /// Notes that the deed in progress hurts somebody.
+    fn hurts(&mut self, target: Target) {
         let name = self.name(target);
-        *self.done.tally.entry(format!("{what} {name}")).or_default() += 1;
-        if what == "kill" {
-            self.done.kills += 1;
-        }
+        self.done.hurt(name);
     }
 
     /// Notes a time in which limits need not be exact.
@@ -192,10 +233,9 @@ impl Nemesis {
             let program = &mut self.system.programs()[nth];
             if program.has_ended() {
                 program.restart();
-                self.count(
-                    "started again, having ended by itself:",
-                    Target::Service(nth),
-                );
+                let name = program.name().to_owned();
+                let again = ENDED_BY_ITSELF.to_owned();
+                self.done.add(again, name, Instant::now());
             }
         }
     }
@@ -216,6 +256,7 @@ impl Nemesis {
     /// Ends all harm and waits until everything is ready again; whether it gets so.
     pub(crate) async fn heal(&mut self) -> bool {
         self.end_second();
+        self.network.open();
         for nats in &self.servers.nats {
             nats.resume();
         }
@@ -227,17 +268,24 @@ impl Nemesis {
         self.until_ready(Instant::now() + HEALING).await
     }
 
-    /// The logs of everything that ran.
-    pub(crate) fn logs(&self) -> Vec<PathBuf> {
-        let mut logs = Vec::new();
+    /// The logs of everything that ran, each by a name of its own.
+    pub(crate) fn logs(&self) -> Vec<(String, PathBuf)> {
         let home = self.system.home();
+        let mut logs = Vec::new();
         for folder in [home.to_owned(), home.join("nats"), home.join("postgres")] {
             let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
-            logs.extend(
-                files
-                    .map(|file| file.path())
-                    .filter(|path| path.extension().is_some_and(|extension| extension == "log")),
-            );
+            let named = files.map(|file| {
+                let name = file.file_name().to_string_lossy().into_owned();
+                (name, file.path())
+            });
+            logs.extend(named.filter(|(_, path)| path.extension().is_some_and(|it| it == "log")));
+        }
+        // Servers of a cluster have homes of their own.
+        for nth in 1..=self.servers.nats.len() {
+            let log = home.join(format!("waypost-{nth}/nats/nats.log"));
+            if log.exists() {
+                logs.push((format!("nats-{nth}.log"), log));
+            }
         }
         logs
     }

@@ -18,7 +18,8 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// Its part of the configuration.
+    /// Its part of the configuration. Clients know all servers from their own addresses; by others
+    /// they would go past whatever stands before them.
     pub(super) fn setting(&self, password: &str) -> String {
         let routes = self
             .others
@@ -30,6 +31,7 @@ impl Member {
                name: waypost\n  \
                listen: \"127.0.0.1:{}\"\n  \
                authorization {{ user: {ROUTE_USER}, password: \"{password}\" }}\n  \
+               no_advertise: true\n  \
                routes: [\n{}  ]\n\
              }}\n",
             self.name,

@@ -14,8 +14,8 @@ use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{LocalNats, NatsOptions, PASSWORD};
-use crate::Error;
 use crate::home::{self, TemporaryHome};
+use crate::{Error, proxy};
 
 /// What any server that keeps a stream answers; all else its leader does.
 const READS: &[u8] = b"$JS.API.DIRECT.GET.";
@@ -58,13 +58,13 @@ impl LaggingCopy {
     /// Where no port is free.
     pub async fn before(server: &LocalNats) -> io::Result<Self> {
         let url = server.url();
-        let (user, leader) = url.split_once('@').ok_or(io::ErrorKind::InvalidInput)?;
+        let leader = proxy::server_in(&url)?;
         let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let here = listener.local_addr()?;
+        let here = listener.local_addr()?.to_string();
         let there = Arc::default();
         tokio::spawn(serve(listener, leader.to_owned(), Arc::clone(&there)));
         Ok(Self {
-            url: format!("{user}@{here}"),
+            url: url.replacen(leader, &here, 1),
             home: server.home.clone(),
             there,
             copy: None,
@@ -89,7 +89,7 @@ impl LaggingCopy {
         let (from, to) = (self.home.join(data), place.path().join(data));
         copy_folder(&from, &to).map_err(Error::file("copy", &from))?;
         let copy = LocalNats::start(place.path(), NatsOptions::default()).await?;
-        *self.lock() = copy.url().split_once('@').map(|(_, address)| There {
+        *self.lock() = proxy::server_in(&copy.url()).ok().map(|address| There {
             address: address.to_owned(),
             answers,
         });

@@ -1,6 +1,5 @@
 mod cluster;
 mod config;
-mod far;
 mod lagging;
 mod probe;
 mod program;
@@ -13,7 +12,6 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 pub use config::{NatsOptions, SyncInterval};
-pub use far::far_away;
 pub use lagging::{Answers, LaggingCopy};
 
 use self::cluster::Member;

@@ -39,7 +39,7 @@ impl World {
 
     /// A log to which everything takes so long, and back.
     pub(crate) async fn far_away(way: Duration) -> Self {
-        let far_away = local_servers::far_away(&nats_url(), way).await.unwrap();
+        let far_away = local_servers::far_away(&nats_url(), way).unwrap();
         Self::by(&far_away, &unused_prefix()).await
     }
 

@@ -1,0 +1,153 @@
+//! What can be done, by name.
+
+use std::fmt;
+
+use clap::ValueEnum;
+
+use crate::Options;
+
+/// From how many seconds on a run has time for something to be held still for long.
+const LONG_RUN: u64 = 300;
+
+/// Something that hurts. Its name is the variant's, in kebab case, and lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Deed {
+    /// A service or server is killed (SIGKILL) and comes back after a moment.
+    Kill,
+    /// Two of them are killed together.
+    KillTwo,
+    /// One is killed each time that it has begun to catch up.
+    KillAgainAndAgain,
+    /// All NATS servers and Postgres are killed at the same time.
+    KillNatsAndPostgres,
+    /// A service or server is held still (SIGSTOP) for up to six seconds.
+    HoldStill,
+    /// One is held still for 90 s, longer than leases and consumers live; in runs of 300 s and more.
+    HoldLong,
+    /// A service or server is asked to end, and starts again.
+    Restart,
+    /// A second instance of a service works beside the first until it is killed.
+    Second,
+    /// The runner is started with its checkpoints of some time ago.
+    OlderCheckpoint,
+    /// Postgres ends all its connections, again and again.
+    CutConnections,
+    /// All between services and NATS or Postgres takes 20 to 400 ms longer in each direction.
+    Delay,
+    /// Nothing passes between services and NATS or Postgres; connections stay open.
+    Partition,
+    /// What services send arrives, what NATS or Postgres answers does not.
+    HoldAnswers,
+    /// What services send does not arrive, what NATS or Postgres says does.
+    HoldRequests,
+    /// Connections to NATS or Postgres end in the midst of an answer, again and again.
+    CutAnswers,
+    /// New connections to NATS or Postgres are refused, and those there are end.
+    Refuse,
+    /// The leader of a stream steps down; with three NATS servers.
+    StepDown,
+    /// Two of three NATS servers are killed, and come back.
+    TwoOfThree,
+}
+
+impl Deed {
+    /// How often it is chosen among all.
+    fn weight(self) -> usize {
+        match self {
+            Self::Kill => 46,
+            Self::KillTwo => 14,
+            Self::HoldStill => 15,
+            Self::CutConnections => 12,
+            Self::Delay | Self::CutAnswers => 10,
+            Self::KillAgainAndAgain | Self::Partition | Self::StepDown => 8,
+            Self::Second => 7,
+            Self::Restart
+            | Self::OlderCheckpoint
+            | Self::HoldAnswers
+            | Self::HoldRequests
+            | Self::Refuse => 6,
+            Self::KillNatsAndPostgres | Self::TwoOfThree => 4,
+            Self::HoldLong => 1,
+        }
+    }
+
+    /// Whether a run can do it.
+    fn suits(self, options: &Options) -> bool {
+        match self {
+            Self::StepDown | Self::TwoOfThree => options.nats == 3,
+            Self::HoldLong => options.seconds >= LONG_RUN,
+            _ => true,
+        }
+    }
+
+    /// All of these, or all that there are, without those.
+    pub fn choose(only: &[Self], without: &[Self]) -> Vec<Self> {
+        let all = Self::value_variants().iter().copied();
+        let is_wanted = |deed: &Self| only.is_empty() || only.contains(deed);
+        let wanted = all.filter(is_wanted);
+        wanted.filter(|deed| !without.contains(deed)).collect()
+    }
+
+    /// Those that a run can do among those that it may do.
+    pub fn possible(options: &Options) -> Vec<Self> {
+        let suiting = options.deeds.iter().filter(|deed| deed.suits(options));
+        suiting.copied().collect()
+    }
+
+    /// The same by weight.
+    pub(super) fn weighed(options: &Options) -> Vec<(usize, Self)> {
+        let possible = Self::possible(options).into_iter();
+        possible.map(|deed| (deed.weight(), deed)).collect()
+    }
+}
+
+impl fmt::Display for Deed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.to_possible_value();
+        f.pad(value.as_ref().map_or("", |value| value.get_name()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(seconds: u64, nats: usize, deeds: Vec<Deed>) -> Options {
+        Options {
+            seconds,
+            nats,
+            deeds,
+            ..Options::default()
+        }
+    }
+
+    #[test]
+    fn names_last() {
+        let names: Vec<_> = Deed::value_variants()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        let expected = "kill kill-two kill-again-and-again kill-nats-and-postgres hold-still \
+                        hold-long restart second older-checkpoint cut-connections delay partition \
+                        hold-answers hold-requests cut-answers refuse step-down two-of-three";
+        assert_eq!(names.join(" "), expected);
+    }
+
+    #[test]
+    fn some_only_and_all_without_some() {
+        let only = Deed::choose(&[Deed::Delay, Deed::Kill], &[Deed::Kill]);
+        assert_eq!(only, [Deed::Delay]);
+        let without = Deed::choose(&[], &[Deed::Kill]);
+        assert_eq!(without.len(), Deed::value_variants().len() - 1);
+        assert!(!without.contains(&Deed::Kill));
+    }
+
+    #[test]
+    fn a_run_does_what_it_has_servers_and_time_for() {
+        let chosen = vec![Deed::Kill, Deed::HoldLong, Deed::StepDown];
+        let short = Deed::possible(&options(20, 1, chosen.clone()));
+        assert_eq!(short, [Deed::Kill]);
+        let long = Deed::possible(&options(300, 3, chosen.clone()));
+        assert_eq!(long, chosen);
+    }
+}

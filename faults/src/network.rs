@@ -1,0 +1,95 @@
+//! The ways between services and servers, each with a proxy on it that can hurt it.
+
+use std::io;
+
+use local_servers::{Proxy, Way};
+
+use crate::servers::Servers;
+
+/// What a service talks to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// One of the NATS servers.
+    OneOfNats(usize),
+    Nats,
+    Postgres,
+    Both,
+}
+
+/// One service's ways.
+struct Ways {
+    nats: Vec<Proxy>,
+    postgres: Proxy,
+}
+
+/// The ways of all services. Whoever else uses the servers goes to them directly.
+pub(crate) struct Network {
+    of_services: Vec<Ways>,
+}
+
+impl Network {
+    /// Ways for so many services, all open.
+    pub(crate) fn before(servers: &Servers, services: usize) -> io::Result<Self> {
+        let mut of_services = Vec::with_capacity(services);
+        for _ in 0..services {
+            let mut nats = Vec::with_capacity(servers.nats.len());
+            for server in &servers.nats {
+                nats.push(Proxy::before(&server.url())?);
+            }
+            let postgres = Proxy::before(&servers.postgres.url())?;
+            of_services.push(Ways { nats, postgres });
+        }
+        Ok(Self { of_services })
+    }
+
+    /// By which settings a service goes by its own ways.
+    pub(crate) fn settings(&self, nth: usize, servers: &Servers) -> [(&'static str, String); 3] {
+        let Ways { nats, postgres } = &self.of_services[nth];
+        let nats: Vec<_> = nats
+            .iter()
+            .zip(&servers.nats)
+            .map(|(proxy, server)| proxy.instead_of(&server.url()))
+            .collect();
+        let database = postgres.instead_of(&servers.postgres.url());
+        let reader = postgres.instead_of(&servers.postgres.reader_url());
+        [
+            ("NATS_URL", nats.join(",")),
+            ("DATABASE_URL", database),
+            ("WAYPOST_READ_DATABASE_URL", reader),
+        ]
+    }
+
+    /// Makes the ways of these services to a side like this.
+    pub(crate) fn set(&self, services: &[usize], side: Side, way: Way) {
+        for proxy in self.on(services, side) {
+            proxy.set(way);
+        }
+    }
+
+    /// Cuts their connections in the midst of what is answered next on each.
+    pub(crate) fn cut(&self, services: &[usize], side: Side) {
+        for proxy in self.on(services, side) {
+            proxy.cut();
+        }
+    }
+
+    /// Opens everything.
+    pub(crate) fn open(&self) {
+        for nth in 0..self.of_services.len() {
+            self.set(&[nth], Side::Both, Way::default());
+        }
+    }
+
+    fn on<'a>(&'a self, services: &'a [usize], side: Side) -> impl Iterator<Item = &'a Proxy> {
+        let ways = services.iter().map(|nth| &self.of_services[*nth]);
+        ways.flat_map(move |Ways { nats, postgres }| {
+            let nats = match side {
+                Side::OneOfNats(nth) => &nats[nth..=nth],
+                Side::Nats | Side::Both => &nats[..],
+                Side::Postgres => &[],
+            };
+            let postgres = matches!(side, Side::Postgres | Side::Both).then_some(postgres);
+            nats.iter().chain(postgres)
+        })
+    }
+}
