@@ -15,6 +15,9 @@
 //!                    and the postgres account cannot enter the home)
 //! ```
 //!
+//! For those who test there is what may stand before a server: a [`Proxy`] that delays, holds, cuts
+//! and refuses, and a [`LaggingCopy`].
+//!
 //! Processes are told apart through `/proc`, so this works on Linux only.
 
 mod error;

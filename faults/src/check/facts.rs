@@ -197,6 +197,15 @@ impl Facts {
         serde_json::from_str(&opened).unwrap_or_default()
     }
 
+    /// Whether a position that a client was told is behind all that has been read.
+    pub(crate) fn is_later(&self, position: &str) -> bool {
+        let position = self.log.parse_position(position);
+        position.is_ok_and(|position| {
+            let read_to = self.read_to.get(&position.log());
+            read_to.is_some_and(|end| position.sequence() > *end)
+        })
+    }
+
     /// Those of one log.
     pub(crate) fn of(&self, log: Log) -> impl Iterator<Item = &Fact> {
         self.all.iter().filter(move |fact| fact.log == log)

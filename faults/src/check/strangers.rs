@@ -66,6 +66,11 @@ async fn feeds(evidence: &Evidence<'_>, org: &str, key: &str, findings: &mut Fin
             continue;
         };
         for line in lines {
+            // What came after the log had been read to its end is known to nobody here.
+            let position = line["position"].as_str();
+            if position.is_some_and(|position| evidence.facts.is_later(position)) {
+                continue;
+            }
             let fact = owners.get(line["id"].as_str().unwrap_or_default());
             // Positions stand with their person, and are shown to whom that person agreed to.
             let own = fact.is_some_and(|fact| fact.org == org || log == Log::Locations);

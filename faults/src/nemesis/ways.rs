@@ -100,3 +100,22 @@ fn way_of(deed: Deed) -> Way {
     way.refuses = deed == Deed::Refuse;
     way
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_holds_both_directions_and_others_one_or_none() {
+        let held = |deed| {
+            let way = way_of(deed);
+            let [there, back] = [way.there, way.back].map(|passage| passage == Passage::Held);
+            (there, back, way.refuses)
+        };
+        assert_eq!(held(Deed::Partition), (true, true, false));
+        assert_eq!(held(Deed::HoldRequests), (true, false, false));
+        assert_eq!(held(Deed::HoldAnswers), (false, true, false));
+        assert_eq!(held(Deed::Refuse), (false, false, true));
+        assert_eq!(held(Deed::CutAnswers), (false, false, false));
+    }
+}
