@@ -53,7 +53,7 @@ pub use keyring::{Keyring, KeyringError, MasterKeyFiles};
 pub use load::Size;
 pub use log::EventLog;
 pub use mark::{Instead, Mark, MarkError, NoMark, WentBack};
-pub use page::Page;
+pub use page::{CatchUp, Page};
 pub use position::{Position, PositionError};
 pub use settings::LogSettings;
 pub use tail::Tail;

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use async_nats::Client;
 use schemas::{AggregateType, Log, OrgId, Recorded, StreamId};
 
 use crate::read::{Most, Start, StreamReader, decode};
@@ -30,9 +31,17 @@ impl Page {
     }
 }
 
+/// Reads pages for what this program does by itself, and has to do however busy the machine is: over
+/// the connection by which it follows the log, where no reader outside is in the way.
+#[derive(Clone, Copy)]
+pub struct CatchUp<'a>(&'a EventLog);
+
 impl EventLog {
     /// The events of one organization behind the sequence `after`, at most `limit` (up to 1,000);
-    /// only those of one kind of aggregate where `only` names it.
+    /// only those of one kind of aggregate where `only` names it. For somebody outside.
+    ///
+    /// # Errors
+    /// Where the log is away, or silent for half a minute.
     pub async fn page(
         &self,
         log: Log,
@@ -42,66 +51,109 @@ impl EventLog {
         limit: usize,
     ) -> Result<Page, ReadError> {
         let subject = self.subjects().of_organization(log, org, only);
-        self.page_on(log, subject, after, limit).await
+        let reader = self.patient_reader(self.readers(), log);
+        page_on(&reader, &subject, after, limit).await
     }
 
     /// The events of one kind of aggregate, whosesoever, behind the sequence `after`, at most
-    /// `limit` (up to 1,000).
+    /// `limit` (up to 1,000). For somebody outside.
+    ///
+    /// # Errors
+    /// Where the log is away, or silent for half a minute.
     pub async fn page_of_kind(
         &self,
         kind: AggregateType,
         after: u64,
         limit: usize,
     ) -> Result<Page, ReadError> {
-        let subject = self.subjects().of_kind(kind);
-        self.page_on(kind.log(), subject, after, limit).await
+        let reader = self.patient_reader(self.readers(), kind.log());
+        page_on(&reader, &self.subjects().of_kind(kind), after, limit).await
     }
 
-    /// The last event of each aggregate, as [`EventLog::last_of_each`] finds them, for one who goes
-    /// through what pages held.
-    pub async fn last_of_each_patiently(
-        &self,
-        streams: &[StreamId],
-    ) -> Result<Vec<Option<Recorded>>, ReadError> {
-        match streams.first() {
-            Some(stream) => {
-                let reader = self.patient_reader(stream.aggregate.log());
-                self.last_of_each_by(&reader, streams).await
-            }
-            None => Ok(Vec::new()),
-        }
+    /// Reads pages for this program itself.
+    pub fn catch_up(&self) -> CatchUp<'_> {
+        CatchUp(self)
     }
 
-    fn patient_reader(&self, log: Log) -> StreamReader {
-        StreamReader::new(self.readers().clone(), self.streams().get(log)).patient()
+    fn patient_reader(&self, client: &Client, log: Log) -> StreamReader {
+        StreamReader::new(client.clone(), self.streams().get(log)).patient()
     }
+}
 
-    async fn page_on(
-        &self,
+impl CatchUp<'_> {
+    /// As [`EventLog::page`].
+    ///
+    /// # Errors
+    /// Where the log is away, or silent for half a minute.
+    pub async fn page(
+        self,
         log: Log,
-        subject: String,
+        org: &OrgId,
+        only: Option<AggregateType>,
         after: u64,
         limit: usize,
     ) -> Result<Page, ReadError> {
-        let reader = self.patient_reader(log);
-        let most = Most {
-            messages: limit,
-            bytes: PAGE_BYTES,
-        };
-        let found = reader.read(&subject, Start::After(after), most).await?;
-        let through = found.messages.last().map_or(after, |last| last.sequence);
-        let items = found.messages.iter().map(|stored| match decode(stored) {
-            Ok(event) => Item::Event(Arc::new(event)),
-            Err(error) => Item::Undecodable {
-                sequence: stored.sequence,
-                subject: stored.subject.to_string(),
-                reason: error.to_string(),
-            },
-        });
-        Ok(Page {
-            items: items.collect(),
-            through,
-            complete: found.is_complete,
-        })
+        let subject = self.0.subjects().of_organization(log, org, only);
+        page_on(&self.reader(log), &subject, after, limit).await
     }
+
+    /// As [`EventLog::page_of_kind`].
+    ///
+    /// # Errors
+    /// Where the log is away, or silent for half a minute.
+    pub async fn page_of_kind(
+        self,
+        kind: AggregateType,
+        after: u64,
+        limit: usize,
+    ) -> Result<Page, ReadError> {
+        let subject = self.0.subjects().of_kind(kind);
+        page_on(&self.reader(kind.log()), &subject, after, limit).await
+    }
+
+    /// As [`EventLog::last_of_each`].
+    ///
+    /// # Errors
+    /// Where the log is away, or silent for half a minute.
+    pub async fn last_of_each(
+        self,
+        streams: &[StreamId],
+    ) -> Result<Vec<Option<Recorded>>, ReadError> {
+        let Some(stream) = streams.first() else {
+            return Ok(Vec::new());
+        };
+        let reader = self.reader(stream.aggregate.log());
+        self.0.last_of_each_by(&reader, streams).await
+    }
+
+    fn reader(self, log: Log) -> StreamReader {
+        self.0.patient_reader(self.0.followers(), log)
+    }
+}
+
+async fn page_on(
+    reader: &StreamReader,
+    subject: &str,
+    after: u64,
+    limit: usize,
+) -> Result<Page, ReadError> {
+    let most = Most {
+        messages: limit,
+        bytes: PAGE_BYTES,
+    };
+    let found = reader.read(subject, Start::After(after), most).await?;
+    let through = found.messages.last().map_or(after, |last| last.sequence);
+    let items = found.messages.iter().map(|stored| match decode(stored) {
+        Ok(event) => Item::Event(Arc::new(event)),
+        Err(error) => Item::Undecodable {
+            sequence: stored.sequence,
+            subject: stored.subject.to_string(),
+            reason: error.to_string(),
+        },
+    });
+    Ok(Page {
+        items: items.collect(),
+        through,
+        complete: found.is_complete,
+    })
 }

@@ -269,7 +269,12 @@ impl Crossings {
     }
 
     async fn load(&self, streams: &[StreamId]) {
-        let lasts = match retry_while(|| self.log.last_of_each(streams), ReadError::passes).await {
+        let lasts = match retry_while(
+            || self.log.catch_up().last_of_each(streams),
+            ReadError::passes,
+        )
+        .await
+        {
             Ok(lasts) => lasts,
             Err(error) => return tracing::error!(%error, "Cannot read who is at a place"),
         };

@@ -72,8 +72,16 @@ impl Feed {
         limit: usize,
     ) -> Result<Page, ReadError> {
         match self {
-            Self::Events => log.page(Log::Events, org, None, after, limit).await,
-            Self::Locations => log.page_of_kind(AggregateType::Track, after, limit).await,
+            Self::Events => {
+                log.catch_up()
+                    .page(Log::Events, org, None, after, limit)
+                    .await
+            }
+            Self::Locations => {
+                log.catch_up()
+                    .page_of_kind(AggregateType::Track, after, limit)
+                    .await
+            }
         }
     }
 }

@@ -101,7 +101,7 @@ async fn standings(
             StreamId::new(&endpoint.org, AggregateType::Delivery, delivery.as_str())
         })
         .collect();
-    let lasts = log.last_of_each_patiently(&streams).await?;
+    let lasts = log.catch_up().last_of_each(&streams).await?;
     let mut standings: Vec<Standing> = lasts.iter().map(|last| standing(last.as_ref())).collect();
     standings.resize_with(events.len(), || Standing::Untried);
     Ok(standings)

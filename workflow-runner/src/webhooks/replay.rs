@@ -172,7 +172,10 @@ impl Replayer {
         let mut after = self.place.done;
         loop {
             let only = Some(AggregateType::Webhook);
-            let page = log.page(Log::Events, org, only, after, PAGE).await?;
+            let page = log
+                .catch_up()
+                .page(Log::Events, org, only, after, PAGE)
+                .await?;
             if let Some(request) = page.events().find_map(|event| Request::of(event, id)) {
                 return Ok(Some(request));
             }

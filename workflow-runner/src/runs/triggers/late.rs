@@ -79,7 +79,10 @@ impl LookBack {
         let noted = self.checkpoints.read(partition).await.unwrap_or_default();
         let mut after = began.max(noted.through);
         loop {
-            let page = self.log.page(Log::Events, org, None, after, EVENTS_AT_ONCE);
+            let page = self
+                .log
+                .catch_up()
+                .page(Log::Events, org, None, after, EVENTS_AT_ONCE);
             let page = page.await?;
             for item in page.items {
                 if let Item::Event(recorded) = item

@@ -141,7 +141,10 @@ impl Matcher {
     /// Reads an organization's events behind `after`, at most up to `until`.
     async fn read_behind(&self, org: &OrgId, after: u64, until: u64) -> (Vec<Arc<Recorded>>, u64) {
         let page: Page = loop {
-            let page = self.log.page(Log::Events, org, None, after, EVENTS_AT_ONCE);
+            let page = self
+                .log
+                .catch_up()
+                .page(Log::Events, org, None, after, EVENTS_AT_ONCE);
             match page.await {
                 Ok(page) => break page,
                 Err(error) => {

@@ -144,7 +144,10 @@ impl Replayer {
         let (log, org) = (&self.sender.log, &self.endpoint.org);
         let (only, through) = (Some(AggregateType::Delivery), request.attempts_through);
         let after = self.place.cursor;
-        let page = log.page(Log::Deliveries, org, only, after, PAGE).await?;
+        let page = log
+            .catch_up()
+            .page(Log::Deliveries, org, only, after, PAGE)
+            .await?;
         let failed = |recorded: &Recorded| {
             let Event::DeliveryAttempted(attempted) = &recorded.event else {
                 return None;
@@ -173,7 +176,7 @@ impl Replayer {
     /// Finds the candidates' last events.
     pub(super) async fn look_up(&self, candidates: &mut [Candidate]) -> Result<(), ReadError> {
         let streams: Vec<StreamId> = candidates.iter().map(|one| one.stream.clone()).collect();
-        let lasts = self.sender.log.last_of_each_patiently(&streams).await?;
+        let lasts = self.sender.log.catch_up().last_of_each(&streams).await?;
         for (candidate, last) in candidates.iter_mut().zip(lasts) {
             candidate.last = last;
         }
