@@ -1,7 +1,6 @@
 //! How long a reader waits for the server.
 
 use std::future::Future;
-use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -35,21 +34,24 @@ impl Patience {
     pub(crate) const LONG: Self = Self(OF_FOLLOWERS);
 
     /// Waits for an answer.
-    pub(super) async fn wait<T>(
+    pub(super) fn wait<T>(
         self,
         client: &Client,
         answer: impl Future<Output = T>,
-    ) -> Result<T, ReadError> {
+    ) -> impl Future<Output = Result<T, ReadError>> {
+        // Inline, it would make the future of whoever waits the larger.
+        let mut answer = Box::pin(answer);
         let (asked, connects) = (Instant::now(), connects(client));
-        let mut answer = pin!(answer);
-        loop {
-            let left = self.0.saturating_sub(asked.elapsed());
-            match timeout(left.min(LOOK), &mut answer).await {
-                Ok(answer) => return Ok(answer),
-                Err(_) if left <= LOOK || connects != self::connects(client) => {
-                    return Err(silence());
+        async move {
+            loop {
+                let left = self.0.saturating_sub(asked.elapsed());
+                match timeout(left.min(LOOK), &mut answer).await {
+                    Ok(answer) => return Ok(answer),
+                    Err(_) if left <= LOOK || connects != self::connects(client) => {
+                        return Err(silence());
+                    }
+                    Err(_) => connection::check(client).map_err(ReadError::Unavailable)?,
                 }
-                Err(_) => connection::check(client).map_err(ReadError::Unavailable)?,
             }
         }
     }
