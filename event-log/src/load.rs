@@ -81,20 +81,19 @@ impl EventLog {
         &self,
         streams: &[StreamId],
     ) -> Result<Vec<Option<Recorded>>, ReadError> {
-        match streams.first() {
-            Some(stream) => {
-                let reader = self.reader(stream.aggregate.log());
-                self.last_of_each_by(&reader, streams).await
-            }
-            None => Ok(Vec::new()),
-        }
+        self.last_of_each_by(|log| self.reader(log), streams).await
     }
 
+    /// The same by a reader of the stream that they are of.
     pub(crate) async fn last_of_each_by(
         &self,
-        reader: &StreamReader,
+        reader_of: impl FnOnce(Log) -> StreamReader,
         streams: &[StreamId],
     ) -> Result<Vec<Option<Recorded>>, ReadError> {
+        let Some(log) = streams.first().map(|stream| stream.aggregate.log()) else {
+            return Ok(Vec::new());
+        };
+        let reader = reader_of(log);
         let subjects: Vec<Subject> = streams.iter().map(|s| self.subjects().of(s)).collect();
         let mut found = HashMap::with_capacity(subjects.len());
         for stored in reader.last_of_each(&subjects).await? {

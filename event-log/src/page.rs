@@ -119,11 +119,8 @@ impl CatchUp<'_> {
         self,
         streams: &[StreamId],
     ) -> Result<Vec<Option<Recorded>>, ReadError> {
-        let Some(stream) = streams.first() else {
-            return Ok(Vec::new());
-        };
-        let reader = self.reader(stream.aggregate.log());
-        self.0.last_of_each_by(&reader, streams).await
+        let reader_of = |log| self.reader(log);
+        self.0.last_of_each_by(reader_of, streams).await
     }
 
     fn reader(self, log: Log) -> StreamReader {

@@ -217,13 +217,7 @@ async fn compare(house: &House, clients: &[Client], asked: &Asked) -> Result<(),
         let total = answer.json()["total"].clone();
         prop_assert_eq!(total, list.len(), "{} page {}", first, page);
     }
-    let (mut walked, mut next) = (Vec::new(), Some(first));
-    while let Some(path) = next {
-        let answer = house.get(&path).await;
-        walked.extend(answer.all("id"));
-        next = answer.next();
-    }
-    prop_assert_eq!(walked, list);
+    prop_assert_eq!(house.walk(first).await, list);
     Ok(())
 }
 

@@ -267,6 +267,17 @@ impl House {
         self.get_with(path, &[]).await
     }
 
+    /// The ids of a list, from page to page by the addresses of the next.
+    pub(crate) async fn walk(&self, first: String) -> Vec<String> {
+        let (mut walked, mut next) = (Vec::new(), Some(first));
+        while let Some(path) = next {
+            let answer = self.get(&path).await;
+            walked.extend(answer.all("id"));
+            next = answer.next();
+        }
+        walked
+    }
+
     /// Asks with more headers; one that is named here goes before the usual ones.
     pub(crate) async fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
         self.ask("GET", path, headers).await
