@@ -2,14 +2,12 @@
 
 use event_log::{EventLog, Mark, MarkError};
 use schemas::{EventId, Log};
+use service::progress::{CHANNEL, Moved};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use crate::error::FeedError;
 use crate::projection::bigint;
-
-/// The channel on which readers hear that a projection has moved on.
-pub const CHANNEL: &str = "projection";
 
 /// How far a projection is.
 #[derive(Clone, Debug)]
@@ -139,7 +137,7 @@ impl Step<'_> {
             bigint(self.from),
             bigint(self.to),
             CHANNEL,
-            format!("{}:{}", log_name(self.log), self.to),
+            serde_json::to_string(&self.told()).unwrap_or_default(),
             self.generations,
             self.is_told,
             self.event.map(|event| event.0),
@@ -147,6 +145,14 @@ impl Step<'_> {
         .fetch_one(rows)
         .await?;
         Ok(usize::try_from(moved.count) == Ok(self.names.len()))
+    }
+
+    fn told(&self) -> Moved<'_> {
+        Moved {
+            epoch: self.epoch,
+            sequence: self.to,
+            projections: self.names.to_vec(),
+        }
     }
 }
 

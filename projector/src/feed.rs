@@ -21,6 +21,7 @@ use crate::forgetting;
 use crate::leadership::Leadership;
 use crate::projection::{self, Role};
 use crate::reader::Reader;
+use crate::rest::Rest;
 use crate::retry::retry;
 use crate::status::Status;
 use crate::traced::traced;
@@ -110,6 +111,7 @@ impl Feed {
         for group in groups {
             behind.spawn(catch_up::catch_up(self.clone(), group, position.clone()));
         }
+        let mut rest = Rest::default();
         loop {
             tokio::select! {
                 Some(caught_up) = behind.join_next() => {
@@ -119,10 +121,13 @@ impl Feed {
                 () = sleep(CHECK_EVERY) => live.check(writers.first()).await?,
                 batch = reader.next() => {
                     let batch = batch?;
+                    let began = Instant::now();
                     let written =
                         self.write(&mut live, &mut writers, &batch.items, batch.last_sequence);
                     traced(self.log, &batch.items, written).await?;
                     moved.send_replace(live.position);
+                    let now = Instant::now();
+                    sleep(rest.after(batch.items.len(), now.duration_since(began), now)).await;
                 }
             }
         }

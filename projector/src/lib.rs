@@ -23,6 +23,7 @@ mod projection;
 mod reader;
 mod rebuild;
 mod replay;
+mod rest;
 mod retry;
 mod settings;
 mod skips;
@@ -48,7 +49,7 @@ use crate::connect::Connector;
 use crate::feed::Feed;
 use crate::status::Status;
 
-pub use checkpoint::{CHANNEL, log_name};
+pub use checkpoint::log_name;
 pub use copy::idle::{CopiesAway, keep_copies_away};
 pub use copy::{Progress, Tell};
 pub use dead_letters::{DeadLetter, dead_letters};

@@ -1,10 +1,11 @@
 //! Reads ahead: the next batch is fetched and decoded while the one before is written.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use event_log::{Batch, EventLog, Follower, ReadError, TailError};
 use schemas::{AggregateType, Log};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -21,6 +22,10 @@ const LINGER: Duration = Duration::from_millis(100);
 /// A reader of one log, behind whom a task reads ahead.
 pub(crate) struct Reader {
     batches: mpsc::Receiver<Result<Batch, TailError>>,
+    /// Tells the task that the writer is ready for a batch.
+    ready: Arc<Notify>,
+    /// Whether it was told and no batch has come since.
+    asked: bool,
     /// Whether nothing stood in the log to be read when this was opened.
     pub(crate) began_at_end: bool,
     _task: AbortOnDropHandle<()>,
@@ -39,8 +44,10 @@ impl Reader {
         let tail = log.follow(feed, after, only).await?;
         let began_at_end = tail.caught_up();
         let (sender, batches) = mpsc::channel(1);
+        let ready = Arc::new(Notify::new());
         let ahead = Ahead {
             tail,
+            ready: ready.clone(),
             max: max.max(1),
             read: None,
             sent: after,
@@ -48,6 +55,8 @@ impl Reader {
         };
         Ok(Self {
             batches,
+            ready,
+            asked: false,
             began_at_end,
             _task: AbortOnDropHandle::new(tokio::spawn(ahead.run(sender))),
         })
@@ -56,7 +65,12 @@ impl Reader {
     /// Waits for an event, then gives what is there: one event goes on alone at once, and under
     /// load the batches grow by themselves. Cancelling loses nothing.
     pub(crate) async fn next(&mut self) -> Result<Batch, ReaderError> {
+        if !self.asked {
+            self.asked = true;
+            self.ready.notify_one();
+        }
         let next = self.batches.recv().await.ok_or(ReaderError::Ended)?;
+        self.asked = false;
         Ok(next?)
     }
 }
@@ -64,6 +78,7 @@ impl Reader {
 /// What was read and not taken by the writer yet. It grows until the writer has time.
 struct Ahead {
     tail: Follower,
+    ready: Arc<Notify>,
     max: usize,
     read: Option<Batch>,
     /// The last sequence that went to the writer.
@@ -77,13 +92,14 @@ impl Ahead {
         loop {
             let (room, is_due) = (self.room(), self.is_due());
             tokio::select! {
-                permit = sender.reserve(), if is_due => {
-                    let (Ok(permit), Some(batch)) = (permit, self.read.take()) else {
-                        return;
-                    };
-                    self.sent = batch.last_sequence;
-                    self.lingered = false;
-                    permit.send(Ok(batch));
+                () = self.ready.notified(), if is_due => {
+                    if let Some(batch) = self.read.take() {
+                        self.sent = batch.last_sequence;
+                        self.lingered = false;
+                        if sender.send(Ok(batch)).await.is_err() {
+                            return;
+                        }
+                    }
                 }
                 next = self.tail.next(room.min(CHUNK)), if room > 0 => match next {
                     Ok(next) => match &mut self.read {

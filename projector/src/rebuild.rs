@@ -7,13 +7,14 @@ use event_log::{EventLog, Position};
 use futures::future::try_join_all;
 use schemas::Log;
 use serde::Serialize;
+use service::progress::CHANNEL;
 use sqlx::error::DatabaseError;
 use sqlx::{Connection as _, PgConnection, PgPool};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::checkpoint::{self, CHANNEL, Checkpoint, log_name};
+use crate::checkpoint::{self, Checkpoint};
 use crate::copy::layout::{Layout, run};
 use crate::copy::{Copy, Fold, Progress, Tell, advance_together};
 use crate::error::{FeedError, RepairError};
@@ -257,8 +258,8 @@ async fn announce(
         .bind(event)
         .execute(&mut *rows)
         .await?;
-    let position = format!("{}:{}", log_name(fold.log), fold.group.position);
-    sqlx::query!("SELECT pg_notify($1, $2)", CHANNEL, position)
+    // Other than a step, this may lead back, where the log has lost its end.
+    sqlx::query!("SELECT pg_notify($1, $2)", CHANNEL, "rebuilt")
         .execute(rows)
         .await?;
     Ok(())

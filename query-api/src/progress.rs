@@ -6,13 +6,12 @@ use std::time::Duration;
 use event_log::Position;
 use schemas::Log;
 use service::HttpError;
+use service::progress::{CHANNEL, Moved};
 use sqlx::PgPool;
-use sqlx::postgres::PgListener;
+use sqlx::postgres::{PgListener, PgNotification};
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
-/// The channel on which the projector says that it has moved on.
-const CHANNEL: &str = "projection";
 /// How often a database that is away, or not migrated yet, is tried again at least.
 const AWAY_POLL: Duration = Duration::from_millis(200);
 
@@ -93,6 +92,25 @@ impl Known {
         Ok(())
     }
 
+    /// Takes what the projector told of some projections. Says `false` where that does not follow
+    /// from what is known of them, so that their positions have to be read.
+    fn take(&mut self, moved: &Moved) -> bool {
+        let mut follows = true;
+        for projection in Projection::ALL {
+            if !moved.projections.contains(&projection.name()) {
+                continue;
+            }
+            match &mut self.checkpoints[*projection as usize] {
+                // What was read meanwhile may be further than what is heard of now.
+                Some(known) if known.epoch == moved.epoch => {
+                    known.sequence = known.sequence.max(moved.sequence);
+                }
+                _ => follows = false,
+            }
+        }
+        follows
+    }
+
     fn has_reached(&self, position: Position, projections: &[Projection]) -> bool {
         projections
             .iter()
@@ -120,6 +138,7 @@ impl Progress {
             poll: every,
             known,
             listener: None,
+            read_at: None,
         };
         tokio::spawn(follower.run());
         Self(receiver)
@@ -175,12 +194,14 @@ impl Progress {
     }
 }
 
-/// Reads the checkpoints whenever the projector has moved them.
+/// Keeps what is known by what the projector tells, and reads it where that is not enough.
 struct Follower {
     pool: PgPool,
     poll: Duration,
     known: watch::Sender<Known>,
     listener: Option<PgListener>,
+    /// When the checkpoints were read, where what was told since then is all that has changed.
+    read_at: Option<Instant>,
 }
 
 impl Follower {
@@ -188,9 +209,12 @@ impl Follower {
         while !self.known.is_closed() {
             // First listen, then read: what changes in between is heard of.
             if self.listener.is_none() {
+                self.read_at = None;
                 self.listener = self.listen().await.ok();
             }
-            self.read().await;
+            if self.read_at.is_none_or(|at| at.elapsed() >= self.poll) {
+                self.read().await;
+            }
             let away = self.known.borrow().is_away();
             let poll = if away {
                 self.poll.min(AWAY_POLL)
@@ -199,12 +223,47 @@ impl Follower {
             };
             let closed = self.known.clone();
             tokio::select! {
-                () = moved(&mut self.listener, poll) => {}
+                () = self.hear(poll) => {}
                 () = closed.closed() => return,
             }
             if self.listener.is_none() {
                 self.forget();
             }
+        }
+    }
+
+    /// Returns when the projector has moved on, or it is time to look whether it has.
+    async fn hear(&mut self, poll: Duration) {
+        let Some(listener) = &mut self.listener else {
+            return sleep(poll).await;
+        };
+        match timeout(poll, listener.try_recv()).await {
+            Ok(Ok(Some(first))) => {
+                let mut heard = vec![first];
+                heard.extend(std::iter::from_fn(|| listener.next_buffered()));
+                self.take(&heard);
+            }
+            Err(_) => {}
+            Ok(lost) => {
+                let error = lost.err().map(|error| error.to_string());
+                tracing::debug!(error, "Listening for the projector again");
+                self.listener = None;
+            }
+        }
+    }
+
+    fn take(&mut self, heard: &[PgNotification]) {
+        let moved = heard.iter().map(|one| serde_json::from_str(one.payload()));
+        let Ok(moved) = moved.collect::<Result<Vec<Moved>, _>>() else {
+            self.read_at = None;
+            return;
+        };
+        let mut follows = true;
+        self.known.send_modify(|known| {
+            follows = moved.iter().fold(true, |all, one| known.take(one) && all)
+        });
+        if !follows {
+            self.read_at = None;
         }
     }
 
@@ -235,6 +294,7 @@ impl Follower {
                     answer: Answer::Given,
                     checkpoints,
                 });
+                self.read_at = Some(Instant::now());
             }
             Err(error) => {
                 self.listener = None;
@@ -266,23 +326,6 @@ impl Follower {
     }
 }
 
-/// Returns when the projector has moved on, or it is time to look whether it has.
-async fn moved(listener: &mut Option<PgListener>, poll: Duration) {
-    let Some(heard) = listener else {
-        return sleep(poll).await;
-    };
-    match timeout(poll, heard.try_recv()).await {
-        // Several steps at once are one reason to look.
-        Ok(Ok(Some(_))) => while heard.next_buffered().is_some() {},
-        Err(_) => {}
-        Ok(lost) => {
-            let error = lost.err().map(|error| error.to_string());
-            tracing::debug!(error, "Listening for the projector again");
-            *listener = None;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
@@ -298,6 +341,27 @@ mod tests {
             answer: Answer::Given,
             checkpoints: [Some(Checkpoint { epoch, sequence }); Projection::ALL.len()],
         }
+    }
+
+    #[test]
+    fn what_is_told_of_some_is_known_of_these_alone() {
+        let mut all = known(5);
+        let told = |epoch, sequence| Moved {
+            epoch,
+            sequence,
+            projections: vec!["orders", "unheard_of"],
+        };
+        assert!(all.take(&told(1, 9)));
+        // What was read before it was heard of stands.
+        assert!(all.take(&told(1, 7)));
+        let nine = "e00000001-9".parse().unwrap();
+        assert!(all.has_reached(nine, &[Projection::Orders]));
+        assert!(!all.has_reached(nine, &[Projection::Leads]));
+        assert!(
+            !all.take(&told(2, 1)),
+            "of another epoch, which has to be read"
+        );
+        assert!(!Known::default().take(&told(1, 9)), "nothing is known yet");
     }
 
     /// Readers wait for each position while it is written, so that some hold what they waited for

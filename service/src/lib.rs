@@ -16,6 +16,7 @@ mod files;
 pub mod health;
 mod memory;
 pub mod outflow;
+pub mod progress;
 mod request_context;
 mod serve;
 pub mod settings;

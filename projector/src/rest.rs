@@ -1,0 +1,78 @@
+//! A rest after each batch on a machine that is busy, so that the next one has more events.
+//!
+//! To write one event takes about as long as to write a hundred, for the projector and for Postgres.
+//! Where processors are wanted by others too, fewer and larger transactions are what everybody has
+//! more of, those included who wait for their rows. On a machine that has time nothing rests.
+
+use std::time::{Duration, Instant};
+
+/// A batch that takes so many times as long as a quick one has waited for others.
+const WAITED: u32 = 4;
+/// The longest rest.
+const MOST: Duration = Duration::from_millis(50);
+/// Batches of so many events follow each other without a rest.
+const LARGE: usize = 1_000;
+/// How quick a batch can be is forgotten to a half within this time.
+const FORGETTING: Duration = Duration::from_mins(1);
+
+/// How long the batches of one log take.
+#[derive(Debug, Default)]
+pub(crate) struct Rest {
+    quickest: Option<(Instant, Duration)>,
+}
+
+impl Rest {
+    /// How long to rest after a batch of so many events that took so long until now: as long as it
+    /// waited for others.
+    pub(crate) fn after(&mut self, events: usize, took: Duration, now: Instant) -> Duration {
+        let quickest = self.quickest.map_or(took, |(at, quickest)| {
+            let passed = now.duration_since(at).as_secs_f64() / FORGETTING.as_secs_f64();
+            took.min(quickest.mul_f64(passed.min(10.0).exp2()))
+        });
+        self.quickest = Some((now, quickest));
+        if events >= LARGE {
+            return Duration::ZERO;
+        }
+        took.saturating_sub(quickest * WAITED).min(MOST)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn whoever_is_as_quick_as_ever_does_not_rest() {
+        let now = Instant::now();
+        let mut rest = Rest::default();
+        for took in [2, 3, 8, 2] {
+            assert_eq!(rest.after(10, MS * took, now), Duration::ZERO);
+        }
+    }
+
+    #[test]
+    fn whoever_waits_for_others_rests_as_long_as_it_waited() {
+        let now = Instant::now();
+        let mut rest = Rest::default();
+        rest.after(1, MS * 2, now);
+        assert_eq!(rest.after(10, MS * 20, now), MS * 12);
+        assert_eq!(rest.after(10, MS * 500, now), MOST);
+        assert_eq!(rest.after(LARGE, MS * 500, now), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_machine_that_became_slow_is_taken_for_what_it_is_in_the_end() {
+        let start = Instant::now();
+        let mut rest = Rest::default();
+        rest.after(1, MS * 2, start);
+        let later = |minutes| start + FORGETTING * minutes;
+        assert_eq!(rest.after(1, MS * 20, later(1)), MS * 4);
+        assert_eq!(rest.after(1, MS * 20, later(2)), Duration::ZERO);
+        // It is known again with the first batch that is quick.
+        rest.after(1, MS * 2, later(3));
+        assert_eq!(rest.after(1, MS * 20, later(3)), MS * 12);
+        assert_eq!(rest.after(1, MS * 20, later(10_000)), Duration::ZERO);
+    }
+}
