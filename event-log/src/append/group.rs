@@ -43,7 +43,7 @@ pub(super) struct Pending {
     doubtful: bool,
     /// It goes by itself: the server refused something about a batch that it was in.
     apart: bool,
-    /// Why it was not written when it went before.
+    /// Why it was not written when it went before, or did not go when it came.
     reason: Option<AppendError>,
 }
 
@@ -144,11 +144,14 @@ impl Group {
         }
     }
 
-    fn take_in(&mut self, pending: Pending) {
+    fn take_in(&mut self, mut pending: Pending) {
         let party = pending.prepared.party;
-        let time = pending.deadline.saturating_duration_since(Instant::now());
-        if self.turns.waiting(party) >= self.load.room(party, time) {
-            return pending.refuse(AppendError::HeldBack);
+        if !self.load.may_write(party) {
+            let time = pending.deadline.saturating_duration_since(Instant::now());
+            if self.turns.waiting(party) >= self.load.room(party, time) {
+                return pending.refuse(AppendError::HeldBack);
+            }
+            pending.reason = Some(AppendError::HeldBack);
         }
         let messages = pending.prepared.len();
         match self.turns.push(party, pending) {

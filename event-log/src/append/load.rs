@@ -98,11 +98,9 @@ impl Load {
         self.pace.count(Asked::Messages, party, weight);
     }
 
-    /// How many commits of a party may wait, of which each must be written within a time.
+    /// How many commits of a party that is held back may wait, of which each must be written
+    /// within a time.
     pub(super) fn room(&self, party: Party, time: Duration) -> usize {
-        if self.may_write(party) {
-            return usize::MAX;
-        }
         usize::try_from(self.pace.messages_within(party, time)).unwrap_or(usize::MAX)
     }
 
