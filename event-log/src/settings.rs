@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Where NATS listens unless told otherwise.
 const LOCAL_NATS: &str = "nats://127.0.0.1:4222";
 const SLOW_MS: u64 = 3;
-const LEAST_MESSAGES: u64 = 250;
+const LEAST_MESSAGES: u64 = 500;
 
 /// Where the log is and how long its streams live.
 #[derive(Clone, Debug, clap::Args)]

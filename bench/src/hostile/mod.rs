@@ -26,8 +26,10 @@ const NEIGHBOURS: usize = 2;
 const RECORDS: usize = 20_000;
 /// How long either part lasts at least: a p99 needs hundreds of requests of the rarest kind.
 const AT_LEAST: Duration = Duration::from_secs(30);
-/// How long the crowd is at it before anything is measured.
+/// How long the crowd is at it before the tenant comes.
 const SETTLES: Duration = Duration::from_secs(5);
+/// How long the tenant goes about its business before it is measured, alone as well as beside.
+const WARMS_UP: Duration = Duration::from_secs(2);
 /// How long after the crowd has left memory is looked at once more.
 const AFTERWARDS: Duration = Duration::from_secs(10);
 
@@ -56,7 +58,7 @@ pub(crate) async fn measure(
         eprintln!("refused to the crowd: {refused}");
     }
     let mut ordinary = Ordinary::settle(system).await;
-    ordinary.load(Duration::from_secs(2)).await;
+    ordinary.load(WARMS_UP).await;
     let before = Memory::now();
     let alone = ordinary.load(time).await;
 
@@ -70,6 +72,7 @@ pub(crate) async fn measure(
     let watch = Watch::start();
     let crowd = system.spawn_self(&["--crowd", &spec]).await;
     tokio::time::sleep(SETTLES).await;
+    ordinary.load(WARMS_UP).await;
     let beside = ordinary.load(time).await;
     eprintln!("calls that wait: {}", sink.held());
     eprintln!("what the crowd got:\n{}", crowd::tally(crowd.addr).await);

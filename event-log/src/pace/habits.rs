@@ -17,7 +17,7 @@ const LOST: f64 = 0.5;
 /// ask for while the log stood still.
 const MORE: f64 = 1.5;
 /// A habit gives at most so many times the least pace.
-const MOST: f64 = 8.0;
+const MOST: f64 = 4.0;
 /// How often, in seconds, those are forgotten who ask for too little to be concerned.
 const FORGETTING: f64 = 1.0;
 
