@@ -260,7 +260,7 @@ impl Follower {
         };
         let mut follows = true;
         self.known.send_modify(|known| {
-            follows = moved.iter().fold(true, |all, one| known.take(one) && all)
+            follows = moved.iter().all(|one| known.take(one));
         });
         if !follows {
             self.read_at = None;
