@@ -121,13 +121,11 @@ impl Feed {
                 () = sleep(CHECK_EVERY) => live.check(writers.first()).await?,
                 batch = reader.next() => {
                     let batch = batch?;
-                    let began = Instant::now();
                     let written =
                         self.write(&mut live, &mut writers, &batch.items, batch.last_sequence);
-                    traced(self.log, &batch.items, written).await?;
+                    let took = traced(self.log, &batch.items, written).await?;
                     moved.send_replace(live.position);
-                    let now = Instant::now();
-                    sleep(rest.after(batch.items.len(), now.duration_since(began), now)).await;
+                    sleep(rest.after(batch.items.len(), took, Instant::now())).await;
                 }
             }
         }
@@ -138,19 +136,20 @@ impl Feed {
         Writers::open(&self.connector, self.log, self.writers).await
     }
 
-    /// Writes a batch and tells of it.
+    /// Writes a batch and tells of it; how long the writing took.
     pub(crate) async fn write(
         &self,
         group: &mut Group,
         writers: &mut Writers,
         items: &[event_log::Item],
         to: u64,
-    ) -> Result<(), FeedError> {
+    ) -> Result<Duration, FeedError> {
         forgetting::drop_what_is_kept(&self.pool, items).await?;
         let started = Instant::now();
         writers.write(group, &self.event_log, items, to).await?;
-        self.status.wrote(group, items.len(), started.elapsed());
-        Ok(())
+        let took = started.elapsed();
+        self.status.wrote(group, items.len(), took);
+        Ok(took)
     }
 
     /// The log's projections by their positions, the furthest last.

@@ -258,7 +258,7 @@ async fn announce(
         .bind(event)
         .execute(&mut *rows)
         .await?;
-    // Other than a step, this may lead back, where the log has lost its end.
+    // Unlike a step, this may lead back, where the log has lost its end.
     sqlx::query!("SELECT pg_notify($1, $2)", CHANNEL, "rebuilt")
         .execute(rows)
         .await?;

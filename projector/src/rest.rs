@@ -6,12 +6,12 @@
 
 use std::time::{Duration, Instant};
 
+use crate::writers::LARGE;
+
 /// A batch that takes so many times as long as a quick one has waited for others.
 const WAITED: u32 = 4;
 /// The longest rest.
 const MOST: Duration = Duration::from_millis(50);
-/// Batches of so many events follow each other without a rest.
-const LARGE: usize = 1_000;
 /// How quick a batch can be is forgotten to a half within this time.
 const FORGETTING: Duration = Duration::from_mins(1);
 
@@ -30,6 +30,7 @@ impl Rest {
             took.min(quickest.mul_f64(passed.min(10.0).exp2()))
         });
         self.quickest = Some((now, quickest));
+        // Large batches follow each other at once.
         if events >= LARGE {
             return Duration::ZERO;
         }

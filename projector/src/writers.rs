@@ -15,7 +15,7 @@ use crate::connect::Connector;
 use crate::error::WriteError;
 
 /// Fewer events are sooner written in one transaction than in several.
-const LARGE: usize = 1_000;
+pub(crate) const LARGE: usize = 1_000;
 
 /// The sessions that write for one group.
 pub(crate) struct Writers {

@@ -1,0 +1,154 @@
+//! Hears from the projector how far the projections are.
+
+use std::time::Duration;
+
+use service::progress::{CHANNEL, Moved};
+use sqlx::PgPool;
+use sqlx::postgres::{PgListener, PgNotification};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{Answer, Checkpoint, Known, Projection};
+
+/// How often a database that is away, or not migrated yet, is tried again at least.
+const AWAY_POLL: Duration = Duration::from_millis(200);
+
+/// Keeps what is known by what the projector tells, and reads it where that is not enough.
+pub(super) struct Follower {
+    pool: PgPool,
+    poll: Duration,
+    known: watch::Sender<Known>,
+    listener: Option<PgListener>,
+    /// When the checkpoints were read, where what was told since then is all that has changed.
+    read_at: Option<Instant>,
+}
+
+impl Follower {
+    pub(super) fn new(pool: PgPool, poll: Duration, known: watch::Sender<Known>) -> Self {
+        Self {
+            pool,
+            poll,
+            known,
+            listener: None,
+            read_at: None,
+        }
+    }
+
+    /// Keeps it until nobody wants to know it any more.
+    pub(super) async fn run(mut self) {
+        while !self.known.is_closed() {
+            // First listen, then read: what changes in between is heard of.
+            if self.listener.is_none() {
+                self.read_at = None;
+                self.listener = self.listen().await.ok();
+            }
+            if self.read_at.is_none_or(|at| at.elapsed() >= self.poll) {
+                self.read().await;
+            }
+            let away = self.known.borrow().is_away();
+            let poll = if away {
+                self.poll.min(AWAY_POLL)
+            } else {
+                self.poll
+            };
+            let closed = self.known.clone();
+            tokio::select! {
+                () = self.hear(poll) => {}
+                () = closed.closed() => return,
+            }
+            if self.listener.is_none() {
+                self.forget();
+            }
+        }
+    }
+
+    /// Returns when the projector has moved on, or it is time to look whether it has.
+    async fn hear(&mut self, poll: Duration) {
+        let Some(listener) = &mut self.listener else {
+            return sleep(poll).await;
+        };
+        match timeout(poll, listener.try_recv()).await {
+            Ok(Ok(Some(first))) => {
+                let mut heard = vec![first];
+                heard.extend(std::iter::from_fn(|| listener.next_buffered()));
+                self.take(&heard);
+            }
+            Err(_) => {}
+            Ok(lost) => {
+                let error = lost.err().map(|error| error.to_string());
+                tracing::debug!(error, "Listening for the projector again");
+                self.listener = None;
+            }
+        }
+    }
+
+    fn take(&mut self, heard: &[PgNotification]) {
+        let moved = heard.iter().map(|one| serde_json::from_str(one.payload()));
+        let mut follows = false;
+        if let Ok(moved) = moved.collect::<Result<Vec<Moved>, _>>() {
+            self.known
+                .send_modify(|known| follows = moved.iter().all(|one| known.take(one)));
+        }
+        if !follows {
+            self.read_at = None;
+        }
+    }
+
+    async fn listen(&self) -> Result<PgListener, sqlx::Error> {
+        let mut listener = PgListener::connect_with(&self.pool).await?;
+        listener.listen(CHANNEL).await?;
+        // The loss of the connection is heard of at once, and not when there is another one.
+        listener.eager_reconnect(false);
+        Ok(listener)
+    }
+
+    /// A server that went down may have lost its last moments: how far the projections were is not
+    /// how far they are.
+    fn forget(&self) {
+        let unknown = [None; Projection::ALL.len()];
+        self.known.send_modify(|known| known.checkpoints = unknown);
+    }
+
+    async fn read(&mut self) {
+        let read = self.checkpoints().await;
+        let was_away = self.known.borrow().is_away();
+        match read {
+            Ok(checkpoints) => {
+                if was_away {
+                    tracing::info!("The read models can be read again");
+                }
+                self.known.send_replace(Known {
+                    answer: Answer::Given,
+                    checkpoints,
+                });
+                self.read_at = Some(Instant::now());
+            }
+            Err(error) => {
+                self.listener = None;
+                if !was_away {
+                    tracing::warn!(%error, "The read models cannot be read");
+                }
+                self.known
+                    .send_modify(|known| known.answer = Answer::Missing);
+            }
+        }
+    }
+
+    async fn checkpoints(
+        &self,
+    ) -> Result<[Option<Checkpoint>; Projection::ALL.len()], sqlx::Error> {
+        let rows = sqlx::query!("SELECT name, epoch, sequence FROM projection_checkpoints")
+            .fetch_all(&self.pool)
+            .await?;
+        let mut checkpoints = [None; Projection::ALL.len()];
+        for row in rows {
+            let of = Projection::ALL.iter().find(|p| p.name() == row.name);
+            let place = of.and_then(|projection| checkpoints.get_mut(*projection as usize));
+            if let (Some(place), Ok(epoch)) = (place, u32::try_from(row.epoch)) {
+                let sequence = u64::try_from(row.sequence).unwrap_or_default();
+                *place = Some(Checkpoint { epoch, sequence });
+            }
+        }
+        Ok(checkpoints)
+    }
+}
