@@ -10,6 +10,7 @@
 )]
 
 mod accept;
+mod autogroup;
 mod bare_runs;
 mod ceiling;
 mod deliveries;
@@ -127,6 +128,10 @@ fn main() {
     if options.crowd.is_some() {
         give_way();
     }
+    // A role is a child of the bench that measures.
+    let _off = std::env::var(ROLE_ADDR)
+        .is_err()
+        .then(autogroup::Off::switch);
     let runtime = Runtime::new().expect("a runtime");
     runtime.block_on(run(options));
 }
