@@ -13,6 +13,12 @@ use tokio::time::{sleep, timeout};
 
 use crate::retry::retry_while;
 
+/// Over how long the checkpoints of all partitions are written by whoever looks every second
+/// whether they have moved. Each is a flush of the disk, and appends wait for those of all at once.
+pub(crate) const SPREAD: Duration = Duration::from_secs(3);
+/// Over no time: at the end, when nobody waits for anything else.
+pub(crate) const NO_TIME: Duration = Duration::ZERO;
+
 /// What one value of a bucket may hold, with room for what surrounds it.
 const MAX_BYTES: usize = 900 * 1024;
 /// A server that is there answers in far less.
@@ -100,27 +106,32 @@ impl<T: Checkpoint> Checkpoints<T> {
         checkpoint.encode(&self.log)
     }
 
-    /// Writes checkpoints, and gives back those that were written; of the others the one before
-    /// stays.
-    pub(crate) async fn write(&self, news: Vec<(u16, T)>) -> Vec<(u16, T)> {
+    /// Writes checkpoints, spread evenly over a time, and gives back those that were written; of
+    /// the others the one before stays.
+    pub(crate) async fn write(&self, news: Vec<(u16, T)>, over: Duration) -> Vec<(u16, T)> {
         let encoded = news.iter();
         let encoded = encoded.map(|(partition, checkpoint)| (*partition, self.encode(checkpoint)));
-        let written = self.store(encoded.collect()).await;
+        let written = self.store(encoded.collect(), over).await;
         let news = news.into_iter().zip(written);
         news.filter_map(|(one, written)| written.then_some(one))
             .collect()
     }
 
     /// As [`Self::write`], of checkpoints that are encoded already; says which were written.
-    pub(crate) async fn store(&self, encoded: Vec<(u16, Vec<u8>)>) -> Vec<bool> {
-        let writes = encoded.into_iter().map(async |(partition, encoded)| {
-            let put = self.put(partition, encoded).await;
-            if let Err(error) = &put {
-                let bucket = T::BUCKET.name();
-                tracing::warn!(bucket, partition, error, "A checkpoint was not written");
-            }
-            put.is_ok()
-        });
+    pub(crate) async fn store(&self, encoded: Vec<(u16, Vec<u8>)>, over: Duration) -> Vec<bool> {
+        let count = u32::try_from(encoded.len()).unwrap_or(u32::MAX);
+        let apart = over / count.max(1);
+        let writes = (0_u32..)
+            .zip(encoded)
+            .map(async |(before, (partition, encoded))| {
+                sleep(apart * before).await;
+                let put = self.put(partition, encoded).await;
+                if let Err(error) = &put {
+                    let bucket = T::BUCKET.name();
+                    tracing::warn!(bucket, partition, error, "A checkpoint was not written");
+                }
+                put.is_ok()
+            });
         join_all(writes).await
     }
 
@@ -143,6 +154,7 @@ impl<T: Checkpoint> Checkpoints<T> {
 mod tests {
     use event_log::{Keyring, LogSettings, Mark};
     use schemas::EventId;
+    use tokio::time::Instant;
     use uuid::Uuid;
 
     use super::*;
@@ -179,19 +191,31 @@ mod tests {
         assert_eq!(checkpoints.read(1).await, None);
         let (first, second) = ((1, Text("a".to_owned())), (2, Text("b".to_owned())));
         let news = vec![first.clone(), second.clone()];
-        assert_eq!(checkpoints.write(news.clone()).await, news);
+        assert_eq!(checkpoints.write(news.clone(), NO_TIME).await, news);
         assert_eq!(checkpoints.read(1).await, Some(first.1));
         assert_eq!(checkpoints.read(2).await, Some(second.1));
+    }
+
+    #[tokio::test]
+    async fn they_do_not_all_ask_for_the_disk_at_once() {
+        let checkpoints = checkpoints().await;
+        let news: Vec<(u16, Text)> = (0..4).map(|part| (part, Text("a".to_owned()))).collect();
+        let begun = Instant::now();
+        let over = Duration::from_millis(200);
+        assert_eq!(checkpoints.write(news.clone(), over).await, news);
+        // The last begins a quarter of the time before its end.
+        assert!(begun.elapsed() >= over * 3 / 4, "{:?}", begun.elapsed());
     }
 
     #[tokio::test]
     async fn of_one_that_is_too_large_the_one_before_stays() {
         let checkpoints = checkpoints().await;
         let before = vec![(1, Text("a".to_owned()))];
-        checkpoints.write(before.clone()).await;
+        checkpoints.write(before.clone(), NO_TIME).await;
         let large = Text("x".repeat(MAX_BYTES + 1));
         let small = (2, Text("b".to_owned()));
-        let written = checkpoints.write(vec![(1, large), small.clone()]).await;
+        let news = vec![(1, large), small.clone()];
+        let written = checkpoints.write(news, NO_TIME).await;
         assert_eq!(written, [small]);
         assert_eq!(checkpoints.read(1).await, Some(before[0].1.clone()));
     }
@@ -215,7 +239,8 @@ mod tests {
     #[tokio::test]
     async fn what_cannot_be_read_is_no_checkpoint() {
         let checkpoints = checkpoints().await;
-        assert_eq!(checkpoints.store(vec![(1, vec![0xff])]).await, [true]);
+        let encoded = vec![(1, vec![0xff])];
+        assert_eq!(checkpoints.store(encoded, NO_TIME).await, [true]);
         assert_eq!(checkpoints.read(1).await, None);
     }
 }

@@ -21,10 +21,11 @@ use schemas::location::Updated;
 use schemas::{AccountId, Event, Log, Recorded};
 use service::Clock;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::checkpoints::Checkpoints;
+use crate::checkpoints::{Checkpoints, NO_TIME, SPREAD};
 use crate::leases::{LeaseGuard, Leases, Owned};
 use crate::people::{People, overtaken_by};
 use crate::retry::retry_while;
@@ -99,6 +100,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
         recent: Recent::after(end),
         through: BTreeMap::new(),
         written: BTreeMap::new(),
+        saving: JoinSet::new(),
     };
     Ok(Box::pin(watching.run(shutdown)).await?)
 }
@@ -115,13 +117,15 @@ struct Geofence {
     /// How far each of our partitions has been considered.
     through: BTreeMap<u16, u64>,
     written: BTreeMap<u16, Through>,
+    saving: JoinSet<Vec<(u16, Through)>>,
 }
 
 impl Geofence {
     async fn run(mut self, shutdown: CancellationToken) -> Result<(), TailError> {
         // What waits for an answer at the end is cut off: it is considered again at the next start.
         let ended = shutdown.run_until_cancelled(Box::pin(self.watch())).await;
-        let writing = self.checkpoints.write(self.news());
+        self.saving.shutdown().await;
+        let writing = self.checkpoints.write(self.news(), NO_TIME);
         if timeout(LAST_CHECKPOINT, writing).await.is_err() {
             tracing::warn!("The last checkpoints of places could not be written");
         }
@@ -138,7 +142,8 @@ impl Geofence {
             let more = may_consider && self.consider().await;
             tokio::select! {
                 Ok(()) = self.owned.changed() => self.change_ownership().await,
-                _ = checkpoint.tick() => self.write_checkpoints().await,
+                _ = checkpoint.tick() => self.save(),
+                Some(saved) = self.saving.join_next() => self.written.extend(saved.unwrap_or_default()),
                 batch = self.tail.next(BATCH), if !self.recent.is_full() => match batch {
                     Ok(batch) => self.take(batch).await,
                     Err(error) => return error,
@@ -321,14 +326,18 @@ impl Geofence {
         through.filter(is_news).collect()
     }
 
-    /// Writes how far our partitions have come.
+    /// Writes how far our partitions have come, unless that is still being written.
     #[expect(
         clippy::cast_precision_loss,
         reason = "a gauge is a float; this stays small"
     )]
-    async fn write_checkpoints(&mut self) {
+    fn save(&mut self) {
         metrics::gauge!("waypost_places_held_bytes").set(self.recent.bytes() as f64);
-        let written = self.checkpoints.write(self.news()).await;
-        self.written.extend(written);
+        let news = self.news();
+        if self.saving.is_empty() && !news.is_empty() {
+            let checkpoints = self.checkpoints.clone();
+            self.saving
+                .spawn(async move { checkpoints.write(news, SPREAD).await });
+        }
     }
 }

@@ -26,7 +26,7 @@ use super::settings::RunSettings;
 use super::turn::Turn;
 use super::worker_pool::WorkerPool;
 use super::{Standing, measure};
-use crate::checkpoints::Checkpoints;
+use crate::checkpoints::{Checkpoints, NO_TIME};
 use crate::leases::Owned;
 
 const EVENTS_AT_ONCE: usize = 512;
@@ -305,9 +305,9 @@ impl Scheduler {
         }
         let notes = self.notes();
         if !notes.is_empty() {
-            let checkpoints = self.checkpoints.clone();
+            let (checkpoints, over) = (self.checkpoints.clone(), self.settings.checkpoint / 2);
             self.saving
-                .spawn(async move { drop(checkpoints.store(notes).await) });
+                .spawn(async move { drop(checkpoints.store(notes, over).await) });
         }
     }
 
@@ -358,7 +358,7 @@ impl Scheduler {
         }
         self.saving.shutdown().await;
         let notes = self.notes();
-        self.checkpoints.store(notes).await;
+        self.checkpoints.store(notes, NO_TIME).await;
     }
 }
 

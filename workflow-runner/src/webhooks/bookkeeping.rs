@@ -7,6 +7,7 @@ use tokio::time::{sleep, timeout};
 use super::checkpoint::Checkpoint;
 use super::dispatcher::{CROWD, Dispatcher};
 use super::tasks::Tasks;
+use crate::checkpoints::{NO_TIME, SPREAD};
 
 /// How long attempts under way may take to end at shutdown.
 const LAST_ATTEMPTS: Duration = Duration::from_secs(5);
@@ -16,13 +17,20 @@ impl Dispatcher {
     /// Writes how far each partition has come, and tells metrics how much there is to do.
     pub(super) fn keep_books(&mut self) {
         self.measure();
-        if self.state.is_writing {
+        if !self.saving.is_empty() {
             return;
         }
         let news = self.news();
         if !news.is_empty() {
-            self.state.is_writing = true;
-            self.tasks.write(self.checkpoints.clone(), news);
+            let checkpoints = self.checkpoints.clone();
+            self.saving
+                .spawn(async move { checkpoints.write(news, SPREAD).await });
+        }
+    }
+
+    pub(super) fn saved(&mut self, saved: Vec<(u16, Checkpoint)>) {
+        for (partition, checkpoint) in saved {
+            self.state.partitions.written(partition, checkpoint);
         }
     }
 
@@ -83,7 +91,8 @@ impl Dispatcher {
                 }
             }
         }
-        let writing = self.checkpoints.write(self.news());
+        self.saving.shutdown().await;
+        let writing = self.checkpoints.write(self.news(), NO_TIME);
         if timeout(LAST_CHECKPOINT, writing).await.is_err() {
             tracing::warn!("The last checkpoints of webhooks could not be written");
         }

@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use event_log::{Batch, TailError};
 use schemas::{OrgId, Recorded, Visibility};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -55,6 +56,8 @@ pub(super) struct Dispatcher {
     pub(super) cursor: u64,
     pub(super) reports: mpsc::UnboundedReceiver<Report>,
     pub(super) tasks: Tasks,
+    /// Checkpoints that are being written.
+    pub(super) saving: JoinSet<Vec<(u16, Checkpoint)>>,
     /// For requests of all endpoints, shared with the other dispatcher.
     pub(super) limit: ConcurrencyLimit,
     pub(super) state: State,
@@ -72,7 +75,6 @@ pub(super) struct State {
     pub(super) sending: usize,
     pub(super) giving_up: HashMap<u64, GivingUp>,
     given_up: u64,
-    pub(super) is_writing: bool,
     tail_failures: u32,
 }
 
@@ -100,6 +102,7 @@ impl Dispatcher {
                 Ok(()) = self.owned.changed() => self.change_ownership(),
                 () = sleep(until_wake) => self.state.scheduler.wake(self.now()),
                 _ = checkpoint.tick() => self.keep_books(),
+                Some(saved) = self.saving.join_next() => self.saved(saved.unwrap_or_default()),
                 () = shutdown.cancelled() => break Ok(()),
             }
             self.start_what_is_due();

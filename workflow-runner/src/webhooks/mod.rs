@@ -57,6 +57,7 @@ use event_log::{EventLog, ReadError, Tail, TailError};
 use schemas::{AggregateType, Log};
 use service::Clock;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::checkpoints::Checkpoints;
@@ -207,6 +208,7 @@ async fn dispatcher(
         cursor,
         reports,
         tasks,
+        saving: JoinSet::new(),
         limit: limit.clone(),
         state: State::default(),
         sender: Arc::new(Sender {

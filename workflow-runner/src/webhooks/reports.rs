@@ -36,12 +36,6 @@ impl Dispatcher {
             Report::TakenOver(round, taken) => self.serve(round, taken),
             Report::RetriesLoaded(round, waiting) => self.take_waiting(round, waiting),
             Report::GaveUp(number) => _ = self.state.giving_up.remove(&number),
-            Report::Written(written) => {
-                self.state.is_writing = false;
-                for (partition, checkpoint) in written {
-                    self.state.partitions.written(partition, checkpoint);
-                }
-            }
         }
     }
 

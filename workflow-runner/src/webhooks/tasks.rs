@@ -49,8 +49,6 @@ pub(super) enum Report {
     RetriesLoaded(u64, Vec<Waiting>),
     /// Deliveries of a queue that is gone were ended.
     GaveUp(u64),
-    /// Checkpoints were written, or could not be.
-    Written(Vec<(u16, Checkpoint)>),
 }
 
 /// The dispatcher's tasks; they end with it.
@@ -193,14 +191,6 @@ impl Tasks {
                 .for_each_concurrent(GIVING_UP, |record| sender.give_up(record, reason))
                 .await;
             report(&tell, Report::GaveUp(number));
-        });
-    }
-
-    pub(super) fn write(&self, checkpoints: Checkpoints<Checkpoint>, news: Vec<(u16, Checkpoint)>) {
-        let tell = self.tell.clone();
-        self.spawn(async move {
-            let written = checkpoints.write(news).await;
-            report(&tell, Report::Written(written));
         });
     }
 }

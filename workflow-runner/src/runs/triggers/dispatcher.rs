@@ -18,7 +18,7 @@ use super::checkpoint::Note;
 use super::matcher::Matcher;
 use super::org_queues::{OrgQueues, Turn};
 use super::timers::Timers;
-use crate::checkpoints::Checkpoints;
+use crate::checkpoints::{Checkpoints, NO_TIME};
 use crate::leases::{Leases, Owned};
 use crate::runs::RunSettings;
 
@@ -105,7 +105,7 @@ impl Dispatcher {
         }
         self.saving.shutdown().await;
         let notes = self.notes();
-        self.checkpoints.write(notes).await;
+        self.checkpoints.write(notes, NO_TIME).await;
         Ok(())
     }
 
@@ -302,9 +302,9 @@ impl Dispatcher {
         }
         let notes = self.notes();
         if !notes.is_empty() {
-            let checkpoints = self.checkpoints.clone();
+            let (checkpoints, over) = (self.checkpoints.clone(), self.settings.checkpoint / 2);
             self.saving
-                .spawn(async move { drop(checkpoints.write(notes).await) });
+                .spawn(async move { drop(checkpoints.write(notes, over).await) });
         }
     }
 
