@@ -19,7 +19,8 @@ enum By {
 /// may move between this and the click: from now on a click on anything else comes to nothing.
 const AIM: &str = r"function () {
   this.scrollIntoView({ block: 'center', inline: 'center', behavior: 'instant' });
-  const { x, y, width, height } = this.getBoundingClientRect();
+  // Between the two lines of a link that is broken lies what it stands in.
+  const { x, y, width, height } = this.getClientRects()[0] ?? this.getBoundingClientRect();
   const [left, top] = [x + width / 2, y + height / 2];
   const isMeant = (hit) => this.contains(hit) || hit?.closest?.('label')?.control === this;
   const hit = document.elementFromPoint(left, top);
