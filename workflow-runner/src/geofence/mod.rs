@@ -143,7 +143,9 @@ impl Geofence {
             tokio::select! {
                 Ok(()) = self.owned.changed() => self.change_ownership().await,
                 _ = checkpoint.tick() => self.save(),
-                Some(saved) = self.saving.join_next() => self.written.extend(saved.unwrap_or_default()),
+                Some(saved) = self.saving.join_next() => {
+                    self.written.extend(saved.unwrap_or_default());
+                }
                 batch = self.tail.next(BATCH), if !self.recent.is_full() => match batch {
                     Ok(batch) => self.take(batch).await,
                     Err(error) => return error,

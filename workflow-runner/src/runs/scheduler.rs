@@ -356,7 +356,11 @@ impl Scheduler {
             tracing::warn!("Steps in progress were cut off; they start again at the next start");
             self.workers.cut_off().await;
         }
-        self.saving.shutdown().await;
+        if !self.saving.is_empty() {
+            // What is cut off was taken for noted when its writing began.
+            self.saving.shutdown().await;
+            self.saved.clear();
+        }
         let notes = self.notes();
         self.checkpoints.store(notes, NO_TIME).await;
     }

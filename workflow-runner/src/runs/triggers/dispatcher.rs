@@ -103,7 +103,11 @@ impl Dispatcher {
                 Some(_) = self.saving.join_next() => {}
             }
         }
-        self.saving.shutdown().await;
+        if !self.saving.is_empty() {
+            // What is cut off was taken for noted when its writing began.
+            self.saving.shutdown().await;
+            self.saved.clear();
+        }
         let notes = self.notes();
         self.checkpoints.write(notes, NO_TIME).await;
         Ok(())
