@@ -34,6 +34,8 @@ impl Client {
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .timeout(Duration::from_mins(2))
+            // One that was opened in advance is closed after WAYPOST_SILENT_SECONDS.
+            .pool_idle_timeout(Duration::from_secs(50))
             .build()
             .expect("an HTTP client");
         Self {

@@ -203,6 +203,7 @@ async fn what_anybody_may_send_has_to_be_small() {
 async fn a_silent_connection_and_a_half_head_are_given_up() {
     let settings = [
         ("WAYPOST_HEAD_SECONDS", "0.3"),
+        ("WAYPOST_SILENT_SECONDS", "0.6"),
         ("WAYPOST_IDLE_SECONDS", "0.6"),
     ];
     let system = System::start(SHAPE, &settings).await;

@@ -58,11 +58,7 @@ impl Life {
         self.upgraded.load(Ordering::Acquire)
     }
 
-    pub(super) fn born(&self) -> Instant {
-        self.born
-    }
-
-    /// Since when nothing has been under way.
+    /// Since when nothing has been under way: the birth, until something was.
     pub(super) fn idle_since(&self) -> Instant {
         self.born + Duration::from_millis(self.last.load(Ordering::Acquire))
     }

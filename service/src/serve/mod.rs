@@ -156,6 +156,7 @@ impl Door {
             }),
             patience: Patience {
                 head: settings.head,
+                silent: settings.silent,
                 idle: settings.idle,
                 unread: settings.unread,
             },

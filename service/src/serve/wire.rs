@@ -27,6 +27,8 @@ const ROOM_TAKES: u32 = 5;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
     pub(super) head: Duration,
+    /// Before the first byte.
+    pub(super) silent: Duration,
     pub(super) idle: Duration,
     pub(super) unread: Duration,
 }
@@ -84,17 +86,8 @@ impl Wire {
         }
         self.head = Some(Head {
             after: self.life.begun(),
-            due: self.head_due(),
+            due: Instant::now() + self.patience.head,
         });
-    }
-
-    /// A new connection has one time for its silence and its first head.
-    fn head_due(&self) -> Instant {
-        if self.life.begun() == 0 {
-            self.life.born() + self.patience.head
-        } else {
-            Instant::now() + self.patience.head
-        }
     }
 
     /// Until when bytes have to come; `None` while the client need not send any.
@@ -104,7 +97,7 @@ impl Wire {
         } else if let Some(head) = self.coming_head() {
             Some(head.due)
         } else if self.life.begun() == 0 {
-            Some(self.life.born() + self.patience.head)
+            Some(self.life.idle_since() + self.patience.silent)
         } else {
             Some(self.life.idle_since() + self.patience.idle)
         }

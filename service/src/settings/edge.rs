@@ -29,7 +29,17 @@ pub struct EdgeSettings {
         value_parser = seconds
     )]
     pub shed_idle: Duration,
-    /// How long a request's head may take, and how long a new connection may be silent.
+    /// How long a new connection may be silent. Clients and proxies open connections in advance, and
+    /// lose the request that meets the end of one.
+    #[arg(
+        id = "silent-seconds",
+        long,
+        env = "WAYPOST_SILENT_SECONDS",
+        default_value = "60",
+        value_parser = seconds
+    )]
+    pub silent: Duration,
+    /// How long a request's head may take, from its first byte.
     #[arg(
         id = "head-seconds",
         long,

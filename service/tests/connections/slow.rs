@@ -20,13 +20,16 @@ use super::{Client, millis, post_head, says_close, socket, start, start_with};
 async fn a_head_has_a_time_and_silence_has_another() {
     let settings = EdgeSettings {
         head: millis(200),
+        silent: millis(600),
         idle: millis(1_000),
         ..EdgeSettings::default()
     };
     let addr = start(settings).await;
 
+    let opened = Instant::now();
     let mut silent = Client::to(addr).await;
     assert_eq!(silent.rest().await, "");
+    assert!(opened.elapsed() >= millis(590), "{:?}", opened.elapsed());
 
     let mut slow = Client::to(addr).await;
     slow.send("GET /ok HTTP/1.1\r\nHost").await;

@@ -15,6 +15,8 @@ use crate::Failure;
 use super::OWNER;
 
 const DAYS: u64 = 730;
+/// Records of one import.
+const TOGETHER: usize = 1_000;
 const CONTACTS: u64 = 240;
 const DEALS: u64 = 90;
 const ORDERS: u64 = 900;
@@ -107,17 +109,21 @@ pub(super) async fn load(commands: &Commands, origin: &Origin, org: &OrgId) -> R
         (Kind::Leads, LEADS, lead),
         (Kind::Orders, ORDERS, order),
     ] {
-        let rows = (1..=count).map(|number| row(kind, number, record(Sample { number, now })));
-        let import = Import {
-            commands: commands.clone(),
-            origin: origin.clone(),
-            org: org.clone(),
-            kind,
-            source: None,
-        };
-        let imported = records::import(import, futures::stream::iter(rows), |_, _| ()).await?;
-        if imported.rejected > 0 {
-            return Err(format!("{} demo records were rejected", imported.rejected).into());
+        // An import writes chunks side by side, which may come in any order; the demo's have one.
+        for before in (0..count).step_by(TOGETHER) {
+            let numbers = (before + 1..=count).take(TOGETHER);
+            let rows = numbers.map(|number| row(kind, number, record(Sample { number, now })));
+            let import = Import {
+                commands: commands.clone(),
+                origin: origin.clone(),
+                org: org.clone(),
+                kind,
+                source: None,
+            };
+            let imported = records::import(import, futures::stream::iter(rows), |_, _| ()).await?;
+            if imported.rejected > 0 {
+                return Err(format!("{} demo records were rejected", imported.rejected).into());
+            }
         }
     }
     Ok(())
