@@ -130,6 +130,7 @@ async fn answers_and_sockets_that_are_quiet_are_not_idle() {
     };
     let settings = EdgeSettings {
         head: millis(100),
+        silent: millis(100),
         idle: millis(100),
         unread: millis(100),
         ..EdgeSettings::default()
