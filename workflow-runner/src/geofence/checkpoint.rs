@@ -15,6 +15,12 @@ pub(super) struct Through(pub(super) u64);
 impl Checkpoint for Through {
     const BUCKET: CheckpointBucket = CheckpointBucket::Geofence;
 
+    type Mark = Self;
+
+    fn mark(&self) -> Self {
+        *self
+    }
+
     fn encode(&self, log: &EventLog) -> Vec<u8> {
         log.position(Log::Locations, self.0)
             .to_string()

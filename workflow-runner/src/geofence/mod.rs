@@ -21,11 +21,10 @@ use schemas::location::Updated;
 use schemas::{AccountId, Event, Log, Recorded};
 use service::Clock;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::checkpoints::{Checkpoints, NO_TIME, SPREAD};
+use crate::checkpoints::{Checkpoints, SPREAD, Saving};
 use crate::leases::{LeaseGuard, Leases, Owned};
 use crate::people::{People, overtaken_by};
 use crate::retry::retry_while;
@@ -45,7 +44,6 @@ const AT_ONCE: usize = 256;
 /// Persons whose past is looked up side by side.
 const SIDE_BY_SIDE: usize = 32;
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
-const LAST_CHECKPOINT: Duration = Duration::from_secs(2);
 
 /// What watching places needs.
 #[derive(Clone)]
@@ -96,11 +94,10 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
         crossings: Crossings::new(log, people.clone(), clock, settings.margin_m),
         people,
         leases,
+        saving: Saving::new(checkpoints.clone(), SPREAD),
         checkpoints,
         recent: Recent::after(end),
         through: BTreeMap::new(),
-        written: BTreeMap::new(),
-        saving: JoinSet::new(),
     };
     Ok(Box::pin(watching.run(shutdown)).await?)
 }
@@ -112,23 +109,18 @@ struct Geofence {
     leases: Leases,
     owned: watch::Receiver<Owned>,
     checkpoints: Checkpoints<Through>,
+    saving: Saving<Through>,
     crossings: Crossings,
     recent: Recent,
     /// How far each of our partitions has been considered.
     through: BTreeMap<u16, u64>,
-    written: BTreeMap<u16, Through>,
-    saving: JoinSet<Vec<(u16, Through)>>,
 }
 
 impl Geofence {
     async fn run(mut self, shutdown: CancellationToken) -> Result<(), TailError> {
         // What waits for an answer at the end is cut off: it is considered again at the next start.
         let ended = shutdown.run_until_cancelled(Box::pin(self.watch())).await;
-        self.saving.shutdown().await;
-        let writing = self.checkpoints.write(self.news(), NO_TIME);
-        if timeout(LAST_CHECKPOINT, writing).await.is_err() {
-            tracing::warn!("The last checkpoints of places could not be written");
-        }
+        self.saving.finish(checkpoints(&self.through)).await;
         self.leases.stop().await;
         ended.map_or(Ok(()), Err)
     }
@@ -143,9 +135,7 @@ impl Geofence {
             tokio::select! {
                 Ok(()) = self.owned.changed() => self.change_ownership().await,
                 _ = checkpoint.tick() => self.save(),
-                Some(saved) = self.saving.join_next() => {
-                    self.written.extend(saved.unwrap_or_default());
-                }
+                () = self.saving.ended() => {}
                 batch = self.tail.next(BATCH), if !self.recent.is_full() => match batch {
                     Ok(batch) => self.take(batch).await,
                     Err(error) => return error,
@@ -219,8 +209,7 @@ impl Geofence {
         let owned = self.owned.borrow_and_update().clone();
         self.through
             .retain(|partition, _| owned.contains(partition));
-        self.written
-            .retain(|partition, _| owned.contains(partition));
+        self.saving.retain(&owned);
         // What was told since in a partition that is ours again is not at hand.
         self.crossings.begin_again();
         let mut after = self.recent.head();
@@ -320,14 +309,6 @@ impl Geofence {
         valid.map(|(partition, _)| partition).collect()
     }
 
-    fn news(&self) -> Vec<(u16, Through)> {
-        let through = self.through.iter();
-        let through = through.map(|(partition, through)| (*partition, Through(*through)));
-        let is_news =
-            |(partition, through): &(u16, Through)| self.written.get(partition) != Some(through);
-        through.filter(is_news).collect()
-    }
-
     /// Writes how far our partitions have come, unless that is still being written.
     #[expect(
         clippy::cast_precision_loss,
@@ -335,11 +316,13 @@ impl Geofence {
     )]
     fn save(&mut self) {
         metrics::gauge!("waypost_places_held_bytes").set(self.recent.bytes() as f64);
-        let news = self.news();
-        if self.saving.is_empty() && !news.is_empty() {
-            let checkpoints = self.checkpoints.clone();
-            self.saving
-                .spawn(async move { checkpoints.write(news, SPREAD).await });
+        if !self.saving.is_under_way() {
+            self.saving.begin(checkpoints(&self.through));
         }
     }
+}
+
+fn checkpoints(through: &BTreeMap<u16, u64>) -> impl Iterator<Item = (u16, Through)> {
+    let through = through.iter();
+    through.map(|(partition, through)| (*partition, Through(*through)))
 }

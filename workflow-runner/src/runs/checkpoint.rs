@@ -17,6 +17,13 @@ pub(super) const PREFIX: &str = "p-";
 impl Checkpoint for Partition {
     const BUCKET: CheckpointBucket = CheckpointBucket::Runs;
 
+    /// Up to where it is folded.
+    type Mark = u64;
+
+    fn mark(&self) -> u64 {
+        self.folded_to
+    }
+
     fn encode(&self, log: &EventLog) -> Vec<u8> {
         encode(self, epoch(log))
     }

@@ -3,7 +3,7 @@
 
 mod jobs;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
@@ -26,8 +26,8 @@ use super::settings::RunSettings;
 use super::turn::Turn;
 use super::worker_pool::WorkerPool;
 use super::{Standing, measure};
-use crate::checkpoints::{Checkpoints, NO_TIME};
-use crate::leases::Owned;
+use crate::checkpoints::{Checkpoints, Saving};
+use crate::leases::{Leases, Owned};
 
 const EVENTS_AT_ONCE: usize = 512;
 const TAIL_AGAIN: Duration = Duration::from_millis(250);
@@ -38,6 +38,7 @@ pub(super) struct Scheduler {
     shared: Arc<Shared>,
     settings: RunSettings,
     checkpoints: Checkpoints<Partition>,
+    saving: Saving<Partition>,
     standing: Arc<AtomicU8>,
     owned: watch::Receiver<Owned>,
     /// The partitions that are owned and folded.
@@ -51,9 +52,6 @@ pub(super) struct Scheduler {
     triggers: HeldTriggers,
     timers: BTreeSet<(DateTime<Utc>, RunRef)>,
     workers: WorkerPool,
-    saving: JoinSet<()>,
-    /// Up to where partitions have been noted.
-    saved: HashMap<u16, u64>,
     open_runs: OpenRuns,
 }
 
@@ -70,6 +68,7 @@ impl Scheduler {
             owned: shared.leases.owned(),
             workers: WorkerPool::new(shared.capacity.runs()),
             shared,
+            saving: Saving::new(checkpoints.clone(), settings.checkpoint / 2),
             settings,
             checkpoints,
             standing,
@@ -80,8 +79,6 @@ impl Scheduler {
             backlog: Backlog::default(),
             triggers: HeldTriggers::default(),
             timers: BTreeSet::new(),
-            saving: JoinSet::new(),
-            saved: HashMap::new(),
             open_runs,
         }
     }
@@ -110,7 +107,7 @@ impl Scheduler {
                     self.measure();
                     self.save();
                 }
-                Some(_) = self.saving.join_next() => {}
+                () = self.saving.ended() => {}
             }
         }
         self.end().await;
@@ -123,7 +120,7 @@ impl Scheduler {
             .partitions
             .extract_if(.., |number, _| !owned.contains(number));
         lost.for_each(|(_, partition)| self.open_runs.let_go(&partition));
-        self.saved.retain(|partition, _| owned.contains(partition));
+        self.saving.retain(&owned);
         self.coming.retain(|partition| owned.contains(partition));
         let wanted: Vec<u16> = owned
             .iter()
@@ -300,28 +297,10 @@ impl Scheduler {
 
     /// Notes what has moved since the last time, unless that is still being written.
     fn save(&mut self) {
-        if !self.saving.is_empty() {
-            return;
+        if !self.saving.is_under_way() {
+            let ours = ours(&self.partitions, &self.shared.leases);
+            self.saving.begin(ours);
         }
-        let notes = self.notes();
-        if !notes.is_empty() {
-            let (checkpoints, over) = (self.checkpoints.clone(), self.settings.checkpoint / 2);
-            self.saving
-                .spawn(async move { drop(checkpoints.store(notes, over).await) });
-        }
-    }
-
-    fn notes(&mut self) -> Vec<(u16, Vec<u8>)> {
-        let mut notes = Vec::new();
-        for (number, partition) in &self.partitions {
-            let run = Some(partition.folded_to);
-            let moved = self.saved.get(number).copied() != run;
-            if moved && self.shared.leases.owns(*number) {
-                self.saved.insert(*number, partition.folded_to);
-                notes.push((*number, self.checkpoints.encode(partition)));
-            }
-        }
-        notes
     }
 
     fn say_standing(&self) {
@@ -356,14 +335,20 @@ impl Scheduler {
             tracing::warn!("Steps in progress were cut off; they start again at the next start");
             self.workers.cut_off().await;
         }
-        if !self.saving.is_empty() {
-            // What is cut off was taken for noted when its writing began.
-            self.saving.shutdown().await;
-            self.saved.clear();
-        }
-        let notes = self.notes();
-        self.checkpoints.store(notes, NO_TIME).await;
+        let ours = ours(&self.partitions, &self.shared.leases);
+        self.saving.finish(ours).await;
     }
+}
+
+/// Those that no other process has taken over meanwhile.
+fn ours<'a>(
+    partitions: &'a BTreeMap<u16, Partition>,
+    leases: &'a Leases,
+) -> impl Iterator<Item = (u16, &'a Partition)> {
+    let ours = partitions
+        .iter()
+        .filter(|(number, _)| leases.owns(**number));
+    ours.map(|(number, partition)| (*number, partition))
 }
 
 async fn next_batch(tail: &mut Option<Follower>) -> Result<Batch, TailError> {

@@ -2,47 +2,31 @@
 
 use std::time::Duration;
 
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use super::checkpoint::Checkpoint;
 use super::dispatcher::{CROWD, Dispatcher};
 use super::tasks::Tasks;
-use crate::checkpoints::{NO_TIME, SPREAD};
 
 /// How long attempts under way may take to end at shutdown.
 const LAST_ATTEMPTS: Duration = Duration::from_secs(5);
-const LAST_CHECKPOINT: Duration = Duration::from_secs(2);
 
 impl Dispatcher {
     /// Writes how far each partition has come, and tells metrics how much there is to do.
     pub(super) fn keep_books(&mut self) {
         self.measure();
-        if !self.saving.is_empty() {
-            return;
-        }
-        let news = self.news();
-        if !news.is_empty() {
-            let checkpoints = self.checkpoints.clone();
-            self.saving
-                .spawn(async move { checkpoints.write(news, SPREAD).await });
+        if !self.saving.is_under_way() {
+            self.saving.begin(self.checkpoints_now());
         }
     }
 
-    pub(super) fn saved(&mut self, saved: Vec<(u16, Checkpoint)>) {
-        for (partition, checkpoint) in saved {
-            self.state.partitions.written(partition, checkpoint);
-        }
-    }
-
-    fn news(&self) -> Vec<(u16, Checkpoint)> {
-        let served = self.state.partitions.served();
-        served
-            .filter_map(|partition| {
-                let checkpoint = self.checkpoint(partition);
-                let news = self.state.partitions.news(partition, checkpoint)?;
-                Some((partition, news))
-            })
-            .collect()
+    fn checkpoints_now(&self) -> Vec<(u16, Checkpoint)> {
+        let partitions = &self.state.partitions;
+        let now = partitions.served().filter_map(|partition| {
+            let open = partitions.still_open(partition, self.checkpoint(partition))?;
+            Some((partition, open))
+        });
+        now.collect()
     }
 
     fn checkpoint(&self, partition: u16) -> Checkpoint {
@@ -91,10 +75,6 @@ impl Dispatcher {
                 }
             }
         }
-        self.saving.shutdown().await;
-        let writing = self.checkpoints.write(self.news(), NO_TIME);
-        if timeout(LAST_CHECKPOINT, writing).await.is_err() {
-            tracing::warn!("The last checkpoints of webhooks could not be written");
-        }
+        self.saving.finish(self.checkpoints_now()).await;
     }
 }

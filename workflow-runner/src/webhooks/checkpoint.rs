@@ -49,6 +49,12 @@ pub(super) struct EndpointCheckpoint {
 impl crate::checkpoints::Checkpoint for Checkpoint {
     const BUCKET: CheckpointBucket = CheckpointBucket::Webhooks;
 
+    type Mark = Self;
+
+    fn mark(&self) -> Self {
+        self.clone()
+    }
+
     fn encode(&self, _log: &EventLog) -> Vec<u8> {
         // Plain numbers, times and text have a JSON form.
         serde_json::to_vec(self).unwrap_or_default()

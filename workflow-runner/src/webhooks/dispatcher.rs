@@ -8,7 +8,6 @@ use chrono::{DateTime, Utc};
 use event_log::{Batch, TailError};
 use schemas::{OrgId, Recorded, Visibility};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -28,7 +27,7 @@ use super::settings::WebhookSettings;
 use super::source::{News, Source};
 use super::tasks::{Report, Tasks};
 use super::work::Bounds;
-use crate::checkpoints::Checkpoints;
+use crate::checkpoints::{Checkpoints, Saving};
 use crate::leases::{Leases, Owned};
 
 /// How many deliveries of all endpoints may wait for a retry before failing ones are held sooner.
@@ -57,7 +56,7 @@ pub(super) struct Dispatcher {
     pub(super) reports: mpsc::UnboundedReceiver<Report>,
     pub(super) tasks: Tasks,
     /// Checkpoints that are being written.
-    pub(super) saving: JoinSet<Vec<(u16, Checkpoint)>>,
+    pub(super) saving: Saving<Checkpoint>,
     /// For requests of all endpoints, shared with the other dispatcher.
     pub(super) limit: ConcurrencyLimit,
     pub(super) state: State,
@@ -102,7 +101,7 @@ impl Dispatcher {
                 Ok(()) = self.owned.changed() => self.change_ownership(),
                 () = sleep(until_wake) => self.state.scheduler.wake(self.now()),
                 _ = checkpoint.tick() => self.keep_books(),
-                Some(saved) = self.saving.join_next() => self.saved(saved.unwrap_or_default()),
+                () = self.saving.ended() => {}
                 () = shutdown.cancelled() => break Ok(()),
             }
             self.start_what_is_due();

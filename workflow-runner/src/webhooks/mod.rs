@@ -57,10 +57,9 @@ use event_log::{EventLog, ReadError, Tail, TailError};
 use schemas::{AggregateType, Log};
 use service::Clock;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::checkpoints::Checkpoints;
+use crate::checkpoints::{Checkpoints, SPREAD, Saving};
 use crate::leases::Leases;
 use crate::people::People;
 use crate::targets::Targets;
@@ -199,16 +198,17 @@ async fn dispatcher(
         ..
     } = dependencies.clone();
     let (tasks, reports) = Tasks::new();
+    let checkpoints = Checkpoints::open(&log, feed.log(), feed.checkpoints()).await?;
     Ok(Dispatcher {
         owned: leases.owned(),
         leases: leases.clone(),
-        checkpoints: Checkpoints::open(&log, feed.log(), feed.checkpoints()).await?,
+        saving: Saving::new(checkpoints.clone(), SPREAD),
+        checkpoints,
         directory,
         source,
         cursor,
         reports,
         tasks,
-        saving: JoinSet::new(),
         limit: limit.clone(),
         state: State::default(),
         sender: Arc::new(Sender {

@@ -18,6 +18,7 @@ impl Dispatcher {
     pub(super) fn change_ownership(&mut self) {
         let owned = self.owned.borrow_and_update().clone();
         let changed = self.state.partitions.change(&owned);
+        self.saving.retain(&owned);
         let (gained, lost) = (changed.gained.len(), changed.lost.len());
         tracing::debug!(gained, lost, "The partitions of webhooks changed");
         for partition in changed.lost {

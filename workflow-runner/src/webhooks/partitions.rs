@@ -16,8 +16,6 @@ struct OwnedPartition {
     /// Tells this time of ownership from earlier ones.
     round: u64,
     stage: Stage,
-    /// The checkpoint that was written last.
-    written: Option<Checkpoint>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +60,6 @@ impl OwnedPartitions {
             let owned = OwnedPartition {
                 round,
                 stage: Stage::TakingOver,
-                written: None,
             };
             self.held.insert(*partition, owned);
         }
@@ -105,25 +102,20 @@ impl OwnedPartitions {
         partitions.into_iter()
     }
 
-    /// The checkpoint to be written where it says something new. What was not loaded yet
-    /// stays open.
-    pub(super) fn news(&self, partition: u16, mut checkpoint: Checkpoint) -> Option<Checkpoint> {
-        let owned = self.held.get(&partition)?;
-        match owned.stage {
+    /// A checkpoint as it may be written: what was not loaded yet stays open.
+    pub(super) fn still_open(
+        &self,
+        partition: u16,
+        mut checkpoint: Checkpoint,
+    ) -> Option<Checkpoint> {
+        match self.held.get(&partition)?.stage {
             Stage::TakingOver => return None,
             Stage::LoadingRetries { attempts_after } => {
                 checkpoint.attempts_after = checkpoint.attempts_after.min(attempts_after);
             }
             Stage::Settled => {}
         }
-        (owned.written.as_ref() != Some(&checkpoint)).then_some(checkpoint)
-    }
-
-    /// A checkpoint was written.
-    pub(super) fn written(&mut self, partition: u16, checkpoint: Checkpoint) {
-        if let Some(owned) = self.held.get_mut(&partition) {
-            owned.written = Some(checkpoint);
-        }
+        Some(checkpoint)
     }
 }
 
@@ -154,14 +146,18 @@ mod tests {
         let mut partitions = OwnedPartitions::default();
         let round = partitions.change(&BTreeSet::from([1])).round;
         assert!(!partitions.serves(1));
-        assert_eq!(partitions.news(1, checkpoint(50)), None);
+        assert_eq!(partitions.still_open(1, checkpoint(50)), None);
         assert!(partitions.taken_over(1, round, 7));
         assert!(partitions.serves(1));
-        assert_eq!(partitions.news(1, checkpoint(50)), Some(checkpoint(7)));
+        assert_eq!(
+            partitions.still_open(1, checkpoint(50)),
+            Some(checkpoint(7))
+        );
         partitions.retries_loaded(round);
-        assert_eq!(partitions.news(1, checkpoint(50)), Some(checkpoint(50)));
-        partitions.written(1, checkpoint(50));
-        assert_eq!(partitions.news(1, checkpoint(50)), None);
+        assert_eq!(
+            partitions.still_open(1, checkpoint(50)),
+            Some(checkpoint(50))
+        );
     }
 
     #[test]

@@ -75,6 +75,12 @@ async fn wait_at(log: &EventLog, sequence: u64) -> Option<Recorded> {
 impl Checkpoint for Note {
     const BUCKET: CheckpointBucket = CheckpointBucket::Triggers;
 
+    type Mark = Self;
+
+    fn mark(&self) -> Self {
+        self.clone()
+    }
+
     fn encode(&self, _log: &EventLog) -> Vec<u8> {
         // Plain numbers and ids have a JSON form.
         serde_json::to_vec(self).unwrap_or_default()

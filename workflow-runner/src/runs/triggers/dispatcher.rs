@@ -18,7 +18,7 @@ use super::checkpoint::Note;
 use super::matcher::Matcher;
 use super::org_queues::{OrgQueues, Turn};
 use super::timers::Timers;
-use crate::checkpoints::{Checkpoints, NO_TIME};
+use crate::checkpoints::{Checkpoints, Saving};
 use crate::leases::{Leases, Owned};
 use crate::runs::RunSettings;
 
@@ -34,6 +34,7 @@ pub(super) struct Dispatcher {
     leases: Leases,
     owned: watch::Receiver<Owned>,
     checkpoints: Checkpoints<Note>,
+    saving: Saving<Note>,
     settings: RunSettings,
     /// The partitions that are owned, and up to where events have been given to queues.
     partitions: BTreeMap<u16, u64>,
@@ -45,8 +46,6 @@ pub(super) struct Dispatcher {
     matching: JoinSet<(Turn, u64)>,
     timers: Timers,
     firing: JoinSet<()>,
-    saving: JoinSet<()>,
-    saved: HashMap<u16, Note>,
     /// Whether all partitions that are owned are matched, for the readiness check.
     following: Arc<AtomicBool>,
 }
@@ -63,6 +62,7 @@ impl Dispatcher {
             owned: leases.owned(),
             matcher,
             leases,
+            saving: Saving::new(checkpoints.clone(), settings.checkpoint / 2),
             checkpoints,
             settings,
             partitions: BTreeMap::new(),
@@ -73,8 +73,6 @@ impl Dispatcher {
             matching: JoinSet::new(),
             timers: Timers::default(),
             firing: JoinSet::new(),
-            saving: JoinSet::new(),
-            saved: HashMap::new(),
             following,
         }
     }
@@ -100,16 +98,10 @@ impl Dispatcher {
                 () = sleep(timer) => self.fire(),
                 _ = checkpoint.tick() => self.save(),
                 Some(_) = self.firing.join_next() => {}
-                Some(_) = self.saving.join_next() => {}
+                () = self.saving.ended() => {}
             }
         }
-        if !self.saving.is_empty() {
-            // What is cut off was taken for noted when its writing began.
-            self.saving.shutdown().await;
-            self.saved.clear();
-        }
-        let notes = self.notes();
-        self.checkpoints.write(notes, NO_TIME).await;
+        self.saving.finish(self.notes()).await;
         Ok(())
     }
 
@@ -123,7 +115,7 @@ impl Dispatcher {
         let owned = Arc::clone(&self.owned.borrow_and_update());
         self.partitions
             .retain(|partition, _| owned.contains(partition));
-        self.saved.retain(|partition, _| owned.contains(partition));
+        self.saving.retain(&owned);
         self.coming.retain(|partition| owned.contains(partition));
         self.queues.retain(|partition| owned.contains(&partition));
         let leases = &self.leases;
@@ -301,18 +293,12 @@ impl Dispatcher {
     /// Notes what has moved since the last time, unless that is still being written.
     fn save(&mut self) {
         measure::matching(self.queues.len(), self.queues.held_bytes());
-        if !self.saving.is_empty() {
-            return;
-        }
-        let notes = self.notes();
-        if !notes.is_empty() {
-            let (checkpoints, over) = (self.checkpoints.clone(), self.settings.checkpoint / 2);
-            self.saving
-                .spawn(async move { drop(checkpoints.write(notes, over).await) });
+        if !self.saving.is_under_way() {
+            self.saving.begin(self.notes());
         }
     }
 
-    fn notes(&mut self) -> Vec<(u16, Note)> {
+    fn notes(&self) -> Vec<(u16, Note)> {
         let mut notes = Vec::new();
         let partition_of = |org: &OrgId| self.leases.partition_of(org.as_str());
         let mut causes = self.matcher.cause_counts().notes(partition_of);
@@ -327,10 +313,7 @@ impl Dispatcher {
             let waits = waits.remove(partition).unwrap_or_default();
             let causes = causes.remove(partition).unwrap_or_default();
             let note = Note::new(&self.matcher.log, through, &waits, causes);
-            if self.saved.get(partition) != Some(&note) {
-                self.saved.insert(*partition, note.clone());
-                notes.push((*partition, note));
-            }
+            notes.push((*partition, note));
         }
         notes
     }

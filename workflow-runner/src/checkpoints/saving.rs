@@ -1,0 +1,202 @@
+//! Writes the checkpoints of a process' partitions in the background, where they have moved.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::time::Duration;
+
+use futures::future::join_all;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::{Checkpoint, Checkpoints};
+use crate::leases::Owned;
+
+/// Over how long the checkpoints of one moment are written by whoever looks every second whether
+/// they have moved.
+pub(crate) const SPREAD: Duration = Duration::from_secs(3);
+/// At the end nobody waits for anything else.
+const AT_ONCE: Duration = Duration::ZERO;
+
+/// The checkpoints that a process has written, and those that it is writing.
+pub(crate) struct Saving<T: Checkpoint> {
+    checkpoints: Checkpoints<T>,
+    /// Over how long those of one moment are written. Each is a flush of the disk, and appends wait
+    /// for those of all at once.
+    over: Duration,
+    written: HashMap<u16, T::Mark>,
+    under_way: JoinSet<Vec<(u16, T::Mark)>>,
+}
+
+/// A checkpoint that is to be written.
+struct News<M> {
+    partition: u16,
+    mark: M,
+    encoded: Vec<u8>,
+}
+
+impl<T: Checkpoint> Saving<T> {
+    pub(crate) fn new(checkpoints: Checkpoints<T>, over: Duration) -> Self {
+        Self {
+            checkpoints,
+            over,
+            written: HashMap::new(),
+            under_way: JoinSet::new(),
+        }
+    }
+
+    /// Whether what was begun last is still being written.
+    pub(crate) fn is_under_way(&self) -> bool {
+        !self.under_way.is_empty()
+    }
+
+    /// Begins to write where partitions stand now, but for those that stand where they were
+    /// written last.
+    pub(crate) fn begin<C: Borrow<T>>(&mut self, now: impl IntoIterator<Item = (u16, C)>) {
+        let news = self.news(now);
+        if !news.is_empty() {
+            let checkpoints = self.checkpoints.clone();
+            self.under_way.spawn(write(checkpoints, news, self.over));
+        }
+    }
+
+    /// Ends when what was begun is written; never where nothing was. May be dropped and called
+    /// again.
+    pub(crate) async fn ended(&mut self) {
+        match self.under_way.join_next().await {
+            Some(written) => self.written.extend(written.unwrap_or_default()),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Forgets partitions that are ours no more.
+    pub(crate) fn retain(&mut self, owned: &Owned) {
+        self.written
+            .retain(|partition, _| owned.contains(partition));
+    }
+
+    /// Writes at once where partitions stand at the end, and what is not written yet.
+    pub(crate) async fn finish<C: Borrow<T>>(&mut self, now: impl IntoIterator<Item = (u16, C)>) {
+        self.under_way.shutdown().await;
+        let news = self.news(now);
+        write(self.checkpoints.clone(), news, AT_ONCE).await;
+    }
+
+    fn news<C: Borrow<T>>(&self, now: impl IntoIterator<Item = (u16, C)>) -> Vec<News<T::Mark>> {
+        let news = now.into_iter().filter_map(|(partition, checkpoint)| {
+            let checkpoint = checkpoint.borrow();
+            let mark = checkpoint.mark();
+            let is_news = self.written.get(&partition) != Some(&mark);
+            is_news.then(|| News {
+                partition,
+                mark,
+                encoded: checkpoint.encode(&self.checkpoints.log),
+            })
+        });
+        news.collect()
+    }
+}
+
+/// Writes checkpoints, spread evenly over a time; answers which were written.
+async fn write<T: Checkpoint>(
+    checkpoints: Checkpoints<T>,
+    news: Vec<News<T::Mark>>,
+    over: Duration,
+) -> Vec<(u16, T::Mark)> {
+    let apart = over / u32::try_from(news.len()).unwrap_or(u32::MAX).max(1);
+    let checkpoints = &checkpoints;
+    let writes = (0_u32..).zip(news).map(async |(before, news)| {
+        sleep(apart * before).await;
+        let put = checkpoints.put(news.partition, news.encoded).await;
+        if let Err(error) = &put {
+            let (bucket, partition) = (T::BUCKET.name(), news.partition);
+            tracing::warn!(bucket, partition, error, "A checkpoint was not written");
+        }
+        put.is_ok().then_some((news.partition, news.mark))
+    });
+    join_all(writes).await.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{Instant, timeout};
+
+    use super::super::MAX_BYTES;
+    use super::super::tests::{Text, checkpoints};
+    use super::*;
+
+    const MOMENT: Duration = Duration::from_millis(200);
+    const LONG: Duration = Duration::from_hours(1);
+
+    fn text(mark: u8) -> Text {
+        Text(mark, "a".to_owned())
+    }
+
+    #[tokio::test]
+    async fn the_last_that_was_written_of_a_partition_is_read() {
+        let checkpoints = checkpoints().await;
+        let mut saving = Saving::new(checkpoints.clone(), MOMENT);
+        for round in [1, 2] {
+            saving.begin([(1, text(round)), (2, text(round + 10))]);
+            saving.ended().await;
+            assert_eq!(checkpoints.read(1).await, Some(text(round)));
+            assert_eq!(checkpoints.read(2).await, Some(text(round + 10)));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_has_not_moved_is_not_written_again() {
+        let mut saving = Saving::new(checkpoints().await, MOMENT);
+        saving.begin([(1, text(1))]);
+        saving.ended().await;
+        saving.begin([(1, text(1))]);
+        assert!(!saving.is_under_way());
+        // Others may have written there since.
+        saving.retain(&Owned::default());
+        saving.begin([(1, text(1))]);
+        assert!(saving.is_under_way());
+    }
+
+    #[tokio::test]
+    async fn they_do_not_all_ask_for_the_disk_at_once() {
+        let mut saving = Saving::new(checkpoints().await, MOMENT);
+        let begun = Instant::now();
+        saving.begin((0..4).map(|partition| (partition, text(1))));
+        saving.ended().await;
+        // The last begins a quarter of the time before its end.
+        assert!(begun.elapsed() >= MOMENT * 3 / 4, "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test]
+    async fn what_is_being_written_at_the_end_is_written_before_it() {
+        let checkpoints = checkpoints().await;
+        let mut saving = Saving::new(checkpoints.clone(), LONG);
+        let now = [(1, text(1)), (2, text(1)), (3, text(1))];
+        saving.begin(now.clone());
+        saving.finish(now).await;
+        for partition in 1..=3 {
+            assert_eq!(checkpoints.read(partition).await, Some(text(1)));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_could_not_be_written_stays_as_it_was_and_is_tried_again() {
+        let checkpoints = checkpoints().await;
+        let mut saving = Saving::new(checkpoints.clone(), MOMENT);
+        saving.begin([(1, text(1))]);
+        saving.ended().await;
+        let large = Text(2, "x".repeat(MAX_BYTES + 1));
+        saving.begin([(1, large), (2, text(2))]);
+        saving.ended().await;
+        assert_eq!(checkpoints.read(1).await, Some(text(1)));
+        assert_eq!(checkpoints.read(2).await, Some(text(2)));
+        saving.begin([(1, text(2)), (2, text(2))]);
+        saving.ended().await;
+        assert_eq!(checkpoints.read(1).await, Some(text(2)));
+    }
+
+    #[tokio::test]
+    async fn nothing_ends_where_nothing_was_begun() {
+        let mut saving = Saving::new(checkpoints().await, MOMENT);
+        assert!(timeout(MOMENT, saving.ended()).await.is_err());
+    }
+}
