@@ -8,9 +8,10 @@ use crate::checkpoint::{self, Checkpoint};
 use crate::error::RepairError;
 
 /// What every copy has beside the projection's own tables.
-const SHARED: [&str; 5] = [
+const SHARED: [&str; 6] = [
     "projection_checkpoints",
     "totals",
+    "field_totals",
     "list_blocks",
     "dead_letters",
     "record_changes",
@@ -218,6 +219,7 @@ impl Layout {
         }
         for (table, owner) in [
             ("totals", "kind"),
+            ("field_totals", "kind"),
             ("list_blocks", "kind"),
             ("dead_letters", "projection"),
         ] {

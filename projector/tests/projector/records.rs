@@ -130,3 +130,67 @@ async fn a_record_of_every_kind_is_a_row_until_it_is_deleted() {
     projector.stop().await;
     world.end().await;
 }
+
+/// The values of companies' cities and how many have each.
+async fn cities(world: &World) -> Vec<(String, i64)> {
+    let counted = "SELECT value, count FROM field_totals
+                   WHERE kind = 'companies' AND field = 'city' ORDER BY value";
+    sqlx::query_as(counted)
+        .fetch_all(&world.pool)
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn values_are_counted_whatever_their_case_until_nothing_has_them() {
+    let world = World::new().await;
+    let projector = world.start();
+    let long = format!("{}X", "Ü".repeat(100));
+    let beginning = "ü".repeat(100);
+    let company = |city: &str| {
+        let row = json!({"name": "a", "city": city});
+        event(AggregateType::Company, "created", &row)
+    };
+    let mut ends = Vec::new();
+    for (id, city) in [
+        ("a", "Paris"),
+        ("b", "PARIS"),
+        ("c", "Oslo"),
+        ("d", ""),
+        ("e", &long),
+        ("f", "a\0b"),
+    ] {
+        let stream = world.stream(AggregateType::Company, id);
+        let end = world.append(stream.clone(), 0, vec![company(city)]).await;
+        ends.push((stream, end));
+    }
+    world.caught_up(Log::Events, ends[5].1).await;
+    let expected = [
+        ("a\u{fffd}b", 1),
+        ("oslo", 1),
+        ("paris", 2),
+        (&beginning, 1),
+    ];
+    let expected = expected.map(|(value, count)| (value.to_owned(), count));
+    assert_eq!(cities(&world).await, expected);
+
+    // One moves within its value, one leaves it, one takes it up, the others go.
+    for (place, city) in [(0, Some("pARIS")), (1, Some("Oslo")), (3, Some("Bern"))] {
+        let row = json!({"name": "a", "city": city});
+        let moved = event(AggregateType::Company, "updated", &row);
+        let (stream, end) = ends[place].clone();
+        ends[place].1 = world.append(stream, end, vec![moved]).await;
+    }
+    let mut last = 0;
+    for place in [2, 4, 5] {
+        let gone = event(AggregateType::Company, "deleted", &json!({}));
+        let (stream, end) = ends[place].clone();
+        last = world.append(stream, end, vec![gone]).await;
+    }
+    world.caught_up(Log::Events, last).await;
+    let expected = [("bern", 1), ("oslo", 1), ("paris", 1)];
+    let expected = expected.map(|(value, count)| (value.to_owned(), count));
+    assert_eq!(cities(&world).await, expected);
+    projector.stop().await;
+    world.end().await;
+}

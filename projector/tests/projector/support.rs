@@ -17,7 +17,7 @@ use schemas::{AggregateType, Context, Event, EventId, Log, NewEvent, OrgId, Stre
 use service::SystemClock;
 use service::health::{self, Readiness};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{ConnectOptions as _, Executor as _, PgPool};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, PgPool};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -42,7 +42,7 @@ impl World {
         let server = PgConnectOptions::from_str(&url).unwrap();
         let mut admin = server.connect().await.unwrap();
         admin
-            .execute(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}")))
+            .execute(AssertSqlSafe(format!("CREATE DATABASE {name}")))
             .await
             .unwrap();
         let pool = PgPoolOptions::new()
@@ -175,8 +175,11 @@ impl World {
 
     /// Takes rows and positions from projections, each named as its table: as new ones they begin.
     pub(crate) async fn make_new(&self, names: &[&str]) {
-        let sql = format!("TRUNCATE {}, totals, list_blocks", names.join(", "));
-        sqlx::query(sqlx::AssertSqlSafe(sql))
+        let sql = format!(
+            "TRUNCATE {}, totals, field_totals, list_blocks",
+            names.join(", ")
+        );
+        sqlx::query(AssertSqlSafe(sql))
             .execute(&self.pool)
             .await
             .unwrap();
@@ -191,26 +194,30 @@ impl World {
         sqlx::query_scalar(sql).fetch_one(&self.pool).await.unwrap()
     }
 
-    /// Counts the blocks of all lists from the rows, and holds those that are kept against them.
-    async fn assert_blocks(&self) {
-        let mut transaction = self.pool.begin().await.unwrap();
-        for step in [
-            "CREATE TEMPORARY TABLE kept ON COMMIT DROP AS TABLE list_blocks",
-            "SELECT count_list_blocks()",
+    /// Counts the blocks of all lists and the values of all fields from the rows, and holds what is
+    /// kept against that.
+    async fn assert_counts(&self) {
+        for (table, counted) in [
+            ("list_blocks", "SELECT count_list_blocks()"),
+            ("field_totals", "SELECT count_field_totals()"),
         ] {
-            transaction.execute(step).await.unwrap();
+            let mut transaction = self.pool.begin().await.unwrap();
+            let keep = format!("CREATE TEMPORARY TABLE kept ON COMMIT DROP AS TABLE {table}");
+            transaction.execute(AssertSqlSafe(keep)).await.unwrap();
+            transaction.execute(counted).await.unwrap();
+            let different = format!(
+                "SELECT 'kept ' || to_json(one)::text FROM (TABLE kept EXCEPT TABLE {table}) AS one
+                 UNION ALL
+                 SELECT 'counted ' || to_json(one)::text
+                 FROM (TABLE {table} EXCEPT TABLE kept) AS one"
+            );
+            let different: Vec<String> = sqlx::query_scalar(AssertSqlSafe(different))
+                .fetch_all(&mut *transaction)
+                .await
+                .unwrap();
+            assert!(different.is_empty(), "{different:#?}");
+            transaction.rollback().await.unwrap();
         }
-        let different: Vec<String> = sqlx::query_scalar(
-            "SELECT 'kept ' || to_json(one)::text FROM (TABLE kept EXCEPT TABLE list_blocks) AS one
-             UNION ALL
-             SELECT 'counted ' || to_json(one)::text
-             FROM (TABLE list_blocks EXCEPT TABLE kept) AS one",
-        )
-        .fetch_all(&mut *transaction)
-        .await
-        .unwrap();
-        assert!(different.is_empty(), "{different:#?}");
-        transaction.rollback().await.unwrap();
     }
 
     /// Has the events behind a sequence come once more.
@@ -226,7 +233,7 @@ impl World {
 
     /// Takes away what the test made on the shared servers.
     pub(crate) async fn end(self) {
-        self.assert_blocks().await;
+        self.assert_counts().await;
         self.end_spoilt().await;
     }
 
@@ -235,7 +242,7 @@ impl World {
         self.pool.close().await;
         let mut admin = self.database.connect().await.unwrap();
         let drop = format!("DROP DATABASE {} WITH (FORCE)", self.prefix);
-        admin.execute(sqlx::AssertSqlSafe(drop)).await.unwrap();
+        admin.execute(AssertSqlSafe(drop)).await.unwrap();
         let client = nats().await;
         let context = async_nats::jetstream::new(client);
         for name in ["EVENTS", "LOCATIONS", "DELIVERIES", "KV_KEYS"] {

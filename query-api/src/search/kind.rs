@@ -31,6 +31,8 @@ pub(crate) struct Field {
     /// What the index holds of it.
     pub(super) key: &'static str,
     pub(super) holds: Holds,
+    /// Whether `field_totals` knows how many records have each value.
+    pub(super) is_counted: bool,
 }
 
 /// What a field holds, by which its values are compared.
@@ -100,6 +102,12 @@ impl Kind {
 
 /// A field of text. Its key is the expression that migration 0028 indexes.
 macro_rules! text {
+    ($grouping:ident, $called:literal, $column:literal, counted) => {
+        Field {
+            is_counted: true,
+            ..text!($grouping, $called, $column)
+        }
+    };
     ($grouping:ident, $called:literal, $column:literal) => {
         Field {
             grouping: Grouping::$grouping,
@@ -111,6 +119,7 @@ macro_rules! text {
                 r#", ''), 100)) COLLATE "C")"#
             ),
             holds: Holds::Text,
+            is_counted: false,
         }
     };
 }
@@ -123,8 +132,8 @@ pub(crate) static COMPANIES: Kind = Kind {
     amount: None,
     fields: &[
         text!(Email, "email", "email"),
-        text!(City, "city", "city"),
-        text!(Owner, "owner", "owner"),
+        text!(City, "city", "city", counted),
+        text!(Owner, "owner", "owner", counted),
     ],
     counts_states: false,
 };
@@ -136,8 +145,8 @@ pub(crate) static DEALS: Kind = Kind {
     name: r#"(lower(left(title, 100)) COLLATE "C")"#,
     amount: Some("coalesce(amount, 0)"),
     fields: &[
-        text!(State, "stage", "stage"),
-        text!(Owner, "owner", "owner"),
+        text!(State, "stage", "stage", counted),
+        text!(Owner, "owner", "owner", counted),
     ],
     counts_states: false,
 };
@@ -152,8 +161,8 @@ pub(crate) static CONTACTS: Kind = Kind {
     amount: None,
     fields: &[
         text!(Email, "email", "email"),
-        text!(City, "city", "city"),
-        text!(Owner, "owner", "owner"),
+        text!(City, "city", "city", counted),
+        text!(Owner, "owner", "owner", counted),
     ],
     counts_states: false,
 };
@@ -173,6 +182,7 @@ pub(crate) static ORDERS: Kind = Kind {
             column: "status",
             key: "status",
             holds: Holds::Word,
+            is_counted: false,
         },
     ],
     counts_states: true,
@@ -185,7 +195,7 @@ pub(crate) static LEADS: Kind = Kind {
     amount: None,
     fields: &[
         text!(Email, "email", "email"),
-        text!(State, "status", "status"),
+        text!(State, "status", "status", counted),
     ],
     counts_states: false,
 };
@@ -198,13 +208,14 @@ pub(crate) static CLIENTS: Kind = Kind {
     amount: None,
     fields: &[
         text!(Email, "email", "email"),
-        text!(City, "city", "city"),
+        text!(City, "city", "city", counted),
         Field {
             grouping: Grouping::State,
             called: "isActive",
             column: "is_active",
             key: "is_active",
             holds: Holds::Flag,
+            is_counted: true,
         },
     ],
     counts_states: false,

@@ -5,7 +5,10 @@ use sqlx::{PgPool, Postgres, QueryBuilder};
 
 use super::asked::Search;
 use super::counts::{Counted, Counts, Version};
+use super::filter::Filter;
+use super::kind::{Field, KEY_LENGTH};
 use super::statement::Within;
+use crate::paging::Grouping;
 
 impl Within<'_> {
     /// How many there are: from the counters where these know, else counted, unless it is known
@@ -22,6 +25,10 @@ impl Within<'_> {
                 (None, None) => self.count_by_counters(models).await,
                 span => self.count_by_blocks(span, models).await,
             };
+        }
+        if let Some((field, value)) = self.counted_value(search) {
+            let count = self.count_by_value(field, value, models).await?;
+            return Ok(self.counted_to.map_or(count, |most| count.min(most)));
         }
         let counted = Counted {
             org: self.org.clone(),
@@ -43,6 +50,42 @@ impl Within<'_> {
             counts.keep(counted, version, count);
         }
         Ok(count)
+    }
+
+    /// The one value by which the list is filtered and by nothing else, where such are counted.
+    fn counted_value<'a>(&'a self, search: &'a Search) -> Option<(&'static Field, &'a str)> {
+        let Filter {
+            from,
+            before,
+            values,
+        } = &search.filter;
+        if search.text.is_some() || from.is_some() || before.is_some() {
+            return None;
+        }
+        let state = (!self.state.is_empty()).then_some((Grouping::State, self.state));
+        let values = values.iter().map(|(of, value)| (*of, value.as_str()));
+        let mut all = values.chain(state);
+        let (of, value) = all.next().filter(|_| all.next().is_none())?;
+        let field = self.kind.field(of).filter(|field| field.is_counted)?;
+        // Of longer ones more than what is counted is compared.
+        (value.chars().count() < KEY_LENGTH).then_some((field, value))
+    }
+
+    async fn count_by_value(
+        self,
+        field: &Field,
+        value: &str,
+        models: &PgPool,
+    ) -> Result<i64, sqlx::Error> {
+        let count = sqlx::query_scalar!(
+            "SELECT count FROM field_totals
+             WHERE org_id = $1 AND kind = $2 AND field = $3 AND value = lower($4)",
+            self.org.as_str(),
+            self.kind.table,
+            field.column,
+            value,
+        );
+        Ok(count.fetch_optional(models).await?.unwrap_or_default())
     }
 
     async fn count_by_counters(self, models: &PgPool) -> Result<i64, sqlx::Error> {

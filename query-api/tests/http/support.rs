@@ -243,8 +243,8 @@ impl House {
         ] {
             self.execute(count).await;
         }
-        let count = self.pool.execute("SELECT count_list_blocks()");
-        count.await.unwrap();
+        let count = "SELECT count_list_blocks(), count_field_totals()";
+        self.pool.execute(count).await.unwrap();
     }
 
     /// Changes the read models; `$1` is the organization.

@@ -24,7 +24,17 @@ const BY_STATE: &[(&str, &str, &str)] = &[
     ("deliveries", "webhook_id", "status"),
 ];
 
+/// The columns of which it is counted how many rows have each value.
+const BY_VALUE: &[(&str, [&str; 2])] = &[
+    ("companies", ["city", "owner"]),
+    ("deals", ["stage", "owner"]),
+    ("contacts", ["city", "owner"]),
+    ("leads", ["status", ""]),
+    ("clients", ["city", "is_active"]),
+];
+
 pub(super) fn add(fold: &mut Fold) {
+    add_by_value(fold);
     let mut totals: BTreeMap<[String; 4], u64> = BTreeMap::new();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut count = |org: &Value, kind: &str, parent: String, state: String| {
@@ -64,6 +74,32 @@ pub(super) fn add(fold: &mut Fold) {
     for ((org, month), revenue) in months.into_iter().filter(|(_, revenue)| *revenue != 0) {
         let row = json!({"org_id": org, "month": month, "revenue": revenue});
         fold.put("revenue_months", row);
+    }
+}
+
+fn add_by_value(fold: &mut Fold) {
+    let mut totals: BTreeMap<[String; 4], u64> = BTreeMap::new();
+    for (kind, fields) in BY_VALUE {
+        for row in fold.table(kind).values() {
+            for field in fields {
+                let value = match &row[*field] {
+                    Value::String(value) => value.to_lowercase().chars().take(100).collect(),
+                    Value::Bool(value) => value.to_string(),
+                    _ => String::new(),
+                };
+                if !value.is_empty() {
+                    let org = row["org_id"].as_str().unwrap_or_default();
+                    let key = [org, kind, field, &value].map(str::to_owned);
+                    *totals.entry(key).or_default() += 1;
+                }
+            }
+        }
+    }
+    for ([org, kind, field, value], count) in totals {
+        fold.put(
+            "field_totals",
+            json!({"org_id": org, "kind": kind, "field": field, "value": value, "count": count}),
+        );
     }
 }
 

@@ -1,6 +1,7 @@
 //! Business records: one row for each that is there, with the fields that were written.
 
 mod by_time;
+mod by_value;
 mod changes;
 mod deletions;
 mod leads;
@@ -8,12 +9,15 @@ mod orders;
 mod revenue;
 mod tables;
 
+use std::borrow::Cow;
+
 use chrono::{DateTime, Utc};
 use futures::future::{self, BoxFuture};
 use indexmap::IndexMap;
 use schemas::{AggregateType, Event, Recorded};
 use sqlx::PgConnection;
 
+use self::by_value::ByValue;
 pub(super) use self::tables::{Clients, Companies, Contacts, Deals, Leads, Orders};
 use super::blocks::{Blocks, Place, Rows};
 use super::totals::Totals;
@@ -44,6 +48,8 @@ struct Held {
     state: String,
     /// 0 for kinds whose amounts are not summed up.
     amount: i64,
+    /// The values of [`Table::BY_VALUE`], in its order; empty where there is none.
+    values: Vec<String>,
 }
 
 /// What a batch changes.
@@ -78,6 +84,8 @@ trait Table: Send + Sync {
 
     /// How the table's rows are listed.
     const ROWS: Rows;
+    /// The columns of which it is counted how many records have each value.
+    const BY_VALUE: &'static [&'static str];
 
     /// What an event of this kind leaves.
     fn left_by(event: &Event) -> Option<Left<'_, Self::Record>>;
@@ -112,6 +120,9 @@ trait Table: Send + Sync {
 
     /// When a record came to be, and its state where there is a list of each.
     fn listed(record: &Self::Record) -> (DateTime<Utc>, &str);
+
+    /// A record's values of [`Self::BY_VALUE`], in its order.
+    fn values(record: &Self::Record) -> impl Iterator<Item = Option<Cow<'_, str>>>;
 }
 
 impl<T: Table> Projection for T {
@@ -140,7 +151,7 @@ impl<T: Table> Projection for T {
             let (put, gone) = last_of_each::<T>(events);
             let before = T::held(rows, &put, &gone).await?;
             let change = Change { before, put, gone };
-            let (mut totals, blocks) = count::<T>(&change);
+            let (mut totals, blocks, by_value) = count::<T>(&change);
             T::derive(rows, &change, &mut totals).await?;
             if !change.put.is_empty() {
                 T::upsert(rows, &change.put).await?;
@@ -149,6 +160,7 @@ impl<T: Table> Projection for T {
                 T::delete(rows, &change.gone).await?;
             }
             totals.write(rows).await?;
+            by_value.write(rows, T::NAME).await?;
             blocks.write(rows).await?;
             changes::note(rows, T::NAME, events).await?;
             Ok(())
@@ -157,8 +169,9 @@ impl<T: Table> Projection for T {
 }
 
 /// Takes off what the rows say before a batch, and adds what they say after it.
-fn count<T: Table>(change: &Change<'_, T::Record>) -> (Totals, Blocks) {
+fn count<'a, T: Table>(change: &'a Change<'_, T::Record>) -> (Totals, Blocks, ByValue<'a>) {
     let (mut totals, mut blocks) = (Totals::default(), Blocks::of(T::ROWS));
+    let mut by_value = ByValue::default();
     for held in &change.before {
         totals.add(&held.org_id, T::NAME, -1);
         blocks.remove(Place {
@@ -168,6 +181,9 @@ fn count<T: Table>(change: &Change<'_, T::Record>) -> (Totals, Blocks) {
             created_at: held.created_at,
             id: &held.id,
         });
+        for (field, value) in T::BY_VALUE.iter().zip(&held.values) {
+            by_value.add(&held.org_id, field, value.into(), -1);
+        }
     }
     for Put { key, record, .. } in &change.put {
         let (created_at, state) = T::listed(record);
@@ -179,8 +195,11 @@ fn count<T: Table>(change: &Change<'_, T::Record>) -> (Totals, Blocks) {
             created_at,
             id: key.1,
         });
+        for (field, value) in T::BY_VALUE.iter().zip(T::values(record)) {
+            by_value.add(key.0, field, value.unwrap_or_default(), 1);
+        }
     }
-    (totals, blocks)
+    (totals, blocks, by_value)
 }
 
 /// Each event carries the whole record, so that of a batch only the last of each matters.

@@ -1,5 +1,7 @@
 //! The tables of the records, column by column.
 
+use std::borrow::Cow;
+
 use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, TryFutureExt as _};
@@ -19,7 +21,8 @@ macro_rules! table {
     ($(#[$doc:meta])* $name:ident of $record:ident in $table:literal by
         $created:ident, $updated:ident, $deleted:ident
         $(with $derive:path, $($derived:literal),+)?
-        listed by $column_of_state:expr, $state:literal = $state_of:expr, summed by $sum:literal {
+        listed by $column_of_state:expr, $state:literal = $state_of:expr, summed by $sum:literal,
+        counted by ($($counted:literal = $counted_value:expr),*) {
         $($column:literal $parameter:literal = $value:expr),+ $(,)?
     }) => {
         $(#[$doc])*
@@ -35,6 +38,7 @@ macro_rules! table {
                 parent: None,
                 state: $column_of_state,
             };
+            const BY_VALUE: &'static [&'static str] = &[$($counted),*];
             type Record = $record;
 
             fn left_by(event: &Event) -> Option<Left<'_, $record>> {
@@ -53,7 +57,8 @@ macro_rules! table {
                 let held = sqlx::query_as!(
                     Held,
                     "SELECT org_id AS \"org_id!\", id AS \"id!\", created_at, " + $state
-                        + " AS \"state!\", " + $sum + " AS \"amount!\"
+                        + " AS \"state!\", " + $sum + " AS \"amount!\", ARRAY["
+                        + $("coalesce(" + $counted + "::text, ''), " +)* "''] AS \"values!\"
                      FROM UNNEST($1::text[], $2::text[]) AS touched (org_id, id)
                      JOIN " + $table + " USING (org_id, id)",
                     touched(put, gone).map(|key| key.0).bind_iter() as _,
@@ -65,6 +70,11 @@ macro_rules! table {
             fn listed(record: &$record) -> (DateTime<Utc>, &str) {
                 let state: fn(&$record) -> &str = $state_of;
                 (record.created_at, state(record))
+            }
+
+            fn values(record: &$record) -> impl Iterator<Item = Option<Cow<'_, str>>> {
+                const VALUES: &[fn(&$record) -> Option<Cow<'_, str>>] = &[$($counted_value),*];
+                VALUES.iter().map(|value| value(record))
             }
 
             fn upsert<'a>(
@@ -115,14 +125,16 @@ macro_rules! table {
     // Most kinds are listed as a whole only.
     ($(#[$doc:meta])* $name:ident of $record:ident in $table:literal by
         $created:ident, $updated:ident, $deleted:ident
-        $(with $derive:path, $($derived:literal),+)? {
+        $(with $derive:path, $($derived:literal),+)?
+        counted by ($($counted:literal = $counted_value:expr),+) {
         $($columns:tt)+
     }) => {
         table! {
             $(#[$doc])*
             $name of $record in $table by $created, $updated, $deleted
                 $(with $derive, $($derived),+)?
-                listed by None, "''" = |_| "", summed by "0::bigint" {
+                listed by None, "''" = |_| "", summed by "0::bigint",
+                counted by ($($counted = $counted_value),+) {
                 $($columns)+
             }
         }
@@ -132,7 +144,9 @@ macro_rules! table {
 table! {
     /// The companies of every organization.
     Companies of Company in "companies" by CompanyCreated, CompanyUpdated, CompanyDeleted
-        with deletions::of_companies, "deleted_companies" {
+        with deletions::of_companies, "deleted_companies"
+        counted by ("city" = |company| optional(company.city.as_ref()),
+            "owner" = |company| optional(company.owner.as_ref())) {
         "name" "$5::text[]" = |company| storable(&company.name),
         "domain" "$6::text[]" = |company| optional(company.domain.as_ref()),
         "industry" "$7::text[]" = |company| optional(company.industry.as_ref()),
@@ -150,7 +164,9 @@ table! {
 table! {
     /// The deals of every organization.
     Deals of Deal in "deals" by DealCreated, DealUpdated, DealDeleted
-        with deletions::of_deals, "deleted_deals" {
+        with deletions::of_deals, "deleted_deals"
+        counted by ("stage" = |deal| optional(deal.stage.as_ref()),
+            "owner" = |deal| optional(deal.owner.as_ref())) {
         "title" "$5::text[]" = |deal| storable(&deal.title),
         "stage" "$6::text[]" = |deal| optional(deal.stage.as_ref()),
         "amount" "$7::bigint[]" = |deal| deal.amount,
@@ -168,7 +184,9 @@ table! {
 table! {
     /// The contacts of every organization.
     Contacts of Contact in "contacts" by ContactCreated, ContactUpdated, ContactDeleted
-        with deletions::of_contacts, "deleted_contacts" {
+        with deletions::of_contacts, "deleted_contacts"
+        counted by ("city" = |contact| optional(contact.city.as_ref()),
+            "owner" = |contact| optional(contact.owner.as_ref())) {
         "first_name" "$5::text[]" = |contact| optional(contact.first_name.as_ref()),
         "last_name" "$6::text[]" = |contact| optional(contact.last_name.as_ref()),
         "email" "$7::text[]" = |contact| optional(contact.email.as_ref()),
@@ -187,7 +205,8 @@ table! {
     Orders of Order in "orders" by OrderCreated, OrderUpdated, OrderDeleted
         with orders::recount, "revenue_months", "orders_by_time"
         listed by Some("status"), "status" = |order| orders::status_name(order.status),
-        summed by "amount" {
+        summed by "amount",
+        counted by () {
         "order_number" "$5::text[]" = |order| storable(&order.order_number),
         "status" "$6::text[]" = |order| orders::status_name(order.status),
         "amount" "$7::bigint[]" = |order| order.amount,
@@ -201,7 +220,8 @@ table! {
 table! {
     /// The leads of every organization.
     Leads of Lead in "leads" by LeadCreated, LeadUpdated, LeadDeleted
-        with leads::recount, "leads_by_time" {
+        with leads::recount, "leads_by_time"
+        counted by ("status" = |lead| optional(lead.status.as_ref())) {
         "name" "$5::text[]" = |lead| storable(&lead.name),
         "phone" "$6::text[]" = |lead| optional(lead.phone.as_ref()),
         "email" "$7::text[]" = |lead| optional(lead.email.as_ref()),
@@ -214,7 +234,9 @@ table! {
 
 table! {
     /// The clients of every organization.
-    Clients of Client in "clients" by ClientCreated, ClientUpdated, ClientDeleted {
+    Clients of Client in "clients" by ClientCreated, ClientUpdated, ClientDeleted
+        counted by ("city" = |client| optional(client.city.as_ref()),
+            "is_active" = |client| Some(client.is_active.to_string().into())) {
         "name" "$5::text[]" = |client| storable(&client.name),
         "email" "$6::text[]" = |client| optional(client.email.as_ref()),
         "phone" "$7::text[]" = |client| optional(client.phone.as_ref()),
