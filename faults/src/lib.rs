@@ -25,9 +25,11 @@ mod record;
 mod report;
 mod servers;
 mod settings;
+mod shrink;
 mod strangers;
 mod world;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -38,6 +40,7 @@ use local_servers::TemporaryHome;
 
 pub use nemesis::Deed;
 pub use report::Report;
+pub use shrink::shrink;
 
 use check::{Evidence, Facts};
 use client::Client;
@@ -67,6 +70,8 @@ pub struct Options {
     pub hostile: bool,
     /// What the nemesis may do, as far as the run has servers and time for it.
     pub deeds: Vec<Deed>,
+    /// The only rounds of the nemesis in which anything is done; all where nothing is said.
+    pub rounds: Option<BTreeSet<u32>>,
     /// Where the run's record and logs are kept whatever comes of it.
     pub record: Option<PathBuf>,
 }

@@ -28,6 +28,12 @@ struct Arguments {
     /// This is not done; may be given several times.
     #[arg(long, value_name = "NAME")]
     without: Vec<Deed>,
+    /// Only in these rounds, by the numbers that run.json has, anything is done.
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    rounds: Vec<u32>,
+    /// Where something is wrong, runs again and again with ever fewer rounds that still show it.
+    #[arg(long)]
+    shrink: bool,
     /// Keeps the run's record and all logs there, whatever comes of it.
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
@@ -47,6 +53,7 @@ async fn main() -> ExitCode {
         nats: arguments.nats,
         hostile: !arguments.friendly,
         deeds: Deed::choose(&arguments.only, &arguments.without),
+        rounds: (!arguments.rounds.is_empty()).then(|| arguments.rounds.into_iter().collect()),
         record: arguments.record,
     };
     if Deed::possible(&options).is_empty() {
@@ -54,6 +61,9 @@ async fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     println!("SEED={}", options.seed);
+    if arguments.shrink {
+        return shrink(&options).await;
+    }
     let report = Box::pin(faults::run(&options)).await;
     println!("{report}");
     if report.is_clean() {
@@ -61,4 +71,18 @@ async fn main() -> ExitCode {
     } else {
         ExitCode::FAILURE
     }
+}
+
+async fn shrink(options: &Options) -> ExitCode {
+    let Some(report) = Box::pin(faults::shrink(options)).await else {
+        println!("Nothing is wrong, so there is nothing to shrink.");
+        return ExitCode::SUCCESS;
+    };
+    let rounds: Vec<_> = report.rounds().iter().map(ToString::to_string).collect();
+    println!("{report}");
+    match rounds.as_slice() {
+        [] => println!("Wrong without any deed."),
+        rounds => println!("Enough: ROUNDS={}", rounds.join(",")),
+    }
+    ExitCode::FAILURE
 }

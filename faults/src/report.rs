@@ -1,6 +1,6 @@
 //! One summary of a run for people.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,6 +17,8 @@ pub struct Report {
     options: Options,
     raged: Duration,
     commands: BTreeMap<&'static str, [u64; 3]>,
+    /// The rounds in which something was done.
+    rounds: BTreeSet<u32>,
     /// How often each deed was done, and to whom.
     faults: BTreeMap<String, BTreeMap<String, u64>>,
     kills: u64,
@@ -47,6 +49,7 @@ impl Report {
             options: options.clone(),
             raged,
             commands: evidence.client.notes.tally(),
+            rounds: evidence.done.acts.iter().map(|act| act.round).collect(),
             faults: evidence.done.tally(),
             kills: evidence.done.kills,
             events: evidence.facts.all.len(),
@@ -76,6 +79,17 @@ impl Report {
     /// Whether nothing was lost, doubled or wrong.
     pub fn is_clean(&self) -> bool {
         self.findings.wrong.is_empty()
+    }
+
+    /// The checks that found something wrong.
+    pub fn wrong(&self) -> BTreeSet<&str> {
+        let wrong = self.findings.wrong.iter();
+        wrong.map(|wrong| wrong.check).collect()
+    }
+
+    /// The rounds of the nemesis in which something was done.
+    pub fn rounds(&self) -> &BTreeSet<u32> {
+        &self.rounds
     }
 
     /// Deeds that were done.

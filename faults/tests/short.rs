@@ -14,7 +14,7 @@ async fn nothing_is_lost_or_doubled_while_processes_and_servers_are_killed() {
         nats: 1,
         hostile: true,
         deeds: Deed::choose(&[], &[]),
-        record: None,
+        ..Options::default()
     };
     println!("SEED={seed}");
     let report = Box::pin(run(&options)).await;

@@ -156,6 +156,11 @@ async fn lines_count_against_the_limit_of_their_key() {
         .await
         .error(429);
     takes(&org.admin, 60, 50, "at most 50 lines").await;
+    let rows: Vec<String> = (1..=50).map(|nth| format!("c{nth},a@b.c")).collect();
+    let table = format!("id,email\n{}\n", rows.join("\n"));
+    let answer = org.admin.post_bytes(CONTACTS, "text/csv", table).await;
+    assert_eq!(answer.text().matches("unchanged").count(), 50);
+    assert_eq!(answer.text().lines().count(), 50, "{}", answer.text());
     let long = json!({"id": "long", "email": "x".repeat(150_000)});
     let answer = org
         .admin

@@ -1,9 +1,10 @@
 //! A million of everything in one organization, a hundred small ones beside it: what comes in and
-//! goes out as files, each over what the machine could do at best in the same run.
+//! goes out as files, each over what the machine could do at best in the same run, and lists.
 
 mod exports;
 mod files;
 mod imports;
+mod lists;
 
 use crate::report::Report;
 use crate::system::System;
@@ -29,6 +30,7 @@ pub(crate) async fn measure(rows: usize, rounds: usize, report: &mut Report) {
     let (org, key) = system.organization().await;
     imports::small_organizations(&system).await;
     imports::visible(&system, (&org, &key), rows, report).await;
+    lists::measure(&system, &key, report).await;
     exports::measure(&system, &key, rows, rounds, report).await;
 }
 

@@ -143,6 +143,7 @@ impl Upload {
         if let Some(sender) = Arc::get_mut(&mut self.sender) {
             sender.table = Some(table);
         }
+        self.allowance.leave_out(number);
         self.answered = number;
         Ok(())
     }

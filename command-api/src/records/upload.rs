@@ -15,7 +15,8 @@ use service::{Full, Share, Shares};
 /// How much one upload may bring.
 #[derive(Clone, Debug, Args)]
 pub struct UploadSettings {
-    /// Most lines of one request. A line of the answer says where it ended.
+    /// Most lines of one request, beside a CSV's header row. A line of the answer says where it
+    /// ended.
     #[arg(
         id = "upload_lines",
         long,
@@ -74,6 +75,7 @@ impl Uploads {
     pub(super) fn allowance(&self, access: Access, caller: Arc<Caller>) -> Allowance {
         Allowance {
             paid: self.settings.lines_counted,
+            header: 0,
             settings: self.settings.clone(),
             access,
             caller,
@@ -88,6 +90,8 @@ pub(super) struct Allowance {
     caller: Arc<Caller>,
     /// Lines that are counted against the key's limit.
     paid: u64,
+    /// Lines before the first record, which count for nothing.
+    header: u64,
 }
 
 /// Why an upload ends before its lines.
@@ -112,6 +116,12 @@ pub(super) enum Stop {
 }
 
 impl Allowance {
+    /// So many lines say only what the others are.
+    pub(super) fn leave_out(&mut self, header: u64) {
+        self.header = header;
+        self.paid = self.paid.saturating_add(header);
+    }
+
     /// Up to which line it may write, where lines up to `last` have come in so many bytes; and why
     /// not all of them.
     pub(super) async fn admit(&mut self, last: u64, bytes: u64) -> (u64, Option<Stop>) {
@@ -121,7 +131,7 @@ impl Allowance {
         if let Some(stop) = self.too_many_bytes(bytes) {
             return (0, Some(stop));
         }
-        let wanted = last.min(self.settings.lines);
+        let wanted = last.min(self.settings.lines.saturating_add(self.header));
         while wanted > self.paid {
             if let Err(refusal) = self.access.count_again(&self.caller).await {
                 return (self.paid, Some(Stop::LimitReached(refusal)));

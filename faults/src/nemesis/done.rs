@@ -6,6 +6,8 @@ use std::time::Instant;
 /// One thing that was done.
 #[derive(Clone, Debug)]
 pub(crate) struct Act {
+    /// In which round.
+    pub(crate) round: u32,
     /// By what name.
     pub(crate) deed: String,
     /// To whom, and how.
@@ -17,6 +19,8 @@ pub(crate) struct Act {
 /// Everything that was done.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
+    /// The round that goes on.
+    pub(super) round: u32,
     pub(crate) acts: Vec<Act>,
     pub(crate) kills: u64,
     /// When Postgres was away, to one service at least that counts: each then counts limits alone.
@@ -50,6 +54,7 @@ impl Done {
     pub(super) fn add(&mut self, deed: String, what: String, began: Instant) {
         let ended = Instant::now();
         self.acts.push(Act {
+            round: self.round,
             deed,
             what,
             began,

@@ -8,6 +8,7 @@ mod done;
 mod older;
 mod ways;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -91,7 +92,12 @@ pub(crate) struct Nemesis {
     deeds: Vec<(usize, Deed)>,
     load: Arc<Load>,
     older: Older,
+    /// What each round's dice come from.
+    root: Dice,
+    /// Those of the round, so that it goes the same whatever others do.
     dice: Dice,
+    /// The only rounds in which anything is done; all where nothing is said.
+    rounds: Option<BTreeSet<u32>>,
     /// A second instance of a service, while it runs.
     second: Option<Program>,
 }
@@ -117,16 +123,22 @@ impl Nemesis {
             deeds: Deed::weighed(options),
             load,
             older: Older::new(log),
+            root: dice.clone(),
             dice,
+            rounds: options.rounds.clone(),
             second: None,
         }
     }
 
-    /// Does harm until then.
+    /// Does harm until then, or until the last round in which something is to be done.
     pub(crate) async fn rage(&mut self, until: Instant) {
-        let mut round = 0;
-        while Instant::now() < until {
-            round += 1;
+        let last = self.rounds.as_ref().map(|rounds| rounds.last().copied());
+        for round in 1..=last.map_or(u32::MAX, Option::unwrap_or_default) {
+            if Instant::now() >= until {
+                return;
+            }
+            self.done.round = round;
+            self.dice = self.root.of(&format!("round {round}"));
             let calm = if round % 5 == 0 {
                 1_000..2_500
             } else {
@@ -140,10 +152,16 @@ impl Nemesis {
             }
             self.supervise();
             let deed = self.dice.weigh(&self.deeds);
-            if deed != Deed::HoldLong || Instant::now() + LONG < until {
+            let has_time = deed != Deed::HoldLong || Instant::now() + LONG < until;
+            if has_time && self.is_wanted(round) {
                 self.act(deed).await;
             }
         }
+    }
+
+    fn is_wanted(&self, round: u32) -> bool {
+        let rounds = self.rounds.as_ref();
+        rounds.is_none_or(|rounds| rounds.contains(&round))
     }
 
     async fn act(&mut self, deed: Deed) {

@@ -50,6 +50,7 @@ pub(crate) struct Seen {
 /// A deed with its times in seconds since the run began.
 #[derive(Clone, Debug)]
 struct Done {
+    round: u32,
     deed: String,
     what: String,
     from: f64,
@@ -77,6 +78,7 @@ impl Record {
     ) -> Self {
         let Seen { began, raged, lag } = seen;
         let deeds = evidence.done.acts.iter().map(|act| Done {
+            round: act.round,
             deed: act.deed.clone(),
             what: act.what.clone(),
             from: began.seconds_to(act.began),
@@ -116,7 +118,7 @@ impl Record {
         let deeds = Deed::possible(&self.options);
         let deeds: Vec<_> = deeds.iter().map(ToString::to_string).collect();
         let done = self.deeds.iter().map(|done| {
-            json!({"deed": done.deed, "what": done.what, "from_seconds": rounded(done.from),
+            json!({"round": done.round, "deed": done.deed, "what": done.what, "from_seconds": rounded(done.from),
                 "to_seconds": rounded(done.to)})
         });
         let per_second = self.seconds.iter().map(|second| {

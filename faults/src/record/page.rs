@@ -232,6 +232,7 @@ mod tests {
             },
             raged: 3.0,
             deeds: vec![Done {
+                round: 1,
                 deed: "kill".to_owned(),
                 what: "NATS".to_owned(),
                 from: 1.0,

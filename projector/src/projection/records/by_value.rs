@@ -10,7 +10,7 @@ use sqlx::postgres::PgBindIterExt as _;
 const KEY_LENGTH: usize = 100;
 
 /// What has a value, as it was written: the organization, the column and the value.
-type Had<'a> = (Cow<'a, str>, &'static str, Cow<'a, str>);
+type Had<'a> = (&'a str, &'static str, Cow<'a, str>);
 
 /// How the numbers change with a batch.
 #[derive(Debug, Default)]
@@ -26,8 +26,7 @@ impl<'a> ByValue<'a> {
         count: i64,
     ) {
         if !value.is_empty() {
-            let had = (Cow::Borrowed(org_id), field, value);
-            *self.0.entry(had).or_default() += count;
+            *self.0.entry((org_id, field, value)).or_default() += count;
         }
     }
 
@@ -52,7 +51,7 @@ impl<'a> ByValue<'a> {
              ON CONFLICT (org_id, kind, field, value)
              DO UPDATE SET count = field_totals.count + excluded.count",
             kind,
-            self.0.keys().map(|had| &*had.0).bind_iter() as _,
+            self.0.keys().map(|had| had.0).bind_iter() as _,
             self.0.keys().map(|had| had.1).bind_iter() as _,
             self.0.keys().map(|had| beginning(&had.2)).bind_iter() as _,
             self.0.values().copied().bind_iter() as _,
@@ -69,7 +68,7 @@ impl<'a> ByValue<'a> {
              WHERE total.org_id = less.org_id AND total.kind = $1 AND total.field = less.field
                AND total.value = lower(left(less.value, 100)) AND total.count = 0",
             kind,
-            self.0.keys().map(|had| &*had.0).bind_iter() as _,
+            self.0.keys().map(|had| had.0).bind_iter() as _,
             self.0.keys().map(|had| had.1).bind_iter() as _,
             self.0.keys().map(|had| beginning(&had.2)).bind_iter() as _,
         )
