@@ -61,28 +61,15 @@ async fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     println!("SEED={}", options.seed);
-    if arguments.shrink {
-        return shrink(&options).await;
-    }
-    let report = Box::pin(faults::run(&options)).await;
+    let report = if arguments.shrink {
+        Box::pin(faults::shrink(&options)).await
+    } else {
+        Box::pin(faults::run(&options)).await
+    };
     println!("{report}");
     if report.is_clean() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     }
-}
-
-async fn shrink(options: &Options) -> ExitCode {
-    let Some(report) = Box::pin(faults::shrink(options)).await else {
-        println!("Nothing is wrong, so there is nothing to shrink.");
-        return ExitCode::SUCCESS;
-    };
-    let rounds: Vec<_> = report.rounds().iter().map(ToString::to_string).collect();
-    println!("{report}");
-    match rounds.as_slice() {
-        [] => println!("Wrong without any deed."),
-        rounds => println!("Enough: ROUNDS={}", rounds.join(",")),
-    }
-    ExitCode::FAILURE
 }

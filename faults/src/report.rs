@@ -82,13 +82,13 @@ impl Report {
     }
 
     /// The checks that found something wrong.
-    pub fn wrong(&self) -> BTreeSet<&str> {
+    pub(crate) fn wrong(&self) -> BTreeSet<&str> {
         let wrong = self.findings.wrong.iter();
         wrong.map(|wrong| wrong.check).collect()
     }
 
     /// The rounds of the nemesis in which something was done.
-    pub fn rounds(&self) -> &BTreeSet<u32> {
+    pub(crate) fn rounds(&self) -> &BTreeSet<u32> {
         &self.rounds
     }
 

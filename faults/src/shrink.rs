@@ -7,20 +7,22 @@ use crate::{Options, Report, run};
 /// How often a run is made that may show it: chance has its part in each.
 const TRIES: usize = 2;
 
-/// Runs until something is wrong, and then ever again with fewer rounds, as long as one of the
-/// same checks finds something wrong. Answers with the last report that showed it, if any did.
+/// Runs, and where something is wrong ever again with fewer rounds, as long as one of the same
+/// checks finds something wrong. Answers with the last report that showed it, or with that of the
+/// first run if it is clean.
 ///
 /// # Panics
 /// As [`run`].
-pub async fn shrink(options: &Options) -> Option<Report> {
+pub async fn shrink(options: &Options) -> Report {
     let mut shown = Box::pin(run(options)).await;
     if shown.is_clean() {
-        return None;
+        println!("Nothing is wrong, so there is nothing to shrink.");
+        return shown;
     }
     println!("{shown}");
     let wanted: BTreeSet<String> = shown.wrong().into_iter().map(str::to_owned).collect();
     let rounds: Vec<u32> = shown.rounds().iter().copied().collect();
-    let mut shows = async |rounds: &[u32]| {
+    let shows = async |rounds: &[u32]| {
         let fewer = Options {
             rounds: Some(rounds.iter().copied().collect()),
             record: None,
@@ -37,8 +39,12 @@ pub async fn shrink(options: &Options) -> Option<Report> {
         println!("Not shown by {} of them: {}", rounds.len(), listed(rounds));
         false
     };
-    fewest(rounds, &mut shows).await;
-    Some(shown)
+    let left = fewest(rounds, shows).await;
+    match left.as_slice() {
+        [] => println!("Wrong without any deed."),
+        left => println!("Enough: ROUNDS={}", listed(left)),
+    }
+    shown
 }
 
 fn listed(rounds: &[u32]) -> String {

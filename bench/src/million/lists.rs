@@ -32,20 +32,20 @@ const ASKED: [&str; 14] = [
 
 /// Asks for the first page of each, of the organization of a key.
 pub(super) async fn measure(system: &System, key: &str, report: &mut Report) {
+    let client = reqwest::Client::new();
     for asked in ASKED {
         let url = format!("http://{}/api/v1/{asked}&limit=100", system.addr());
-        let first = timed(&url, key).await;
+        let first = timed(&client, &url, key).await;
         report.time(&format!("{asked}, first answer"), first, AIM);
         let mut slowest = Duration::ZERO;
         for _ in 0..AGAIN {
-            slowest = slowest.max(timed(&url, key).await);
+            slowest = slowest.max(timed(&client, &url, key).await);
         }
         report.time(&format!("{asked}, slowest of {AGAIN} more"), slowest, AIM);
     }
 }
 
-async fn timed(url: &str, key: &str) -> Duration {
-    let client = reqwest::Client::new();
+async fn timed(client: &reqwest::Client, url: &str, key: &str) -> Duration {
     let started = Instant::now();
     let answer = client.get(url).bearer_auth(key).send().await;
     let answer = answer.expect("an answer");

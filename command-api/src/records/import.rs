@@ -14,8 +14,8 @@ use super::batch::{self, Newness, NotWritten, Target, Wanted, Written};
 use super::order::{Order, SIDE_BY_SIDE, Turn};
 use crate::{Commands, LogError, Origin};
 
-/// Records written together.
-const CHUNK: usize = 1_000;
+/// Records written together. Those of several chunks come into the log in any order.
+pub const CHUNK: usize = 1_000;
 /// How often a chunk is tried again while the log is away, and the pause between.
 const PATIENCE: usize = 120;
 const PAUSE: Duration = Duration::from_millis(500);

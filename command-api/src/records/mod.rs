@@ -20,7 +20,9 @@ use domain::record::Kind;
 
 pub use create::{NewRecord, create};
 pub use delete::{NotDeleted, delete};
-pub use import::{Fault, FilePosition, Import, ImportError, Imported, Rejected, Row, import};
+pub use import::{
+    CHUNK, Fault, FilePosition, Import, ImportError, Imported, Rejected, Row, import,
+};
 pub use upload::UploadSettings;
 pub(crate) use upload::Uploads;
 

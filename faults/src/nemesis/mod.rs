@@ -132,8 +132,11 @@ impl Nemesis {
 
     /// Does harm until then, or until the last round in which something is to be done.
     pub(crate) async fn rage(&mut self, until: Instant) {
-        let last = self.rounds.as_ref().map(|rounds| rounds.last().copied());
-        for round in 1..=last.map_or(u32::MAX, Option::unwrap_or_default) {
+        let last = match &self.rounds {
+            Some(rounds) => rounds.last().copied().unwrap_or_default(),
+            None => u32::MAX,
+        };
+        for round in 1..=last {
             if Instant::now() >= until {
                 return;
             }

@@ -44,6 +44,11 @@ impl<T: Checkpoint> Saving<T> {
         }
     }
 
+    /// What it writes to.
+    pub(crate) fn checkpoints(&self) -> &Checkpoints<T> {
+        &self.checkpoints
+    }
+
     /// Whether what was begun last is still being written.
     pub(crate) fn is_under_way(&self) -> bool {
         !self.under_way.is_empty()

@@ -94,8 +94,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
         crossings: Crossings::new(log, people.clone(), clock, settings.margin_m),
         people,
         leases,
-        saving: Saving::new(checkpoints.clone(), SPREAD),
-        checkpoints,
+        saving: Saving::new(checkpoints, SPREAD),
         recent: Recent::after(end),
         through: BTreeMap::new(),
     };
@@ -108,7 +107,6 @@ struct Geofence {
     people: People,
     leases: Leases,
     owned: watch::Receiver<Owned>,
-    checkpoints: Checkpoints<Through>,
     saving: Saving<Through>,
     crossings: Crossings,
     recent: Recent,
@@ -216,7 +214,7 @@ impl Geofence {
         let before = self.through.len();
         for partition in owned.iter() {
             if !self.through.contains_key(partition) {
-                let noted = self.checkpoints.read(*partition).await;
+                let noted = self.saving.checkpoints().read(*partition).await;
                 let Through(through) = noted.unwrap_or_default();
                 after = after.min(through);
                 self.through.insert(*partition, through);

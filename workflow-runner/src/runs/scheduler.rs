@@ -37,7 +37,6 @@ const LONGEST_SLEEP: Duration = Duration::from_hours(1);
 pub(super) struct Scheduler {
     shared: Arc<Shared>,
     settings: RunSettings,
-    checkpoints: Checkpoints<Partition>,
     saving: Saving<Partition>,
     standing: Arc<AtomicU8>,
     owned: watch::Receiver<Owned>,
@@ -68,9 +67,8 @@ impl Scheduler {
             owned: shared.leases.owned(),
             workers: WorkerPool::new(shared.capacity.runs()),
             shared,
-            saving: Saving::new(checkpoints.clone(), settings.checkpoint / 2),
+            saving: Saving::new(checkpoints, settings.checkpoint / 2),
             settings,
-            checkpoints,
             standing,
             partitions: BTreeMap::new(),
             coming: BTreeSet::new(),
@@ -130,7 +128,7 @@ impl Scheduler {
             .collect();
         if !wanted.is_empty() {
             let (log, leases) = (self.shared.log.clone(), self.shared.leases.clone());
-            let checkpoints = self.checkpoints.clone();
+            let checkpoints = self.saving.checkpoints().clone();
             self.catching_up
                 .spawn(catch_up(log, leases, checkpoints, wanted));
         }

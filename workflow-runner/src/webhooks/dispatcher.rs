@@ -27,7 +27,7 @@ use super::settings::WebhookSettings;
 use super::source::{News, Source};
 use super::tasks::{Report, Tasks};
 use super::work::Bounds;
-use crate::checkpoints::{Checkpoints, Saving};
+use crate::checkpoints::Saving;
 use crate::leases::{Leases, Owned};
 
 /// How many deliveries of all endpoints may wait for a retry before failing ones are held sooner.
@@ -48,7 +48,6 @@ pub(super) struct Dispatcher {
     pub(super) settings: WebhookSettings,
     pub(super) leases: Leases,
     pub(super) owned: watch::Receiver<Owned>,
-    pub(super) checkpoints: Checkpoints<Checkpoint>,
     pub(super) directory: Directory,
     pub(super) source: Source,
     /// The sequence up to which events were given to queues.

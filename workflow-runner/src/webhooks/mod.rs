@@ -202,8 +202,7 @@ async fn dispatcher(
     Ok(Dispatcher {
         owned: leases.owned(),
         leases: leases.clone(),
-        saving: Saving::new(checkpoints.clone(), SPREAD),
-        checkpoints,
+        saving: Saving::new(checkpoints, SPREAD),
         directory,
         source,
         cursor,

@@ -31,7 +31,7 @@ impl Dispatcher {
             let from = (self.sender.log.clone(), self.sender.feed);
             self.tasks.take_over(
                 from,
-                self.checkpoints.clone(),
+                self.saving.checkpoints().clone(),
                 changed.round,
                 changed.gained,
             );

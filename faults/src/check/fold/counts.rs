@@ -25,12 +25,12 @@ const BY_STATE: &[(&str, &str, &str)] = &[
 ];
 
 /// The columns of which it is counted how many rows have each value.
-const BY_VALUE: &[(&str, [&str; 2])] = &[
-    ("companies", ["city", "owner"]),
-    ("deals", ["stage", "owner"]),
-    ("contacts", ["city", "owner"]),
-    ("leads", ["status", ""]),
-    ("clients", ["city", "is_active"]),
+const BY_VALUE: &[(&str, &[&str])] = &[
+    ("companies", &["city", "owner"]),
+    ("deals", &["stage", "owner"]),
+    ("contacts", &["city", "owner"]),
+    ("leads", &["status"]),
+    ("clients", &["city", "is_active"]),
 ];
 
 pub(super) fn add(fold: &mut Fold) {
@@ -81,7 +81,7 @@ fn add_by_value(fold: &mut Fold) {
     let mut totals: BTreeMap<[String; 4], u64> = BTreeMap::new();
     for (kind, fields) in BY_VALUE {
         for row in fold.table(kind).values() {
-            for field in fields {
+            for field in *fields {
                 let value = match &row[*field] {
                     Value::String(value) => value.to_lowercase().chars().take(100).collect(),
                     Value::Bool(value) => value.to_string(),

@@ -6,9 +6,6 @@ use std::collections::BTreeMap;
 use sqlx::PgConnection;
 use sqlx::postgres::PgBindIterExt as _;
 
-/// A text's beginning by which lists compare it, in characters.
-const KEY_LENGTH: usize = 100;
-
 /// What has a value, as it was written: the organization, the column and the value.
 type Had<'a> = (&'a str, &'static str, Cow<'a, str>);
 
@@ -43,17 +40,17 @@ impl<'a> ByValue<'a> {
         }
         sqlx::query!(
             "INSERT INTO field_totals (org_id, kind, field, value, count)
-             SELECT org_id, $1, field, lower(left(value, 100)), sum(change)::bigint
+             SELECT org_id, $1, field, key, sum(change)::bigint
              FROM UNNEST($2::text[], $3::text[], $4::text[], $5::bigint[])
-                 AS changed (org_id, field, value, change)
-             GROUP BY org_id, field, lower(left(value, 100)) HAVING sum(change) <> 0
-             ORDER BY org_id, field, lower(left(value, 100)) COLLATE \"C\"
+                 AS changed (org_id, field, value, change), lower(left(value, 100)) AS key
+             GROUP BY org_id, field, key HAVING sum(change) <> 0
+             ORDER BY org_id, field, key COLLATE \"C\"
              ON CONFLICT (org_id, kind, field, value)
              DO UPDATE SET count = field_totals.count + excluded.count",
             kind,
             self.0.keys().map(|had| had.0).bind_iter() as _,
             self.0.keys().map(|had| had.1).bind_iter() as _,
-            self.0.keys().map(|had| beginning(&had.2)).bind_iter() as _,
+            self.0.keys().map(|had| &*had.2).bind_iter() as _,
             self.0.values().copied().bind_iter() as _,
         )
         .execute(&mut *rows)
@@ -70,16 +67,10 @@ impl<'a> ByValue<'a> {
             kind,
             self.0.keys().map(|had| had.0).bind_iter() as _,
             self.0.keys().map(|had| had.1).bind_iter() as _,
-            self.0.keys().map(|had| beginning(&had.2)).bind_iter() as _,
+            self.0.keys().map(|had| &*had.2).bind_iter() as _,
         )
         .execute(rows)
         .await?;
         Ok(())
     }
-}
-
-/// No more of a value than is compared has to travel.
-fn beginning(value: &str) -> &str {
-    let end = value.char_indices().nth(KEY_LENGTH);
-    end.map_or(value, |(end, _)| &value[..end])
 }

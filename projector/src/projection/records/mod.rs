@@ -48,7 +48,8 @@ struct Held {
     state: String,
     /// 0 for kinds whose amounts are not summed up.
     amount: i64,
-    /// The values of [`Table::BY_VALUE`], in its order; empty where there is none.
+    /// The values of [`Table::BY_VALUE`], in its order; empty where there is none. One more, empty,
+    /// gives the array its type where a table counts none.
     values: Vec<String>,
 }
 

@@ -15,8 +15,6 @@ use crate::Failure;
 use super::OWNER;
 
 const DAYS: u64 = 730;
-/// Records of one import.
-const TOGETHER: usize = 1_000;
 const CONTACTS: u64 = 240;
 const DEALS: u64 = 90;
 const ORDERS: u64 = 900;
@@ -110,8 +108,8 @@ pub(super) async fn load(commands: &Commands, origin: &Origin, org: &OrgId) -> R
         (Kind::Orders, ORDERS, order),
     ] {
         // An import writes chunks side by side, which may come in any order; the demo's have one.
-        for before in (0..count).step_by(TOGETHER) {
-            let numbers = (before + 1..=count).take(TOGETHER);
+        for before in (0..count).step_by(records::CHUNK) {
+            let numbers = (before + 1..=count).take(records::CHUNK);
             let rows = numbers.map(|number| row(kind, number, record(Sample { number, now })));
             let import = Import {
                 commands: commands.clone(),

@@ -33,7 +33,6 @@ pub(super) struct Dispatcher {
     matcher: Arc<Matcher>,
     leases: Leases,
     owned: watch::Receiver<Owned>,
-    checkpoints: Checkpoints<Note>,
     saving: Saving<Note>,
     settings: RunSettings,
     /// The partitions that are owned, and up to where events have been given to queues.
@@ -62,8 +61,7 @@ impl Dispatcher {
             owned: leases.owned(),
             matcher,
             leases,
-            saving: Saving::new(checkpoints.clone(), settings.checkpoint / 2),
-            checkpoints,
+            saving: Saving::new(checkpoints, settings.checkpoint / 2),
             settings,
             partitions: BTreeMap::new(),
             coming: BTreeSet::new(),
@@ -130,7 +128,7 @@ impl Dispatcher {
             .filter(|partition| self.coming.insert(*partition))
             .collect();
         if !wanted.is_empty() {
-            let (log, checkpoints) = (self.matcher.log.clone(), self.checkpoints.clone());
+            let (log, checkpoints) = (self.matcher.log.clone(), self.saving.checkpoints().clone());
             self.taking_over.spawn(async move {
                 let mut taken = Vec::with_capacity(wanted.len());
                 for partition in wanted {
