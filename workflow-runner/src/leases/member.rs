@@ -215,14 +215,25 @@ impl Member {
         // Each begins at another place, so that they seldom reach for the same.
         let begin = place * free.len() / alive.len();
         free.rotate_left(begin);
+        // Those that we are still named for first: as long as we live nobody else takes them.
+        free.sort_by_key(|partition| !self.is_named_for(*partition));
         self.state
             .withdraw_beyond(due, Instant::now() + HANDING_OVER);
         self.release(self.state.may_leave()).await;
-        free.truncate(due.saturating_sub(self.state.owned_count()));
+        let room = due.saturating_sub(self.state.owned_count());
+        let mut beyond = free.split_off(room.min(free.len()));
         self.claim(&free).await;
+        beyond.retain(|partition| self.is_named_for(*partition));
+        self.release(beyond).await;
     }
 
-    /// Partitions that nobody alive holds, or that we hold from before our leases ran out.
+    /// Whether the bucket says that we hold a partition, be it from before our leases ran out.
+    fn is_named_for(&self, partition: u16) -> bool {
+        let holder = self.mirror.holder(partition);
+        holder.is_some_and(|holder| holder.member == self.id)
+    }
+
+    /// Partitions that nobody alive holds, or that we are named for and do not own.
     fn free(&self, alive: &[&str]) -> Vec<u16> {
         let is_free = |partition: &u16| {
             let holder = self.mirror.holder(*partition);

@@ -149,6 +149,21 @@ async fn leases_that_cannot_be_renewed_run_out_and_are_won_back() {
     assert!(leases.owns(0));
 }
 
+#[tokio::test]
+async fn of_what_ran_out_each_takes_a_share_and_nothing_is_left_to_nobody() {
+    let log = log().await;
+    let first = join(&log).await;
+    until_shared(&[(&first, 12)]).await;
+    // It keeps the first from handing over anything before its leases run out.
+    let _work: Vec<_> = (0..PARTITIONS)
+        .filter_map(|partition| first.guard(partition))
+        .collect();
+    let second = join(&log).await;
+    until_shared(&[(&first, 6)]).await;
+    first.state.expire();
+    until_shared(&[(&first, 6), (&second, 6)]).await;
+}
+
 #[test]
 fn an_id_belongs_to_the_same_partition_for_ever() {
     let found: Vec<u16> = ["", "a", "run-1", "0198f3a2-0000-7000-8000-000000000001"]
