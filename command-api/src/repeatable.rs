@@ -1,5 +1,6 @@
 //! Requests that are carried out once, however often they are sent.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use access::{Caller, Person};
@@ -89,16 +90,19 @@ impl Repeatable {
         }
     }
 
-    /// The receipt of one line of a request that has many.
-    pub(crate) fn line_receipt(
+    /// The receipt of one line, which says `line`, of a request that has many.
+    pub(crate) fn line_receipt<'l>(
         &self,
         caller: &Caller,
         number: u64,
-        line: &[u8],
+        line: impl FnOnce() -> Cow<'l, [u8]>,
     ) -> Option<Receipt> {
         let KeyAndPath { key, path } = self.key.as_ref()?;
         let key = format!("{key}\n{number}");
-        Some(self.keyring.receipt(&namespace(caller), &key, path, line))
+        Some(
+            self.keyring
+                .receipt(&namespace(caller), &key, path, &line()),
+        )
     }
 }
 

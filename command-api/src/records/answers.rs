@@ -1,5 +1,6 @@
 //! Lines in, lines of answer out.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,6 +13,7 @@ use schemas::{Receipt, RecordId};
 use serde::Serialize;
 
 use super::batch::{self, Newness, NotWritten, Target, Wanted, Written};
+use super::cells::Cells;
 use super::cutter::Line;
 use super::table::Table;
 use crate::repeatable::Repeatable;
@@ -72,9 +74,10 @@ impl Sender {
             wanted: Vec::with_capacity(lines.len()),
             lines: Vec::with_capacity(lines.len()),
         };
+        let mut cells = Cells::new();
         for line in lines {
             let number = line.number;
-            let wanted = self.read(line).map(|one| read.wanted.push(one));
+            let wanted = self.read(line, &mut cells).map(|one| read.wanted.push(one));
             read.lines.push((number, wanted));
         }
         read
@@ -122,17 +125,18 @@ impl Sender {
         written
     }
 
-    fn read(&self, line: Line) -> Result<Wanted, String> {
+    fn read(&self, line: Line, cells: &mut Cells) -> Result<Wanted, String> {
         let text = line.text.ok_or("the line is too long")?;
-        let receipt_of = |text: &[u8]| {
-            let receipt = &self.repeatable;
-            receipt.line_receipt(&self.caller, line.number, text)
+        let draft = match &self.table {
+            None => parse(self.kind, &text)?,
+            Some(table) => table.draft(&text, cells)?,
         };
-        let trimmed = text.trim_ascii();
-        let (draft, receipt) = match &self.table {
-            None => (parse(self.kind, &text)?, receipt_of(trimmed)),
-            Some(table) => (table.draft(&text)?, receipt_of(&table.meaning(trimmed))),
-        };
+        let receipt = &self.repeatable;
+        let receipt = receipt.line_receipt(&self.caller, line.number, || {
+            let line = text.trim_ascii();
+            let table = self.table.as_ref();
+            table.map_or(Cow::Borrowed(line), |table| table.meaning(line).into())
+        });
         let id = draft.id().cloned();
         Ok(Wanted {
             is_new: id.is_none() && receipt.is_none(),

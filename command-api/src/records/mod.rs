@@ -2,6 +2,7 @@
 
 mod answers;
 mod batch;
+mod cells;
 mod create;
 mod cutter;
 mod delete;

@@ -4,6 +4,8 @@ use bytes::Bytes;
 use domain::FieldError;
 use domain::record::{Columns, Draft, Kind};
 
+use super::cells::Cells;
+
 /// A header row, understood.
 pub(super) struct Table {
     columns: Columns,
@@ -15,40 +17,29 @@ pub(super) struct Table {
 impl Table {
     /// Takes the header row.
     pub(super) fn new(kind: Kind, header: Bytes) -> Result<Self, FieldError> {
-        let names = cells(&header).map_err(|error| FieldError::new("header row", error))?;
+        let mut cells = Cells::new();
+        let names = cells.of(&header);
+        let names = names.map_err(|error| FieldError::new("header row", error))?;
         Ok(Self {
-            columns: Columns::new(kind, names.iter())?,
+            columns: Columns::new(kind, names.iter().copied())?,
             width: names.len(),
             header,
         })
     }
 
     /// Reads a record from a row.
-    pub(super) fn draft(&self, row: &[u8]) -> Result<Draft, String> {
-        let cells = cells(row)?;
+    pub(super) fn draft(&self, row: &[u8], cells: &mut Cells) -> Result<Draft, String> {
+        let cells = cells.of(row)?;
         if cells.len() != self.width {
             let (found, width) = (cells.len(), self.width);
             return Err(format!("has {found} cells, the header row has {width}"));
         }
-        let draft = self.columns.draft(&cells);
+        let draft = self.columns.draft(cells);
         draft.map_err(|error| error.to_string())
     }
 
     /// What a row says: the same row under another header says something else.
     pub(super) fn meaning(&self, row: &[u8]) -> Vec<u8> {
         [&self.header[..], b"\n", row].concat()
-    }
-}
-
-fn cells(row: &[u8]) -> Result<csv::StringRecord, String> {
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .buffer_capacity(row.len() + 1)
-        .from_reader(row);
-    let mut cells = csv::StringRecord::new();
-    match reader.read_record(&mut cells) {
-        Ok(_) => Ok(cells),
-        Err(_) => Err("is not valid UTF-8".to_owned()),
     }
 }

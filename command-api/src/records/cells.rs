@@ -1,0 +1,104 @@
+//! The cells of a CSV's rows.
+
+use csv_core::{ReadRecordResult, Reader};
+
+/// Cuts rows into cells. To make one costs as much as many rows, so it serves for all of a chunk.
+pub(super) struct Cells {
+    reader: Reader,
+    text: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Cells {
+    pub(super) fn new() -> Self {
+        Self {
+            reader: Reader::new(),
+            text: Vec::new(),
+            ends: Vec::new(),
+        }
+    }
+
+    /// The cells of one row; an error for people where it is none.
+    pub(super) fn of(&mut self, row: &[u8]) -> Result<Vec<&str>, String> {
+        // A row has at most one more cell than bytes. The text is shorter than that, so that there
+        // is always some room left.
+        let room = self.text.len().max(row.len() + 1);
+        self.text.resize(room, 0);
+        self.ends.resize(room, 0);
+        self.reader.reset();
+        let (text, ends) = (&mut self.text[..], &mut self.ends[..]);
+        let (result, taken, length, mut count) = self.reader.read_record(row, text, ends);
+        if result == ReadRecordResult::InputEmpty {
+            // Nothing more comes: what there is of the last cell is all of it.
+            let (text, ends) = (&mut text[length..], &mut ends[count..]);
+            let (_, _, _, more) = self.reader.read_record(&[], text, ends);
+            count += more;
+        }
+        if !row[taken..].trim_ascii().is_empty() {
+            return Err("has a carriage return outside of quotation marks".to_owned());
+        }
+        let mut begin = 0;
+        let cells = self.ends[..count].iter().map(|end| {
+            let cell = &self.text[begin..*end];
+            begin = *end;
+            std::str::from_utf8(cell).map_err(|_| "is not valid UTF-8".to_owned())
+        });
+        cells.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn assert_cells(row: &str, expected: &[&str]) {
+        let mut cells = Cells::new();
+        for _ in 0..2 {
+            assert_eq!(cells.of(row.as_bytes()).unwrap(), expected, "{row:?}");
+        }
+    }
+
+    #[test]
+    fn quoted_cells_may_hold_what_ends_others() {
+        assert_cells("a,b", &["a", "b"]);
+        assert_cells(" a ,", &[" a ", ""]);
+        assert_cells(",,", &["", "", ""]);
+        assert_cells("a,b\r", &["a", "b"]);
+        assert_cells("\"a,\"\"b\"\"\n\rc\",d", &["a,\"b\"\n\rc", "d"]);
+        assert_cells("a,\"b", &["a", "b"]);
+        assert_cells("é,ü", &["é", "ü"]);
+    }
+
+    #[test]
+    fn a_row_leaves_nothing_behind_for_the_next() {
+        let mut cells = Cells::new();
+        assert_eq!(cells.of(b"one,two,\"three").unwrap().len(), 3);
+        assert!(cells.of(b"one,\xff").is_err());
+        assert_eq!(cells.of(b"1").unwrap(), ["1"]);
+    }
+
+    #[test]
+    fn what_is_no_single_row_of_text_is_refused() {
+        let mut cells = Cells::new();
+        // Cut in the midst of a character, though all cells together would be text.
+        for row in [b"\xc3,\xa9".as_slice(), b"a\xff", b"a,b\rc,d"] {
+            assert!(cells.of(row).is_err(), "{row:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_another_program_writes_is_read(rows in vec(vec("\\PC*|[\"\r\n, a]*", 1..5), 1..5)) {
+            let mut cells = Cells::new();
+            for row in rows {
+                let mut writer = csv::Writer::from_writer(Vec::new());
+                writer.write_record(&row).unwrap();
+                let line = writer.into_inner().unwrap();
+                prop_assert_eq!(cells.of(line.strip_suffix(b"\n").unwrap()).unwrap(), row);
+            }
+        }
+    }
+}
