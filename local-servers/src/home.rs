@@ -91,7 +91,7 @@ pub(crate) fn open(home: &Path) -> Result<PathBuf, Error> {
 /// Held for as long as a server of a home is ours; the system lets go of it at our death.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    file: File,
 }
 
 impl Lock {
@@ -100,13 +100,21 @@ impl Lock {
         let path = folder.join("lock");
         let file = File::create(&path).map_err(Error::file("create", &path))?;
         match file.try_lock() {
-            Ok(()) => Ok(Self { _file: file }),
+            Ok(()) => Ok(Self { file }),
             Err(TryLockError::WouldBlock) => Err(Error::InUse {
                 server,
                 folder: folder.to_owned(),
             }),
             Err(TryLockError::Error(source)) => Err(Error::file("lock", path)(source)),
         }
+    }
+}
+
+impl Drop for Lock {
+    /// A program that another thread is just starting has the file open for a moment too, so that
+    /// to close it would not do.
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
     }
 }
 
@@ -213,6 +221,15 @@ mod tests {
         let _lock = Lock::take("NATS", home.path()).unwrap();
         let second = Lock::take("NATS", home.path());
         assert!(matches!(second, Err(Error::InUse { .. })));
+    }
+
+    #[test]
+    fn a_folder_is_free_again_though_a_child_still_has_its_lock_open() {
+        let home = TemporaryHome::new().unwrap();
+        let lock = Lock::take("NATS", home.path()).unwrap();
+        let _of_a_child = lock.file.try_clone().unwrap();
+        drop(lock);
+        assert!(Lock::take("NATS", home.path()).is_ok());
     }
 
     #[test]

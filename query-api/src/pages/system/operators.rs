@@ -47,12 +47,15 @@ struct Letter {
 
 /// All that the page shows to an operator alone.
 pub(super) async fn look(_: &Operator, state: &State, models: &PgPool) -> Result<Value, HttpError> {
+    // Before what came of them: once all have ended the page does not look again, so that nothing
+    // may stand beside their end that is older.
+    let operations = operations::last(models).await?;
+    let letters = letters(models).await?;
     let projections = projections(state, models).await?;
     let all: i64 = projections.iter().map(|one| one.letters).sum();
-    let letters = letters(models).await?;
     Ok(context! {
         projections => shown(&projections),
-        operations => shown(operations::last(models).await?),
+        operations => shown(operations),
         letters => shown(&letters),
         all,
     })
