@@ -15,9 +15,7 @@ run: ## Build Waypost and run it at http://127.0.0.1:8080 until Ctrl-C
 	@cargo build --release --package waypost
 	@exec env WAYPOST_ALLOW_PRIVATE_TARGETS=$${WAYPOST_ALLOW_PRIVATE_TARGETS:-1} $(target)/release/waypost up
 
-# Tests wait more than they compute: as many at a time as there are processors leave these half idle.
 .PHONY: test
-test: export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 test: ## Run all tests, with servers of their own
 	@scripts/prepare --with-axe
 	@cargo build --workspace --all-targets

@@ -38,6 +38,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("WAYPOST_LOG_TIMEOUT_MS", "10000"),
     ("WAYPOST_LIMIT_PATIENCE_SECONDS", "5"),
     ("WAYPOST_DATABASE_ACQUIRE_SECONDS", "15"),
+    ("WAYPOST_POSITION_WAIT_SECONDS", "20"),
     ("WAYPOST_DEMO", "false"),
     ("WAYPOST_LOG", "info"),
 ];

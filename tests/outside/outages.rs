@@ -13,6 +13,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("WAYPOST_LOG_TIMEOUT_MS", "1500"),
     ("WAYPOST_LIMIT_PATIENCE_SECONDS", "0.25"),
     ("WAYPOST_DATABASE_ACQUIRE_SECONDS", "2"),
+    ("WAYPOST_POSITION_WAIT_SECONDS", "5"),
     // Postgres is killed here, and what was counted a moment before is looked for afterwards.
     ("WAYPOST_LIMIT_FLUSH", "true"),
 ];
