@@ -74,10 +74,10 @@ impl Sender {
             wanted: Vec::with_capacity(lines.len()),
             lines: Vec::with_capacity(lines.len()),
         };
-        let mut cells = Cells::new();
+        let mut table = self.table.as_ref().map(|table| (table, Cells::new()));
         for line in lines {
             let number = line.number;
-            let wanted = self.read(line, &mut cells).map(|one| read.wanted.push(one));
+            let wanted = self.read(line, &mut table).map(|one| read.wanted.push(one));
             read.lines.push((number, wanted));
         }
         read
@@ -125,11 +125,11 @@ impl Sender {
         written
     }
 
-    fn read(&self, line: Line, cells: &mut Cells) -> Result<Wanted, String> {
+    fn read(&self, line: Line, table: &mut Option<(&Table, Cells)>) -> Result<Wanted, String> {
         let text = line.text.ok_or("the line is too long")?;
-        let draft = match &self.table {
+        let draft = match table {
             None => parse(self.kind, &text)?,
-            Some(table) => table.draft(&text, cells)?,
+            Some((table, cells)) => table.draft(&text, cells)?,
         };
         let receipt = &self.repeatable;
         let receipt = receipt.line_receipt(&self.caller, line.number, || {

@@ -7,7 +7,7 @@ use event_log::{EventLog, Keyring, LogSettings};
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
-use super::{Leases, partition_of};
+use super::{LeaseGuard, Leases, partition_of};
 
 const PARTITIONS: u16 = 12;
 const TTL: Duration = Duration::from_millis(900);
@@ -115,16 +115,21 @@ async fn a_newcomer_gets_what_the_dead_and_the_departed_have_left() {
     until_shared(&[(&newcomer, 12)]).await;
 }
 
+/// One that works in everything it owns and is to hand half of it over, the work, and who waits.
+async fn handing_over(log: &EventLog) -> (Leases, Vec<LeaseGuard>, Leases) {
+    let first = join(log).await;
+    until_shared(&[(&first, 12)]).await;
+    let work = (0..PARTITIONS).filter_map(|partition| first.guard(partition));
+    let work = work.collect();
+    let second = join(log).await;
+    until_shared(&[(&first, 6)]).await;
+    (first, work, second)
+}
+
 #[tokio::test]
 async fn a_planned_handing_over_waits_for_work_under_way() {
     let log = log().await;
-    let first = join(&log).await;
-    until_shared(&[(&first, 12)]).await;
-    let work: Vec<_> = (0..PARTITIONS)
-        .filter_map(|partition| first.guard(partition))
-        .collect();
-    let second = join(&log).await;
-    until_shared(&[(&first, 6)]).await;
+    let (first, work, second) = handing_over(&log).await;
     // What is on its way is not begun again here, and not yet there.
     assert!((6..PARTITIONS).all(|partition| first.guard(partition).is_none()));
     assert!(owned(&second).is_empty());
@@ -152,14 +157,8 @@ async fn leases_that_cannot_be_renewed_run_out_and_are_won_back() {
 #[tokio::test]
 async fn of_what_ran_out_each_takes_a_share_and_nothing_is_left_to_nobody() {
     let log = log().await;
-    let first = join(&log).await;
-    until_shared(&[(&first, 12)]).await;
-    // It keeps the first from handing over anything before its leases run out.
-    let _work: Vec<_> = (0..PARTITIONS)
-        .filter_map(|partition| first.guard(partition))
-        .collect();
-    let second = join(&log).await;
-    until_shared(&[(&first, 6)]).await;
+    // Work keeps the first from handing over anything before its leases run out.
+    let (first, _work, second) = handing_over(&log).await;
     first.state.expire();
     until_shared(&[(&first, 6), (&second, 6)]).await;
 }
