@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use futures::TryStreamExt as _;
+use reqwest::StatusCode;
 use sqlx::{Connection as _, PgConnection};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -31,6 +32,7 @@ pub(crate) async fn measure(system: &System, rounds: usize, report: &mut Report)
         "",
     );
 
+    until_readable(system, "contacts", &key, &position).await;
     export(system, &key, &position).await;
     let mut pairs = Vec::new();
     for _ in 0..rounds {
@@ -57,6 +59,21 @@ pub(crate) async fn import_contacts(
     std::fs::remove_file(&file).expect("the file goes");
     assert_eq!(imported["imported"], count);
     (imported, took)
+}
+
+/// Waits until reads see a position: then nothing is found under an id that nothing has.
+pub(crate) async fn until_readable(system: &System, kind: &str, key: &str, position: &str) {
+    let url = format!("http://{}/api/v1/records/{kind}/none", system.addr());
+    let client = reqwest::Client::new();
+    loop {
+        let request = client.get(&url).bearer_auth(key);
+        let answer = request.header("waypost-min-position", position).send();
+        match answer.await.expect("an answer").status() {
+            StatusCode::NOT_FOUND => return,
+            StatusCode::SERVICE_UNAVAILABLE => tokio::time::sleep(Duration::from_millis(5)).await,
+            other => panic!("{url}: {other}"),
+        }
+    }
 }
 
 fn write_contacts(path: &std::path::Path, count: usize) {

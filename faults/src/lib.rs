@@ -15,6 +15,8 @@
 
 mod check;
 mod client;
+mod clocks;
+mod disk;
 mod drain;
 mod load;
 mod nemesis;
@@ -38,6 +40,8 @@ use event_log::{EventLog, Keyring, LogSettings};
 use harness::{Shape, System};
 use local_servers::TemporaryHome;
 
+pub use clocks::missing_for_clocks;
+pub use disk::missing_for_disks;
 pub use nemesis::Deed;
 pub use report::Report;
 pub use shrink::shrink;
@@ -68,6 +72,10 @@ pub struct Options {
     pub nats: usize,
     /// Whether strangers and a hostile tenant are at it beside the load.
     pub hostile: bool,
+    /// Whether each server has a file system of its own, which takes root.
+    pub disks: bool,
+    /// Whether each service has a clock of its own, which takes libfaketime.
+    pub clocks: bool,
     /// What the nemesis may do, as far as the run has servers and time for it.
     pub deeds: Vec<Deed>,
     /// The only rounds of the nemesis in which anything is done; all where nothing is said.
@@ -83,7 +91,11 @@ pub struct Options {
 pub async fn run(options: &Options) -> Report {
     let dice = Dice::new(options.seed);
     let home = TemporaryHome::new().expect("a folder");
-    let servers = Servers::start(&home, options.nats).await.expect("servers");
+    let servers = Servers::start(&home, options.nats).await;
+    let mut servers = servers.expect("servers");
+    if options.disks {
+        servers.move_to_disks().await.expect("servers on disks");
+    }
     let settings = settings::of(options.nats);
     let database = servers.urls().database.expect("a database");
     let log = settings::log(&servers, options.nats);
@@ -91,7 +103,7 @@ pub async fn run(options: &Options) -> Report {
         until_it_has_a_leader(&home, &log).await;
     }
     let system = System::start_on(Shape::Four, home, &servers.urls(), &settings).await;
-    let hurt = Hurt::come_between(system, servers).await;
+    let hurt = Hurt::come_between(system, servers, options.clocks).await;
     let system = &hurt.system;
     let log = open_log(system, &log).await;
     let receiver = Receiver::start(dice.of("receiver")).await;

@@ -9,6 +9,10 @@ use faults::{Deed, Options};
 
 /// Hurts a Waypost of its own under load, and checks what clients were told against the log.
 #[derive(Parser)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of its own on the command line"
+)]
 struct Arguments {
     /// How long faults go on.
     #[arg(long, default_value_t = 60)]
@@ -19,6 +23,12 @@ struct Arguments {
     /// NATS servers: 1, or 3 that keep three copies.
     #[arg(long, default_value_t = 1)]
     nats: usize,
+    /// With a file system for each server, so that power can fail; takes root and xfsprogs.
+    #[arg(long)]
+    disks: bool,
+    /// With a clock for each service, so that it can jump; takes libfaketime.
+    #[arg(long)]
+    clocks: bool,
     /// Without strangers and a hostile tenant beside the load.
     #[arg(long)]
     friendly: bool,
@@ -52,6 +62,8 @@ async fn main() -> ExitCode {
         seed: arguments.seed.unwrap_or_else(by_clock),
         nats: arguments.nats,
         hostile: !arguments.friendly,
+        disks: arguments.disks,
+        clocks: arguments.clocks,
         deeds: Deed::choose(&arguments.only, &arguments.without),
         rounds: (!arguments.rounds.is_empty()).then(|| arguments.rounds.into_iter().collect()),
         record: arguments.record,
@@ -59,6 +71,14 @@ async fn main() -> ExitCode {
     if Deed::possible(&options).is_empty() {
         eprintln!("Nothing is left to do: so long a run on so many servers can do none of these.");
         return ExitCode::from(2);
+    }
+    let disks = options.disks.then(faults::missing_for_disks).flatten();
+    let clocks = options.clocks.then(faults::missing_for_clocks).flatten();
+    for (name, missing) in [("disks", disks), ("clocks", clocks)] {
+        if let Some(missing) = missing {
+            eprintln!("--{name} cannot be had: {missing}.");
+            return ExitCode::from(2);
+        }
     }
     println!("SEED={}", options.seed);
     let report = if arguments.shrink {

@@ -27,6 +27,9 @@ enum Action {
         /// Folder of the data [default: a temporary folder].
         #[arg(long)]
         home: Option<PathBuf>,
+        /// Folder of migrations that each new database of our own Postgres has seen already.
+        #[arg(long)]
+        template: Option<PathBuf>,
         /// The command and its arguments.
         #[arg(last = true, required = true)]
         command: Vec<OsString>,
@@ -57,7 +60,11 @@ async fn main() -> ExitCode {
         .with_env_filter("info,sqlx=warn")
         .init();
     let outcome = match Arguments::parse().command {
-        Action::With { home, command } => cli::with::with(home, command).await,
+        Action::With {
+            home,
+            template,
+            command,
+        } => cli::with::with(home, template.as_deref(), command).await,
         Action::Run { home } => cli::run::run(&home).await,
         Action::Migrate { from, database_url } => cli::migrate::migrate(&from, &database_url).await,
     };

@@ -6,6 +6,8 @@ use crate::{Error, LocalNats, LocalPostgres, NatsOptions, PostgresOptions, Urls}
 
 /// Between the unexpected end of a server and its next start.
 const PAUSE: Duration = Duration::from_millis(500);
+/// Postgres' own name of it.
+const TEMPLATE: &str = "template1";
 
 /// A NATS server and a Postgres: a home's own, save those that are given.
 #[derive(Debug)]
@@ -68,6 +70,12 @@ impl Servers {
     /// For `DATABASE_URL`.
     pub fn database_url(&self) -> &str {
         &self.database_url
+    }
+
+    /// What Postgres makes new databases from, where it is ours.
+    pub fn template_url(&self) -> Option<String> {
+        let postgres = self.postgres.as_ref()?;
+        Some(postgres.database_url(TEMPLATE))
     }
 
     /// For `WAYPOST_READ_DATABASE_URL`; absent where only the other one was given.

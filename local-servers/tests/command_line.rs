@@ -190,6 +190,33 @@ async fn migrations_are_run_once() {
     run.child.wait().unwrap();
 }
 
+#[tokio::test]
+async fn new_databases_have_seen_the_migrations_of_the_template() {
+    let folder = TemporaryHome::new().unwrap();
+    let migration = folder.path().join("0001_facts.sql");
+    std::fs::write(migration, "CREATE TABLE facts (id int);").unwrap();
+    let mut child = program()
+        .args(["with", "--template"])
+        .arg(folder.path())
+        .args(["--", "/bin/sh", "-c", "echo $DATABASE_URL; cat"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut url = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap())
+        .read_line(&mut url)
+        .unwrap();
+
+    let mut connection = PgConnection::connect(url.trim()).await.unwrap();
+    let create = sqlx::query("CREATE DATABASE another");
+    create.execute(&mut connection).await.unwrap();
+    let (server, _) = url.rsplit_once('/').unwrap();
+    read_table(&format!("{server}/another")).await;
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+}
+
 async fn create_table(url: &str) {
     let mut connection = PgConnection::connect(url).await.unwrap();
     sqlx::query("CREATE TABLE facts (id int)")

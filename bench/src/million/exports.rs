@@ -1,10 +1,11 @@
 //! Exports: CSV over COPY TO STDOUT, Excel over its library alone, a PDF's time and memory, and
 //! what did not change.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
-use reqwest::{Response, StatusCode};
+use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use rust_xlsxwriter::{Format, Workbook};
 
 use super::{files, rate};
@@ -26,11 +27,11 @@ pub(super) async fn measure(
     rounds: usize,
     report: &mut Report,
 ) {
-    let url = format!("http://{}/api/export/contacts", system.addr());
+    let contacts = Contacts::at(system.addr(), key);
     let mut pairs = Vec::new();
     for _ in 0..rounds {
         let copied = copy(system.servers.database_url(), rows).await;
-        pairs.push((rate(rows, timed(&url, "csv", key).await), copied));
+        pairs.push((rate(rows, contacts.timed("csv").await), copied));
     }
     report.rate("rows exported as CSV, over COPY TO STDOUT", &pairs, "0.9");
 
@@ -38,7 +39,7 @@ pub(super) async fn measure(
     for _ in 0..rounds {
         let alone = tokio::task::spawn_blocking(move || library_alone(rows));
         let alone = rate(rows, alone.await.expect("a workbook"));
-        pairs.push((rate(rows, timed(&url, "excel", key).await), alone));
+        pairs.push((rate(rows, contacts.timed("excel").await), alone));
     }
     report.rate(
         "rows exported as Excel, over the library alone",
@@ -46,17 +47,12 @@ pub(super) async fn measure(
         "0.8",
     );
 
-    let took = timed(&url, "pdf", key).await;
+    let took = contacts.timed("pdf").await;
     report.time("a PDF of all rows", took, "20 s for a million");
     let queries = system.run("query-api");
     until_ready(queries.addr).await;
     let before = peak(queries.pid());
-    timed(
-        &format!("http://{}/api/export/contacts", queries.addr),
-        "pdf",
-        key,
-    )
-    .await;
+    Contacts::at(queries.addr, key).timed("pdf").await;
     report.memory("query-api before it writes a PDF", before);
     report.memory(
         "query-api at most while it writes a PDF",
@@ -64,46 +60,64 @@ pub(super) async fn measure(
     );
 
     for format in ["csv", "excel", "pdf"] {
-        let time = unchanged(&url, format, key).await;
+        let time = contacts.unchanged(format).await;
         let what = format!("{format} that did not change, p50");
         report.time(&what, time, "5 ms");
     }
 }
 
-async fn timed(url: &str, format: &str, key: &str) -> Duration {
-    let started = Instant::now();
-    let answer = asked(url, format, key, None).await;
-    assert_eq!(answer.status(), StatusCode::OK);
-    let mut pieces = answer.bytes_stream();
-    while let Some(piece) = pieces.next().await {
-        std::hint::black_box(piece.expect("all of it"));
+/// The contacts of the organization of a key, asked for over connections that are kept.
+struct Contacts<'a> {
+    client: Client,
+    url: String,
+    key: &'a str,
+}
+
+impl<'a> Contacts<'a> {
+    fn at(addr: SocketAddr, key: &'a str) -> Self {
+        Self {
+            client: Client::new(),
+            url: format!("http://{addr}/api/export/contacts"),
+            key,
+        }
     }
-    started.elapsed()
-}
 
-async fn asked(url: &str, format: &str, key: &str, known: Option<&str>) -> Response {
-    let request = reqwest::Client::new().get(format!("{url}?format={format}"));
-    let request = request.bearer_auth(key);
-    let request = match known {
-        Some(known) => request.header("if-none-match", known),
-        None => request,
-    };
-    request.send().await.expect("an answer")
-}
+    fn request(&self, method: Method, format: &str) -> RequestBuilder {
+        let url = format!("{}?format={format}", self.url);
+        self.client.request(method, url).bearer_auth(self.key)
+    }
 
-/// How long it takes to learn that a file did not change.
-async fn unchanged(url: &str, format: &str, key: &str) -> Duration {
-    let head = reqwest::Client::new().head(format!("{url}?format={format}"));
-    let head = head.bearer_auth(key).send().await.expect("an answer");
-    let tag = head.headers()["etag"].to_str().expect("a tag").to_owned();
-    let mut times = Vec::with_capacity(UNCHANGED);
-    for _ in 0..UNCHANGED {
+    /// How long it takes until all of a file has come.
+    async fn timed(&self, format: &str) -> Duration {
         let started = Instant::now();
-        let answer = asked(url, format, key, Some(&tag)).await;
-        times.push(started.elapsed().as_secs_f64());
-        assert_eq!(answer.status(), StatusCode::NOT_MODIFIED);
+        let answer = self.request(Method::GET, format).send().await;
+        let answer = answer.expect("an answer");
+        assert_eq!(answer.status(), StatusCode::OK);
+        let mut pieces = answer.bytes_stream();
+        while let Some(piece) = pieces.next().await {
+            std::hint::black_box(piece.expect("all of it"));
+        }
+        started.elapsed()
     }
-    Duration::from_secs_f64(median(times.into_iter()))
+
+    /// How long it takes to learn that a file did not change.
+    async fn unchanged(&self, format: &str) -> Duration {
+        let head = self.request(Method::HEAD, format).send().await;
+        let head = head.expect("an answer");
+        let tag = &head.headers()["etag"];
+        let mut times = Vec::with_capacity(UNCHANGED);
+        for _ in 0..UNCHANGED {
+            let started = Instant::now();
+            let request = self.request(Method::GET, format);
+            let answer = request.header("if-none-match", tag).send().await;
+            times.push(started.elapsed().as_secs_f64());
+            assert_eq!(
+                answer.expect("an answer").status(),
+                StatusCode::NOT_MODIFIED
+            );
+        }
+        Duration::from_secs_f64(median(times.into_iter()))
+    }
 }
 
 /// Writes as many rows of the same columns by the library in constant memory.

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use futures::TryStreamExt as _;
-use reqwest::StatusCode;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 
 use super::{BESIDE, KINDS, RECORDS_BESIDE, files, rate};
 use crate::ceiling;
+use crate::export::until_readable;
 use crate::report::Report;
 use crate::system::System;
 
@@ -131,21 +131,6 @@ async fn upload(system: &System, key: &str, kind: &str, media: &str, path: &Path
         );
     }
     took
-}
-
-/// Waits until reads see a position: then nothing is found under an id that nothing has.
-async fn until_readable(system: &System, kind: &str, key: &str, position: &str) {
-    let url = format!("http://{}/api/v1/records/{kind}/none", system.addr());
-    let client = reqwest::Client::new();
-    loop {
-        let request = client.get(&url).bearer_auth(key);
-        let answer = request.header("waypost-min-position", position).send();
-        match answer.await.expect("an answer").status() {
-            StatusCode::NOT_FOUND => return,
-            StatusCode::SERVICE_UNAVAILABLE => tokio::time::sleep(Duration::from_millis(5)).await,
-            other => panic!("{url}: {other}"),
-        }
-    }
 }
 
 /// Copies a kind's rows into a table like theirs, with all indexes; how many a second.

@@ -48,6 +48,16 @@ pub enum Deed {
     StepDown,
     /// Two of three NATS servers are killed, and come back.
     TwoOfThree,
+    /// Postgres is killed, and its data are put back to what they were some time ago.
+    OlderDatabase,
+    /// Power fails, of a server or of all: what is not on their disks is lost; with --disks.
+    PowerLoss,
+    /// A disk fails under its server, which cannot write or flush any more; with --disks.
+    DiskFails,
+    /// A server's disk is full for some seconds; with --disks.
+    DiskFull,
+    /// The clocks of some services jump by up to an hour, and back; with --clocks.
+    ClockJumps,
 }
 
 impl Deed {
@@ -55,18 +65,22 @@ impl Deed {
     fn weight(self) -> usize {
         match self {
             Self::Kill => 46,
-            Self::KillTwo => 14,
+            Self::KillTwo | Self::PowerLoss => 14,
             Self::HoldStill => 15,
             Self::CutConnections => 12,
             Self::Delay | Self::CutAnswers => 10,
-            Self::KillAgainAndAgain | Self::Partition | Self::StepDown => 8,
+            Self::KillAgainAndAgain | Self::Partition | Self::StepDown | Self::ClockJumps => 8,
             Self::Second => 7,
             Self::Restart
             | Self::OlderCheckpoint
             | Self::HoldAnswers
             | Self::HoldRequests
             | Self::Refuse => 6,
-            Self::KillNatsAndPostgres | Self::TwoOfThree => 4,
+            Self::KillNatsAndPostgres
+            | Self::TwoOfThree
+            | Self::OlderDatabase
+            | Self::DiskFails
+            | Self::DiskFull => 4,
             Self::HoldLong => 1,
         }
     }
@@ -75,6 +89,8 @@ impl Deed {
     fn suits(self, options: &Options) -> bool {
         match self {
             Self::StepDown | Self::TwoOfThree => options.nats == 3,
+            Self::PowerLoss | Self::DiskFails | Self::DiskFull => options.disks,
+            Self::ClockJumps => options.clocks,
             Self::HoldLong => options.seconds >= LONG_RUN,
             _ => true,
         }
@@ -129,7 +145,8 @@ mod tests {
             .collect();
         let expected = "kill kill-two kill-again-and-again kill-nats-and-postgres hold-still \
                         hold-long restart second older-checkpoint cut-connections delay partition \
-                        hold-answers hold-requests cut-answers refuse step-down two-of-three";
+                        hold-answers hold-requests cut-answers refuse step-down two-of-three \
+                        older-database power-loss disk-fails disk-full clock-jumps";
         assert_eq!(names.join(" "), expected);
     }
 

@@ -1,9 +1,11 @@
 //! The nemesis: kills, holds still and restarts everything there is, delivers twice, and comes
 //! between services and their servers.
 
+mod clocks;
 mod cluster;
 mod deed;
 mod deeds;
+mod disks;
 mod done;
 mod older;
 mod ways;
@@ -17,6 +19,7 @@ use event_log::EventLog;
 use harness::{Program, System};
 
 use crate::Options;
+use crate::clocks::Clocks;
 use crate::load::Load;
 use crate::network::Network;
 use crate::servers::Servers;
@@ -57,41 +60,52 @@ const TARGETS: &[(usize, Target)] = &[
 
 /// All that can be hurt.
 pub(crate) struct Hurt {
-    pub(crate) system: System,
     pub(crate) servers: Servers,
     pub(crate) network: Network,
+    pub(crate) clocks: Option<Clocks>,
+    pub(crate) system: System,
 }
 
 impl Hurt {
-    /// Puts ways of its own between each service and the servers, and starts it on these.
-    pub(crate) async fn come_between(mut system: System, servers: Servers) -> Self {
+    /// Puts ways of its own between each service and the servers, and a clock of its own where
+    /// there are to be some, and starts it on these.
+    pub(crate) async fn come_between(mut system: System, servers: Servers, clocks: bool) -> Self {
         let network = Network::before(&servers, SERVICES);
         let network = network.expect("ports for proxies");
+        let clocks = clocks.then(|| Clocks::right(system.home(), SERVICES));
         for (nth, program) in system.programs().iter_mut().enumerate() {
             for (name, value) in network.settings(nth, &servers) {
+                program.set(name, &value);
+            }
+            for (name, value) in clocks.iter().flat_map(|clocks| clocks.settings(nth)) {
                 program.set(name, &value);
             }
             program.restart();
         }
         system.until_ready().await;
         Self {
-            system,
             servers,
             network,
+            clocks,
+            system,
         }
     }
 }
 
 /// Somebody who means harm, and owns all that can be harmed.
 pub(crate) struct Nemesis {
-    pub(crate) system: System,
     pub(crate) servers: Servers,
+    /// Left behind the servers: their data are in its folder.
+    pub(crate) system: System,
     pub(crate) done: Done,
     network: Network,
+    clocks: Option<Clocks>,
     /// What it may do, by weight.
     deeds: Vec<(usize, Deed)>,
     load: Arc<Load>,
     older: Older,
+    /// When Postgres' data were kept that are to be put back.
+    database_kept: Option<Instant>,
     /// What each round's dice come from.
     root: Dice,
     /// Those of the round, so that it goes the same whatever others do.
@@ -111,18 +125,21 @@ impl Nemesis {
         dice: Dice,
     ) -> Self {
         let Hurt {
-            system,
             servers,
             network,
+            clocks,
+            system,
         } = hurt;
         Self {
-            system,
             servers,
-            network,
+            system,
             done: Done::default(),
+            network,
+            clocks,
             deeds: Deed::weighed(options),
             load,
             older: Older::new(log),
+            database_kept: None,
             root: dice.clone(),
             dice,
             rounds: options.rounds.clone(),
@@ -206,6 +223,11 @@ impl Nemesis {
             | Deed::Refuse => self.hurt_ways(deed).await,
             Deed::StepDown => self.step_down().await,
             Deed::TwoOfThree => self.two_of_three().await,
+            Deed::OlderDatabase => self.older_database().await,
+            Deed::PowerLoss => self.power_loss().await,
+            Deed::DiskFails => self.disk_fails().await,
+            Deed::DiskFull => self.disk_full().await,
+            Deed::ClockJumps => self.clock_jumps().await,
         }
         self.done.end(deed.to_string(), began);
     }
@@ -278,6 +300,7 @@ impl Nemesis {
     pub(crate) async fn heal(&mut self) -> bool {
         self.end_second();
         self.network.open();
+        self.set_clocks_right();
         for nats in &self.servers.nats {
             nats.resume();
         }

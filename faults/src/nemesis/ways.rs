@@ -48,7 +48,7 @@ impl Nemesis {
     }
 
     /// Mostly shorter than anybody's patience, at times longer than leases live.
-    async fn for_a_while(&mut self) {
+    pub(super) async fn for_a_while(&mut self) {
         let span = if self.dice.chance(70) {
             200..2_500
         } else {

@@ -113,6 +113,8 @@ impl Record {
             seed,
             nats,
             hostile,
+            disks,
+            clocks,
             ..
         } = self.options;
         let deeds = Deed::possible(&self.options);
@@ -137,7 +139,7 @@ impl Record {
         json!({
             "seed": seed,
             "began": self.began(),
-            "options": {"seconds": seconds, "nats": nats, "hostile": hostile, "deeds": deeds},
+            "options": {"seconds": seconds, "nats": nats, "hostile": hostile, "disks": disks, "clocks": clocks, "deeds": deeds},
             "raged_seconds": rounded(self.raged),
             "done": done.collect::<Vec<_>>(),
             "per_second": per_second.collect::<Vec<_>>(),

@@ -1,16 +1,21 @@
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 
 use local_servers::{Error, Servers, TemporaryHome, Urls};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
+use super::migrate::migrate;
 use super::signals::Signals;
 
 /// Runs a command with servers of its own and gives its status.
-pub(crate) async fn with(home: Option<PathBuf>, command: Vec<OsString>) -> Result<ExitCode, Error> {
+pub(crate) async fn with(
+    home: Option<PathBuf>,
+    template: Option<&Path>,
+    command: Vec<OsString>,
+) -> Result<ExitCode, Error> {
     let mut signals = Signals::listen().map_err(super::no_signals)?;
     let temporary = match home {
         Some(_) => None,
@@ -24,6 +29,9 @@ pub(crate) async fn with(home: Option<PathBuf>, command: Vec<OsString>) -> Resul
         servers = Servers::start(home, Urls::from_environment()) => servers?,
         signal = signals.next() => return Ok(code(128 + signal.as_raw())),
     };
+    if let (Some(migrations), Some(database)) = (template, servers.template_url()) {
+        migrate(migrations, &database).await?;
+    }
     let outcome = run(&command, &servers, &mut signals).await;
     servers.stop().await?;
     let status = outcome?;

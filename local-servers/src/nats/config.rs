@@ -47,7 +47,7 @@ pub(super) fn write(
     password: &str,
 ) -> Result<PathBuf, Error> {
     let path = folder.join(FILE);
-    let data = folder.join("data");
+    let data = data(folder);
     fs::create_dir_all(&data).map_err(Error::file("create", &data))?;
     let capacity = capacity(&data)?;
     let mut text = render(options, &data, capacity, port, monitor_port, password);
@@ -103,9 +103,15 @@ fn render(
     )
 }
 
-/// Where the server keeps each stream in a folder of its own.
+/// Where the server keeps everything.
+pub(super) fn data(folder: &Path) -> PathBuf {
+    folder.join("data")
+}
+
+/// Where it keeps each stream in a folder of its own.
 pub(super) fn streams(folder: &Path) -> PathBuf {
-    folder.join("data/jetstream").join(ACCOUNT).join("streams")
+    let account = data(folder).join("jetstream").join(ACCOUNT);
+    account.join("streams")
 }
 
 /// The server's own default limit is a share of what is free at its start, which a log that

@@ -103,6 +103,11 @@ impl LocalNats {
             .map(|port| format!("http://127.0.0.1:{port}"))
     }
 
+    /// The folder of its data.
+    pub fn data(&self) -> PathBuf {
+        config::data(&self.folder)
+    }
+
     /// The process, while it runs.
     pub fn pid(&self) -> Option<u32> {
         self.server

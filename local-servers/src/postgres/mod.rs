@@ -131,6 +131,11 @@ impl LocalPostgres {
         Ok(self.database_url(name))
     }
 
+    /// The folder of its data.
+    pub fn data(&self) -> &Path {
+        &self.data
+    }
+
     /// The main process, while it runs.
     pub fn pid(&self) -> Option<u32> {
         self.server

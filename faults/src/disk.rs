@@ -1,0 +1,125 @@
+//! A file system of a server's own, whose power can fail and which can be full.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use harness::eventually_within;
+use tokio::process::Command;
+
+/// The size of each; its file takes only as much as is written to it.
+const SIZE: &str = "8G";
+/// How long it may take until nothing uses it any more.
+const IN_USE: Duration = Duration::from_secs(30);
+/// The programs that are needed, and the Debian packages that bring them.
+const PROGRAMS: [(&str, &str); 4] = [
+    ("mkfs.ext4", "e2fsprogs"),
+    ("mount", "mount"),
+    ("umount", "mount"),
+    ("xfs_io", "xfsprogs"),
+];
+
+/// A file system in a file, mounted where a server keeps its data.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    data: PathBuf,
+    image: PathBuf,
+}
+
+impl Disk {
+    /// Moves the data of a server that does not run to a file system of its own.
+    ///
+    /// # Panics
+    /// Where it cannot be made, which takes root and [`PROGRAMS`].
+    pub(crate) async fn below(data: &Path) -> Self {
+        let disk = Self {
+            data: data.to_owned(),
+            image: data.with_extension("disk"),
+        };
+        let before = data.with_extension("before");
+        std::fs::rename(data, &before).expect("data to move");
+        std::fs::create_dir(data).expect("a folder");
+        run(Command::new("truncate").args(["-s", SIZE]).arg(&disk.image)).await;
+        let mut make = Command::new("mkfs.ext4");
+        run(make.args(["-q", "-F", "-m", "0"]).arg(&disk.image)).await;
+        disk.mount().await;
+        std::fs::remove_dir(data.join("lost+found")).expect("a new file system");
+        copy(&before, data).await;
+        std::fs::remove_dir_all(&before).expect("data that was moved");
+        disk
+    }
+
+    /// From now on nothing is written any more; what was not yet on the disk is lost.
+    pub(crate) async fn shut_down(&self) {
+        let mut shut_down = Command::new("xfs_io");
+        run(shut_down.args(["-x", "-c", "shutdown"]).arg(&self.data)).await;
+    }
+
+    /// Brings back what is on the disk, once nobody uses it any more.
+    pub(crate) async fn bring_back(&self) {
+        let unmounted = eventually_within(IN_USE, "a disk that nobody uses", async || {
+            let unmounting = Command::new("umount").arg(&self.data).output().await;
+            unmounting.ok().filter(|output| output.status.success())
+        });
+        unmounted.await;
+        self.mount().await;
+    }
+
+    /// Leaves no room on it.
+    pub(crate) fn fill(&self) {
+        let about = rustix::fs::statvfs(&self.data).expect("the disk's size");
+        let free = about.f_bavail.saturating_mul(about.f_frsize);
+        let file = std::fs::File::create(self.filler()).expect("a file");
+        // What somebody else was quicker to take is missing from it.
+        let _ = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, free);
+    }
+
+    /// Gives the room back.
+    pub(crate) fn empty(&self) {
+        std::fs::remove_file(self.filler()).expect("what filled the disk");
+    }
+
+    fn filler(&self) -> PathBuf {
+        self.data.join("filler")
+    }
+
+    async fn mount(&self) {
+        let mut mount = Command::new("mount");
+        run(mount.args(["-o", "loop"]).arg(&self.image).arg(&self.data)).await;
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // Lazily, should somebody still look into it.
+        let mut unmount = std::process::Command::new("umount");
+        let _ = unmount.arg("--lazy").arg(&self.data).status();
+    }
+}
+
+/// What is missing on this machine for disks, if anything is.
+pub fn missing_for_disks() -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("only root can mount file systems".to_owned());
+    }
+    let lacks = |(program, _): &&(&str, &str)| {
+        let mut version = std::process::Command::new(program);
+        version.arg("-V").output().is_err()
+    };
+    let missing = PROGRAMS.iter().find(lacks);
+    missing.map(|(program, package)| {
+        format!("there is no {program} (Debian has it in the package {package})")
+    })
+}
+
+/// Copies what is in a folder into another, owners and times included, and flushes it.
+pub(crate) async fn copy(from: &Path, to: &Path) {
+    let mut copy = Command::new("cp");
+    run(copy.arg("-a").arg(from.join(".")).arg(to)).await;
+    run(Command::new("sync").arg("-f").arg(to)).await;
+}
+
+async fn run(command: &mut Command) {
+    let output = command.output().await.expect("a program that starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {said}");
+}

@@ -1,0 +1,118 @@
+//! What the nemesis does to the disks that servers keep their data on.
+
+use std::time::Instant;
+
+use super::Nemesis;
+use crate::disk;
+
+impl Nemesis {
+    /// Power fails, of one server or of all: they end, and what was not on their disks is lost.
+    pub(super) async fn power_loss(&mut self) {
+        let began = Instant::now();
+        let servers = self.some_servers();
+        // Nothing may be acknowledged between the loss of the disk and the end of its server.
+        for nth in &servers {
+            self.servers.pause(*nth);
+        }
+        self.lose_disks(&servers, began).await;
+    }
+
+    /// A disk fails under a server that goes on: nothing can be written or flushed any more. Not
+    /// under NATS where it is one server: it shows its readers what it could not flush.
+    pub(super) async fn disk_fails(&mut self) {
+        let began = Instant::now();
+        let nth = match self.servers.nats.len() {
+            1 => 1,
+            _ => self.some_server(),
+        };
+        self.servers.disks[nth].shut_down().await;
+        tokio::time::sleep(self.dice.millis(100..3_000)).await;
+        self.lose_disks(&[nth], began).await;
+    }
+
+    async fn lose_disks(&mut self, servers: &[usize], began: Instant) {
+        for nth in servers {
+            self.servers.disks[*nth].shut_down().await;
+        }
+        for nth in servers {
+            self.servers.kill(*nth);
+            self.done.hurt(self.servers.name(*nth));
+            self.done.kills += 1;
+        }
+        tokio::time::sleep(self.dice.millis(0..900)).await;
+        for nth in servers {
+            self.servers.disks[*nth].bring_back().await;
+            self.start_again(*nth, began).await;
+        }
+    }
+
+    /// A disk is full for some seconds. A NATS server has to be started again then, which it says;
+    /// Postgres goes on by itself where it has not ended.
+    pub(super) async fn disk_full(&mut self) {
+        let (began, nth) = (Instant::now(), self.some_server());
+        self.done.hurt(self.servers.name(nth));
+        self.servers.disks[nth].fill();
+        tokio::time::sleep(self.dice.millis(500..6_000)).await;
+        self.servers.disks[nth].empty();
+        if !self.servers.is_postgres(nth) || self.servers.has_ended(nth).await {
+            self.start_again(nth, began).await;
+        } else {
+            self.counted_alone(began);
+        }
+    }
+
+    /// Postgres is killed and its data are put back to what they were the last time, or kept to be
+    /// put back the next time.
+    pub(super) async fn older_database(&mut self) {
+        let nth = self.servers.nats.len();
+        let data = self.servers.postgres.data().to_owned();
+        let kept = data.with_extension("older");
+        let mut since = Instant::now();
+        self.servers.kill(nth);
+        self.done.kills += 1;
+        if let Some(then) = self.database_kept.take() {
+            self.done.hurt("put back".to_owned());
+            since = then;
+            clear(&data).expect("data of Postgres");
+            disk::copy(&kept, &data).await;
+            std::fs::remove_dir_all(&kept).expect("what was kept");
+        } else {
+            self.done.hurt("kept".to_owned());
+            self.database_kept = Some(since);
+            std::fs::create_dir(&kept).expect("a folder");
+            disk::copy(&data, &kept).await;
+        }
+        self.start_again(nth, since).await;
+    }
+
+    async fn start_again(&mut self, nth: usize, since: Instant) {
+        self.servers.restart(nth).await.expect("a server again");
+        if self.servers.is_postgres(nth) {
+            self.counted_alone(since);
+        }
+    }
+
+    fn some_servers(&mut self) -> Vec<usize> {
+        if self.dice.chance(30) {
+            return (0..self.servers.count()).collect();
+        }
+        vec![self.some_server()]
+    }
+
+    fn some_server(&mut self) -> usize {
+        self.dice.below(self.servers.count())
+    }
+}
+
+/// Removes all that is in a folder, which may be where a disk is mounted.
+fn clear(folder: &std::path::Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            std::fs::remove_dir_all(entry.path())?;
+        } else {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
