@@ -5,6 +5,9 @@ target := $(or $(CARGO_TARGET_DIR),target)
 # Queries are checked against .sqlx while building, never against a database in use.
 export SQLX_OFFLINE ?= true
 
+# Tests mostly wait: for processes, for what arrives, for time to pass.
+export RUST_TEST_THREADS ?= $(shell expr 2 '*' $$(nproc))
+
 .PHONY: help
 help: ## Say what can be made
 	@sed -nE 's/^([a-z-]+):.*## (.*)$$/make \1\t\2/p' Makefile | expand -t 19
