@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::io::{self, Write};
+use std::iter;
 
 use pdf_writer::types::{CidFontType, FontFlags, SystemInfo, UnicodeCmap};
 use pdf_writer::{Chunk, Filter, Finish, Name, Rect, Ref, Str};
@@ -75,13 +76,18 @@ impl Font {
 
     /// Uses a glyph that shows some characters; gives its new number and its width.
     pub(super) fn take(&mut self, glyph: GlyphId, characters: &str) -> (u16, f32) {
-        let units = self.face.glyph_hor_advance(glyph).unwrap_or_default();
-        let width = f32::from(units) / f32::from(self.face.units_per_em());
+        let width = self.width(glyph);
         let id = self.remapper.remap(glyph.0);
         if usize::from(id) > self.used.len() {
             self.used.push((width * UNITS, characters.to_owned()));
         }
         (id, width)
+    }
+
+    /// The width of a glyph at size 1.
+    fn width(&self, glyph: GlyphId) -> f32 {
+        let units = self.face.glyph_hor_advance(glyph).unwrap_or_default();
+        f32::from(units) / f32::from(self.face.units_per_em())
     }
 
     /// Writes the font with the glyphs that were used.
@@ -135,8 +141,10 @@ impl Font {
             font.subtype(CidFontType::Type2)
                 .cid_to_gid_map_predefined(Name(b"Identity"));
         }
+        let empty_box = self.width(GlyphId(0)) * UNITS;
+        let used = self.used.iter().map(|(width, _)| *width);
         font.widths()
-            .consecutive(1, self.used.iter().map(|(width, _)| *width));
+            .consecutive(0, iter::once(empty_box).chain(used));
         font.finish();
         file.write(id, &chunk)
     }

@@ -84,6 +84,15 @@ fn what_no_font_has_is_shown_as_a_box() {
     assert_eq!(ids[1..], [0, 0]);
 }
 
+#[test]
+fn what_follows_a_box_stands_behind_it() {
+    let mut row = vec![String::new(); CONTACTS.columns.len()];
+    row[0] = "漢 and more".to_owned();
+    let width = regular().glyph('漢').width * 1_000.0;
+    let widths = format!("/W [0 [{}", width.trunc());
+    assert!(!find(&pdf(&[row]), &widths).is_empty(), "{widths}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
