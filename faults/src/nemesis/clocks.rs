@@ -9,12 +9,8 @@ const WRONG: [i64; 8] = [-3_600, -90, -10, -1, 1, 10, 45, 90];
 impl Nemesis {
     /// Sets the clocks of some services wrong for a while. They jump twice: there and back.
     pub(super) async fn clock_jumps(&mut self) {
+        let services = self.some_services();
         let Some(clocks) = &self.clocks else { return };
-        let services = if self.dice.chance(40) {
-            (0..SERVICES).collect()
-        } else {
-            vec![self.dice.below(SERVICES)]
-        };
         let seconds = self.dice.pick(&WRONG).unwrap_or_default();
         for nth in &services {
             clocks.set(*nth, seconds);

@@ -55,12 +55,8 @@ impl Nemesis {
     /// Kills two NATS servers of three, which leaves nobody who could acknowledge anything.
     pub(super) async fn two_of_three(&mut self) {
         let stays = self.dice.below(self.servers.nats.len());
-        for (nth, nats) in self.servers.nats.iter_mut().enumerate() {
-            if nth != stays {
-                nats.kill();
-                self.done.hurt(format!("NATS {}", nth + 1));
-                self.done.kills += 1;
-            }
+        for nth in (0..self.servers.nats.len()).filter(|nth| *nth != stays) {
+            self.kill_server(nth);
         }
         tokio::time::sleep(self.dice.millis(200..5_000)).await;
         self.bring_back(Target::Nats).await;

@@ -42,6 +42,13 @@ impl Nemesis {
         self.done.kills += 1;
     }
 
+    /// Kills one of the servers, by its number.
+    pub(super) fn kill_server(&mut self, nth: usize) {
+        self.servers.kill(nth);
+        self.done.hurt(self.servers.name(nth));
+        self.done.kills += 1;
+    }
+
     /// Kills each time that it has just begun to catch up.
     pub(super) async fn kill_again_and_again(&mut self, target: Target) {
         for _ in 0..3 + self.dice.below(3) {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::Nemesis;
+use super::{Nemesis, Target};
 use crate::disk;
 
 impl Nemesis {
@@ -14,7 +14,10 @@ impl Nemesis {
         for nth in &servers {
             self.servers.pause(*nth);
         }
-        self.lose_disks(&servers, began).await;
+        for nth in &servers {
+            self.servers.disks[*nth].shut_down().await;
+        }
+        self.begin_anew(&servers, began).await;
     }
 
     /// A disk fails under a server that goes on: nothing can be written or flushed any more. Not
@@ -27,17 +30,13 @@ impl Nemesis {
         };
         self.servers.disks[nth].shut_down().await;
         tokio::time::sleep(self.dice.millis(100..3_000)).await;
-        self.lose_disks(&[nth], began).await;
+        self.begin_anew(&[nth], began).await;
     }
 
-    async fn lose_disks(&mut self, servers: &[usize], began: Instant) {
+    /// Kills servers whose disks are shut down, and starts them on what these have kept.
+    async fn begin_anew(&mut self, servers: &[usize], began: Instant) {
         for nth in servers {
-            self.servers.disks[*nth].shut_down().await;
-        }
-        for nth in servers {
-            self.servers.kill(*nth);
-            self.done.hurt(self.servers.name(*nth));
-            self.done.kills += 1;
+            self.kill_server(*nth);
         }
         tokio::time::sleep(self.dice.millis(0..900)).await;
         for nth in servers {
@@ -64,11 +63,10 @@ impl Nemesis {
     /// Postgres is killed and its data are put back to what they were the last time, or kept to be
     /// put back the next time.
     pub(super) async fn older_database(&mut self) {
-        let nth = self.servers.nats.len();
         let data = self.servers.postgres.data().to_owned();
         let kept = data.with_extension("older");
         let mut since = Instant::now();
-        self.servers.kill(nth);
+        self.servers.postgres.kill();
         self.done.kills += 1;
         if let Some(then) = self.database_kept.take() {
             self.done.hurt("put back".to_owned());
@@ -82,7 +80,8 @@ impl Nemesis {
             std::fs::create_dir(&kept).expect("a folder");
             disk::copy(&data, &kept).await;
         }
-        self.start_again(nth, since).await;
+        self.bring_back(Target::Postgres).await;
+        self.counted_alone(since);
     }
 
     async fn start_again(&mut self, nth: usize, since: Instant) {

@@ -57,7 +57,7 @@ impl Nemesis {
         tokio::time::sleep(self.dice.millis(span)).await;
     }
 
-    fn some_services(&mut self) -> Vec<usize> {
+    pub(super) fn some_services(&mut self) -> Vec<usize> {
         if self.dice.chance(40) {
             return (0..SERVICES).collect();
         }
@@ -80,7 +80,7 @@ impl Nemesis {
             _ => "all services".to_owned(),
         };
         match side {
-            Side::OneOfNats(nth) => format!("{services} and NATS {}", nth + 1),
+            Side::OneOfNats(nth) => format!("{services} and {}", self.servers.name(nth)),
             Side::Nats => format!("{services} and NATS"),
             Side::Postgres => format!("{services} and Postgres"),
             Side::Both => format!("{services} and NATS and Postgres"),

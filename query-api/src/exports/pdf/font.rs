@@ -2,7 +2,6 @@
 
 use std::cell::OnceCell;
 use std::io::{self, Write};
-use std::iter;
 
 use pdf_writer::types::{CidFontType, FontFlags, SystemInfo, UnicodeCmap};
 use pdf_writer::{Chunk, Filter, Finish, Name, Rect, Ref, Str};
@@ -28,7 +27,8 @@ pub(super) struct Font {
     face: Face<'static>,
     shaper: OnceCell<Option<rustybuzz::Face<'static>>>,
     remapper: GlyphRemapper,
-    /// The width and the characters of each used glyph but 0, in the order of their new numbers.
+    /// The width and the characters of each used glyph by its new number; 0 is the box that shows
+    /// what no font has.
     used: Vec<(f32, String)>,
 }
 
@@ -46,14 +46,16 @@ pub(super) struct Glyph {
 impl Font {
     pub(super) fn new(name: String, data: FontData) -> io::Result<Self> {
         let face = Face::parse(data.bytes, data.index).map_err(io::Error::other)?;
-        Ok(Self {
+        let mut font = Self {
             name,
             data,
             face,
             shaper: OnceCell::new(),
             remapper: GlyphRemapper::new(),
             used: Vec::new(),
-        })
+        };
+        font.take(GlyphId(0), "");
+        Ok(font)
     }
 
     /// The font's own number of the glyph of a character.
@@ -76,18 +78,13 @@ impl Font {
 
     /// Uses a glyph that shows some characters; gives its new number and its width.
     pub(super) fn take(&mut self, glyph: GlyphId, characters: &str) -> (u16, f32) {
-        let width = self.width(glyph);
+        let units = self.face.glyph_hor_advance(glyph).unwrap_or_default();
+        let width = f32::from(units) / f32::from(self.face.units_per_em());
         let id = self.remapper.remap(glyph.0);
-        if usize::from(id) > self.used.len() {
+        if usize::from(id) == self.used.len() {
             self.used.push((width * UNITS, characters.to_owned()));
         }
         (id, width)
-    }
-
-    /// The width of a glyph at size 1.
-    fn width(&self, glyph: GlyphId) -> f32 {
-        let units = self.face.glyph_hor_advance(glyph).unwrap_or_default();
-        f32::from(units) / f32::from(self.face.units_per_em())
     }
 
     /// Writes the font with the glyphs that were used.
@@ -112,7 +109,7 @@ impl Font {
         self.write_program(data, &subset, file)?;
 
         let mut characters = UnicodeCmap::<u16>::new(Name(b"Waypost"), SYSTEM);
-        for ((_, shown), glyph) in self.used.iter().zip(1..) {
+        for ((_, shown), glyph) in self.used.iter().zip(0..) {
             if !shown.is_empty() {
                 characters.pair_with_multiple(glyph, shown.chars());
             }
@@ -141,10 +138,8 @@ impl Font {
             font.subtype(CidFontType::Type2)
                 .cid_to_gid_map_predefined(Name(b"Identity"));
         }
-        let empty_box = self.width(GlyphId(0)) * UNITS;
-        let used = self.used.iter().map(|(width, _)| *width);
         font.widths()
-            .consecutive(0, iter::once(empty_box).chain(used));
+            .consecutive(0, self.used.iter().map(|(width, _)| *width));
         font.finish();
         file.write(id, &chunk)
     }
