@@ -13,9 +13,9 @@ use super::accounts::{PASSWORD, email, login, phone, register, registration};
 use super::codes::{code, holder, send, verify, with_token};
 use crate::SHAPE;
 
-const PROXIED: (&str, &str) = ("WAYPOST_TRUSTED_PROXIES", "127.0.0.1");
+pub(super) const PROXIED: (&str, &str) = ("WAYPOST_TRUSTED_PROXIES", "127.0.0.1");
 
-async fn from(client: &Client, address: &str, path: &str, body: &Value) -> Answer {
+pub(super) async fn from(client: &Client, address: &str, path: &str, body: &Value) -> Answer {
     let request = client.request(Method::POST, path);
     let request = request
         .header("x-forwarded-for", address)
@@ -23,7 +23,7 @@ async fn from(client: &Client, address: &str, path: &str, body: &Value) -> Answe
     Answer::to(request.body(body.to_string())).await
 }
 
-async fn sign_in(client: &Client, address: &str, email: &str, password: &str) -> Answer {
+pub(super) async fn sign_in(client: &Client, address: &str, email: &str, password: &str) -> Answer {
     let body = json!({"email": email, "password": password});
     from(client, address, "/auth/login", &body).await
 }

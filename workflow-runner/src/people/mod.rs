@@ -15,6 +15,7 @@ use schemas::{AccountId, AggregateType, Log, Recorded};
 use serde_json::Value;
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, sleep};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::retry::retry_while;
 
@@ -117,9 +118,18 @@ impl People {
         let _ = head.wait_for(|head| *head >= end).await;
     }
 
-    /// The log's end at a moment not before `asked`. Those who wait while somebody looks share
-    /// the next look.
+    /// The log's end at a moment not before `asked`. It is looked for in a task of its own: whoever
+    /// asked may turn to something else and come back to this later, or never, and must not keep
+    /// the others waiting meanwhile.
     async fn look(&self, asked: Instant) -> Result<u64, ReadError> {
+        let people = self.clone();
+        let looking = tokio::spawn(async move { people.look_in_turn(asked).await });
+        let end = AbortOnDropHandle::new(looking).await;
+        end.unwrap_or_else(|error| Err(ReadError::Unavailable(error.to_string())))
+    }
+
+    /// Those who wait while somebody looks share the next look.
+    async fn look_in_turn(&self, asked: Instant) -> Result<u64, ReadError> {
         let mut look = self.0.look.lock().await;
         if let Some(look) = look.filter(|look| look.began >= asked) {
             return Ok(look.end);

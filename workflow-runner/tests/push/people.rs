@@ -1,15 +1,21 @@
 //! Persons, circles and positions in a test's log.
 
+use std::pin::pin;
+use std::time::Duration;
+
 use access::Access;
 use chrono::{DateTime, TimeDelta, Utc};
 use event_log::{Binding, Owner, Position};
+use futures::poll;
 use schemas::circle::{CircleOwner, Created, MemberJoined, MemberLeft, PlaceAdded};
 use schemas::{AccountId, AggregateType, CircleId, Event, OrgId, SYSTEM_ORG, StreamId, TokenId};
 use schemas::{account, location, presence, sos};
 use serde_json::json;
+use tokio::time::timeout;
 use uuid::Uuid;
+use workflow_runner::people::People;
 
-use crate::support::{World, write};
+use crate::support::{PATIENCE, World, write};
 
 pub(crate) struct Person {
     pub(crate) id: AccountId,
@@ -287,4 +293,16 @@ fn account_of(id: AccountId) -> StreamId {
 fn track_of(id: AccountId) -> StreamId {
     let org = OrgId::from(SYSTEM_ORG);
     StreamId::new(&org, AggregateType::Track, id.to_string())
+}
+
+#[tokio::test]
+async fn whoever_asks_and_turns_to_something_else_keeps_nobody_waiting() {
+    let world = World::far_away(Duration::from_millis(20)).await;
+    let (people, tail) = People::start(&world.log).await.unwrap();
+    let follower = people.clone();
+    tokio::spawn(async move { follower.follow(tail).await });
+    let mut first = pin!(people.settle());
+    assert!(poll!(first.as_mut()).is_pending());
+    timeout(PATIENCE, people.settle()).await.unwrap();
+    first.await;
 }

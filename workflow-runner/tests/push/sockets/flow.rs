@@ -1,9 +1,12 @@
 //! What flows: who sees what, from where on, and that nothing is lost or doubled.
 
-use serde_json::json;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use workflow_runner::live::SocketSettings;
 
 use super::{Server, Socket};
-use crate::support::{contact, write};
+use crate::support::{World, contact, write};
 
 #[tokio::test]
 async fn a_run_is_seen_as_it_happens() {
@@ -207,4 +210,29 @@ async fn one_large_event_passes() {
     let mut again: Socket = server.open().await;
     again.resume("s", "events", &before).await;
     assert_eq!(again.contacts(1).await, ["big"]);
+}
+
+/// An event is sent once the log was asked what may be seen, and a subscription asks it too.
+#[tokio::test]
+async fn a_client_that_asks_while_events_come_holds_nobody_up() {
+    let world = World::far_away(Duration::from_millis(20)).await;
+    let server = Server::of(world, SocketSettings::default()).await;
+    let (anna, ben) = (server.person("Anna").await, server.person("Ben").await);
+    let (mut annas, mut bens) = (server.watching(&anna).await, server.watching(&ben).await);
+    server.world.fix(&anna, 1.0, "home").await;
+    for id in 0..8 {
+        annas
+            .send(json!({"type": "subscribe", "id": id.to_string(), "channel": "sos"}))
+            .await;
+    }
+    let mut types: Vec<Value> = Vec::new();
+    for _ in 0..17 {
+        types.push(annas.frame().await["type"].clone());
+    }
+    for (name, count) in [("subscribed", 8), ("snapshot", 8), ("event", 1)] {
+        let found = types.iter().filter(|of| **of == name).count();
+        assert_eq!(found, count, "{name}: {types:?}");
+    }
+    server.world.fix(&ben, 2.0, "away").await;
+    assert_eq!(bens.frame().await["type"], "event");
 }

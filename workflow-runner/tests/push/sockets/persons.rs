@@ -12,7 +12,7 @@ use crate::people::{Circle, Person};
 use crate::support::World;
 
 impl Server {
-    async fn person(&self, name: &str) -> Person {
+    pub(super) async fn person(&self, name: &str) -> Person {
         self.world.person(&self.access, name).await
     }
 
@@ -25,7 +25,7 @@ impl Server {
     }
 
     /// The person's socket, which follows positions.
-    async fn watching(&self, person: &Person) -> Socket {
+    pub(super) async fn watching(&self, person: &Person) -> Socket {
         let mut socket = self.socket_of(person).await;
         socket.locations().await;
         socket
