@@ -1,4 +1,5 @@
 mod account;
+mod buffers;
 mod data;
 mod place;
 mod programs;
@@ -15,6 +16,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 pub(crate) use place::remove_outside;
 
 use self::account::Account;
+use self::buffers::shared_buffers;
 use self::programs::Programs;
 use self::setup::Passwords;
 use crate::home::{self, Lock};
@@ -41,7 +43,6 @@ const SETTINGS: &[(&str, &str)] = &[
     ("listen_addresses", "127.0.0.1"),
     ("unix_socket_directories", ""),
     ("max_connections", "200"),
-    ("shared_buffers", "256MB"),
     ("max_wal_size", "4GB"),
     ("jit", "off"),
     ("timezone", "UTC"),
@@ -235,13 +236,15 @@ impl LocalPostgres {
             .arg(&self.data)
             .env_remove("PGDATA")
             .env("LC_ALL", "C.UTF-8");
-        let ours = SETTINGS.iter().map(|&(name, value)| (name, value));
-        let port = self.port.to_string();
+        let ours = SETTINGS.iter().copied();
+        let (buffers, port) = (shared_buffers(), self.port.to_string());
         let theirs = self
             .options
             .settings
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()));
+        let buffers = ("shared_buffers", buffers.as_str());
+        let ours = ours.chain([buffers]);
         for (name, value) in ours.chain(theirs).chain([("port", port.as_str())]) {
             command.arg("-c").arg(format!("{name}={value}"));
         }
