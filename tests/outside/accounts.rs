@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use harness::{Answer, Client, System};
-use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::throttles::{PROXIED, sign_in};

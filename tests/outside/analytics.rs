@@ -17,7 +17,10 @@ use crate::system;
 
 const STATUSES: [&str; 4] = ["PAYMENT_PENDING", "ACTIVE", "COMPLETED", "CANCELLED"];
 
-/// What is done to an order or a lead.
+/// What plans, sources and cities are called.
+const NAMES: [Option<&str>; 4] = [None, Some("Berlin"), Some("berlin"), Some("Łódź")];
+
+/// What is done to an order, a lead or a client; `name` is one of [`NAMES`].
 #[derive(Clone, Debug)]
 enum Step {
     Order {
@@ -25,13 +28,21 @@ enum Step {
         status: usize,
         amount: i64,
         at: DateTime<Utc>,
+        name: usize,
     },
     NoOrder(u8),
     Lead {
         id: u8,
         at: DateTime<Utc>,
+        name: usize,
     },
     NoLead(u8),
+    Client {
+        id: u8,
+        at: DateTime<Utc>,
+        name: usize,
+    },
+    NoClient(u8),
 }
 
 /// Moments of the last fourteen months, borders of months most of all.
@@ -51,20 +62,34 @@ fn moment() -> impl Strategy<Value = DateTime<Utc>> {
 
 fn step() -> impl Strategy<Value = Step> {
     let amount = prop_oneof![0..100_000_i64, Just(0), Just(9_000_000_000_000_000)];
-    let order = (0..40_u8, 0..4_usize, amount, moment());
+    let name = || 0..NAMES.len();
+    let order = (0..40_u8, 0..4_usize, amount, moment(), name());
+    let other = || (0..40_u8, moment(), name());
     prop_oneof![
-        6 => order.prop_map(|(id, status, amount, at)| Step::Order { id, status, amount, at }),
+        6 => order.prop_map(|(id, status, amount, at, name)| Step::Order {
+            id,
+            status,
+            amount,
+            at,
+            name,
+        }),
         2 => (0..40_u8).prop_map(Step::NoOrder),
-        3 => (0..40_u8, moment()).prop_map(|(id, at)| Step::Lead { id, at }),
+        3 => other().prop_map(|(id, at, name)| Step::Lead { id, at, name }),
         1 => (0..40_u8).prop_map(Step::NoLead),
+        2 => other().prop_map(|(id, at, name)| Step::Client { id, at, name }),
+        1 => (0..40_u8).prop_map(Step::NoClient),
     ]
 }
 
-/// Orders and leads as they must stand.
+/// What came in: revenue, orders, leads and clients.
+type Sums = [i64; 4];
+
+/// Orders, leads and clients as they must stand.
 #[derive(Default)]
 struct Model {
-    orders: BTreeMap<u8, (usize, i64, DateTime<Utc>)>,
-    leads: BTreeMap<u8, DateTime<Utc>>,
+    orders: BTreeMap<u8, (usize, i64, DateTime<Utc>, usize)>,
+    leads: BTreeMap<u8, (DateTime<Utc>, usize)>,
+    clients: BTreeMap<u8, (DateTime<Utc>, usize)>,
 }
 
 impl Model {
@@ -75,57 +100,106 @@ impl Model {
                 status,
                 amount,
                 at,
+                name,
             } => {
-                self.orders.insert(id, (status, amount, at));
+                self.orders.insert(id, (status, amount, at, name));
             }
             Step::NoOrder(id) => _ = self.orders.remove(&id),
-            Step::Lead { id, at } => _ = self.leads.insert(id, at),
+            Step::Lead { id, at, name } => _ = self.leads.insert(id, (at, name)),
             Step::NoLead(id) => _ = self.leads.remove(&id),
+            Step::Client { id, at, name } => _ = self.clients.insert(id, (at, name)),
+            Step::NoClient(id) => _ = self.clients.remove(&id),
         }
     }
 
-    /// What came in on the days of a zone, by the first day of its step.
-    fn series(&self, (from, to): (NaiveDate, NaiveDate), by: &str, zone: Tz) -> Value {
+    /// All that has a field: when it came in, its value and what it counts for.
+    fn of_field(&self, field: &str) -> Vec<(DateTime<Utc>, Option<&'static str>, Sums)> {
+        let mut all = Vec::new();
+        for (status, amount, at, name) in self.orders.values() {
+            let is_earned = matches!(STATUSES[*status], "ACTIVE" | "COMPLETED");
+            let sums = [if is_earned { *amount } else { 0 }, 1, 0, 0];
+            match field {
+                "status" => all.push((*at, Some(STATUSES[*status]), sums)),
+                "plan" => all.push((*at, NAMES[*name], sums)),
+                _ => {}
+            }
+        }
+        for (at, name) in self.leads.values() {
+            match field {
+                "status" => all.push((*at, None, [0, 0, 1, 0])),
+                "source" => all.push((*at, NAMES[*name], [0, 0, 1, 0])),
+                _ => {}
+            }
+        }
+        let clients = self.clients.values().filter(|_| field == "city");
+        all.extend(clients.map(|(at, name)| (*at, NAMES[*name], [0, 0, 0, 1])));
+        all
+    }
+
+    /// What came in on the days of a zone, by the first day of its step, and of each step by what
+    /// it has in a field.
+    fn series(
+        &self,
+        (from, to): (NaiveDate, NaiveDate),
+        by: &str,
+        zone: Tz,
+        field: Option<&str>,
+    ) -> Value {
         let step_of = |day: NaiveDate| match by {
             "day" => day,
             "week" => day.week(chrono::Weekday::Mon).first_day().max(from),
             _ => day.with_day(1).unwrap().max(from),
         };
-        let mut steps: BTreeMap<NaiveDate, (i64, u64, u64)> = BTreeMap::new();
-        for day in from.iter_days().take_while(|day| *day <= to) {
-            steps.entry(step_of(day)).or_default();
-        }
         let step_at = |at: &DateTime<Utc>| {
             let day = at.with_timezone(&zone).date_naive();
             (from <= day && day <= to).then(|| step_of(day))
         };
-        for (status, amount, at) in self.orders.values() {
-            let Some(step) = step_at(at).and_then(|step| steps.get_mut(&step)) else {
-                continue;
-            };
-            step.1 += 1;
-            if matches!(STATUSES[*status], "ACTIVE" | "COMPLETED") {
-                step.0 += amount;
+        let add = |sums: &mut Sums, more: Sums| {
+            for (sum, more) in sums.iter_mut().zip(more) {
+                *sum += more;
+            }
+        };
+        let mut steps: BTreeMap<NaiveDate, Sums> = BTreeMap::new();
+        for day in from.iter_days().take_while(|day| *day <= to) {
+            steps.entry(step_of(day)).or_default();
+        }
+        for (at, _, sums) in [self.of_field("plan"), self.of_field("source")].concat() {
+            if let Some(step) = step_at(&at).and_then(|step| steps.get_mut(&step)) {
+                add(step, sums);
             }
         }
-        for at in self.leads.values() {
-            if let Some(step) = step_at(at).and_then(|step| steps.get_mut(&step)) {
-                step.2 += 1;
+        let mut groups: BTreeMap<(NaiveDate, bool, Option<&str>), Sums> = BTreeMap::new();
+        for (at, value, sums) in field.map(|field| self.of_field(field)).unwrap_or_default() {
+            if let Some(step) = step_at(&at) {
+                let group = groups.entry((step, value.is_none(), value));
+                add(group.or_default(), sums);
             }
         }
-        let steps = steps.into_iter().map(|(start, (revenue, orders, leads))| {
-            json!({"start": start, "revenue": revenue, "orders": orders, "leads": leads})
-        });
+        let steps = steps
+            .into_iter()
+            .map(|(start, [revenue, orders, leads, _])| {
+                let mut step =
+                    json!({"start": start, "revenue": revenue, "orders": orders, "leads": leads});
+                if field.is_some() {
+                    let groups = groups.iter().filter(|((step, ..), _)| *step == start);
+                    let groups = groups.map(|((.., value), [revenue, orders, leads, clients])| {
+                        json!({"value": value, "revenue": revenue, "orders": orders, "leads": leads,
+                        "clients": clients})
+                    });
+                    step["groups"] = groups.collect();
+                }
+                step
+            });
         steps.collect()
     }
 
     fn revenue(&self, month: Option<NaiveDate>) -> i64 {
-        let earned = self.orders.values().filter(|(status, _, at)| {
+        let earned = self.orders.values().filter(|(status, _, at, _)| {
             let on = at.date_naive().with_day(1);
             matches!(STATUSES[*status], "ACTIVE" | "COMPLETED")
                 && month.is_none_or(|m| on == Some(m))
         });
-        earned.map(|(_, amount, _)| amount).sum()
+        earned.map(|(_, amount, ..)| amount).sum()
     }
 
     #[expect(clippy::cast_precision_loss, reason = "small numbers")]
@@ -146,36 +220,35 @@ impl Model {
 }
 
 async fn carry_out(org: &Organization<'_>, step: &Step) {
-    let answer = match step {
+    let time = |at: &DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::Micros, true);
+    let (record, fields) = match step {
         Step::Order {
             id,
             status,
             amount,
             at,
+            name,
         } => {
-            let at = at.to_rfc3339_opts(SecondsFormat::Micros, true);
             let order = json!({"orderNumber": "n", "status": STATUSES[*status], "amount": amount,
-                "createdAt": at});
-            org.admin
-                .put(&format!("/api/v1/records/orders/o{id}"), &order)
-                .await
+                "createdAt": time(at), "plan": NAMES[*name]});
+            (format!("orders/o{id}"), Some(order))
         }
-        Step::NoOrder(id) => {
-            org.admin
-                .delete(&format!("/api/v1/records/orders/o{id}"))
-                .await
+        Step::NoOrder(id) => (format!("orders/o{id}"), None),
+        Step::Lead { id, at, name } => {
+            let lead = json!({"name": "n", "createdAt": time(at), "source": NAMES[*name]});
+            (format!("leads/l{id}"), Some(lead))
         }
-        Step::Lead { id, at } => {
-            let path = format!("/api/v1/records/leads/l{id}");
-            let at = at.to_rfc3339_opts(SecondsFormat::Micros, true);
-            let lead = json!({"name": "n", "createdAt": at});
-            org.admin.put(&path, &lead).await
+        Step::NoLead(id) => (format!("leads/l{id}"), None),
+        Step::Client { id, at, name } => {
+            let client = json!({"name": "n", "createdAt": time(at), "city": NAMES[*name]});
+            (format!("clients/c{id}"), Some(client))
         }
-        Step::NoLead(id) => {
-            org.admin
-                .delete(&format!("/api/v1/records/leads/l{id}"))
-                .await
-        }
+        Step::NoClient(id) => (format!("clients/c{id}"), None),
+    };
+    let path = format!("/api/v1/records/{record}");
+    let answer = match fields {
+        Some(fields) => org.admin.put(&path, &fields).await,
+        None => org.admin.delete(&path).await,
     };
     assert!(
         answer.status.is_success() || answer.status == 404,
@@ -186,7 +259,8 @@ async fn carry_out(org: &Organization<'_>, step: &Step) {
 
 async fn compare(org: &Organization<'_>, model: &Model) {
     position_of("orders", org).await;
-    let position = position_of("leads", org).await;
+    position_of("leads", org).await;
+    let position = position_of("clients", org).await;
     let client = org
         .client(&["read:orders", "read:leads", "read:analytics"])
         .await;
@@ -200,18 +274,23 @@ async fn compare(org: &Organization<'_>, model: &Model) {
         expected[0]
     );
     let today = Utc::now().date_naive();
-    for (by, zone, days) in [
-        ("day", Tz::UTC, 400),
-        ("day", Tz::Asia__Kathmandu, 430),
-        ("week", Tz::America__Havana, 425),
-        ("month", Tz::Australia__Lord_Howe, 500),
-        ("month", Tz::Europe__Berlin, 61),
+    for (by, zone, days, field) in [
+        ("day", Tz::UTC, 400, None),
+        ("day", Tz::UTC, 400, Some("status")),
+        ("day", Tz::Asia__Kathmandu, 430, Some("plan")),
+        ("week", Tz::America__Havana, 425, Some("source")),
+        ("month", Tz::Australia__Lord_Howe, 500, None),
+        ("month", Tz::Europe__Berlin, 61, Some("city")),
+        ("month", Tz::Asia__Kolkata, 430, Some("city")),
     ] {
         let from = today - Days::new(days);
-        let path = format!("/api/v1/analytics?from={from}&to={today}&by={by}&timezone={zone}");
+        let mut path = format!("/api/v1/analytics?from={from}&to={today}&by={by}&timezone={zone}");
+        if let Some(field) = field {
+            path = format!("{path}&groupBy={field}");
+        }
         let answer = client.get_at(&path, &position).await.ok(200);
-        let expected = model.series((from, today), by, zone);
-        assert_eq!(answer["series"], expected, "{by} in {zone}");
+        let expected = model.series((from, today), by, zone, field);
+        assert_eq!(answer["series"], expected, "{path}");
     }
     for (nth, status) in STATUSES.iter().enumerate() {
         let path = format!("/api/v1/orders?limit=100&status={status}");
@@ -232,7 +311,7 @@ async fn compare(org: &Organization<'_>, model: &Model) {
 #[tokio::test]
 async fn totals_and_trend_add_up_whatever_is_done() {
     let mut runner = TestRunner::default();
-    let strategy = prop::collection::vec(step(), 60..90);
+    let strategy = prop::collection::vec(step(), 70..100);
     for _ in 0..4 {
         let org = system().await.organization().await;
         let steps = strategy.new_tree(&mut runner).expect("steps").current();
@@ -276,6 +355,11 @@ async fn a_span_that_makes_no_sense_is_refused_by_name() {
         ("to=2026-01-01", "from: is missing"),
         ("by=day", "from: is missing"),
         ("timezone=UTC", "from: is missing"),
+        ("groupBy=city", "from: is missing"),
+        (
+            "from=2026-01-01&to=2026-01-02&groupBy=colour",
+            "groupBy: must be status, plan, source or city",
+        ),
         ("from=2026-01-02&to=2026-01-01", "to: must not be before"),
         ("from=2026-02-30&to=2026-03-01", "from: must be a date"),
         ("from=yesterday&to=2026-03-01", "from: must be a date"),

@@ -8,10 +8,11 @@ use crate::checkpoint::{self, Checkpoint};
 use crate::error::RepairError;
 
 /// What every copy has beside the projection's own tables.
-const SHARED: [&str; 6] = [
+const SHARED: [&str; 7] = [
     "projection_checkpoints",
     "totals",
     "field_totals",
+    "values_by_time",
     "list_blocks",
     "dead_letters",
     "record_changes",
@@ -220,6 +221,7 @@ impl Layout {
         for (table, owner) in [
             ("totals", "kind"),
             ("field_totals", "kind"),
+            ("values_by_time", "kind"),
             ("list_blocks", "kind"),
             ("dead_letters", "projection"),
         ] {

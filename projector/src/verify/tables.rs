@@ -83,7 +83,7 @@ async fn tables(
             counted.push_str(&ending);
         }
     }
-    for table in ["totals", "field_totals", "list_blocks"] {
+    for table in ["totals", "field_totals", "values_by_time", "list_blocks"] {
         tables.push(Table {
             name: table,
             columns: columns(rows, layout, table).await?,

@@ -176,7 +176,7 @@ impl World {
     /// Takes rows and positions from projections, each named as its table: as new ones they begin.
     pub(crate) async fn make_new(&self, names: &[&str]) {
         let sql = format!(
-            "TRUNCATE {}, totals, field_totals, list_blocks",
+            "TRUNCATE {}, totals, field_totals, values_by_time, list_blocks",
             names.join(", ")
         );
         sqlx::query(AssertSqlSafe(sql))
@@ -200,6 +200,7 @@ impl World {
         for (table, counted) in [
             ("list_blocks", "SELECT count_list_blocks()"),
             ("field_totals", "SELECT count_field_totals()"),
+            ("values_by_time", "SELECT count_values_by_time()"),
         ] {
             let mut transaction = self.pool.begin().await.unwrap();
             let keep = format!("CREATE TEMPORARY TABLE kept ON COMMIT DROP AS TABLE {table}");

@@ -13,8 +13,9 @@ use serde::Serialize;
 use service::{Clock, HttpError};
 use sqlx::PgPool;
 
+use super::grouped::GroupBy;
 use super::series::{Step, find_series};
-use super::span::Span;
+use super::span::{Span, missing};
 use crate::paging::Parameters;
 use crate::progress::Projection;
 use crate::reading::Reading;
@@ -62,13 +63,21 @@ pub(super) async fn get_analytics(
     State(clock): State<Arc<dyn Clock>>,
     uri: Uri,
 ) -> Result<Json<Answer>, HttpError> {
-    let span = Span::asked_for(&Parameters::of(&uri)?)?;
-    let read_from = [Projection::Orders, Projection::Leads];
+    let parameters = Parameters::of(&uri)?;
+    let (span, group_by) = (
+        Span::asked_for(&parameters)?,
+        GroupBy::asked_for(&parameters)?,
+    );
+    if group_by.is_some() && span.is_none() {
+        return Err(missing("from"));
+    }
+    let mut read_from = vec![Projection::Orders, Projection::Leads];
+    read_from.extend(group_by.into_iter().flat_map(GroupBy::read_from));
     let models = reading.models(&read_from).await?;
     let today = clock.now().date_naive();
     let analytics = analytics_of(reading.org(), today, models).await?;
     let series = match span {
-        Some(span) => Some(find_series(reading.org(), &span, models).await?),
+        Some(span) => Some(find_series(reading.org(), &span, group_by, models).await?),
         None => None,
     };
     Ok(Json(Answer { analytics, series }))

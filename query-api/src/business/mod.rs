@@ -2,6 +2,7 @@
 
 mod analytics;
 mod clients;
+mod grouped;
 mod leads;
 mod list;
 mod orders;

@@ -6,7 +6,8 @@ use serde::Serialize;
 use service::HttpError;
 use sqlx::PgPool;
 
-use super::span::{Bucket, Span};
+use super::grouped::{Group, GroupBy, find_groups};
+use super::span::{Bucket, Pieces, Span};
 
 /// A step of the series.
 #[derive(Debug, Serialize)]
@@ -17,25 +18,20 @@ pub(super) struct Step {
     revenue: i128,
     orders: i64,
     leads: i64,
+    /// The same by what they have in a field, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    groups: Option<Vec<Group>>,
 }
 
 /// What came to be in each step of a span, oldest first.
 pub(super) async fn find_series(
     org: &OrgId,
     span: &Span,
+    group_by: Option<GroupBy>,
     models: &PgPool,
 ) -> Result<Vec<Step>, HttpError> {
     let buckets = span.buckets();
-    let (mut places, mut minutes) = (Vec::new(), Vec::new());
-    let (mut begins, mut ends) = (Vec::new(), Vec::new());
-    for (bucket, place) in buckets.iter().zip(1_i64..) {
-        for piece in bucket.pieces() {
-            places.push(place);
-            minutes.push(piece.minutes);
-            begins.push(piece.begins);
-            ends.push(piece.ends);
-        }
-    }
+    let pieces = Pieces::of(&buckets);
     let counted = sqlx::query!(
         r#"SELECT place AS "place!",
                   coalesce(trunc(sum(orders.revenue)), 0)::text AS "revenue!",
@@ -53,36 +49,45 @@ pub(super) async fn find_series(
                  AND begins >= piece.begins AND begins < piece.ends) AS leads
            GROUP BY place ORDER BY place"#,
         org.as_str(),
-        &places,
-        &minutes,
-        &begins,
-        &ends,
+        &pieces.places,
+        &pieces.minutes,
+        &pieces.begins,
+        &pieces.ends,
     )
     .fetch_all(models)
     .await?;
+    let mut groups = match group_by {
+        Some(field) => Some(find_groups(org, &pieces, field, models).await?),
+        None => None,
+    };
     let mut counted = counted.into_iter().peekable();
     let steps = buckets.iter().zip(1_i64..).map(|(bucket, place)| {
+        let groups = groups
+            .as_mut()
+            .map(|groups| groups.remove(&place).unwrap_or_default());
         // A day that a zone has left out has no pieces.
         let Some(row) = counted.next_if(|row| row.place == place) else {
-            return Ok(Step::empty(bucket));
+            return Ok(Step::empty(bucket, groups));
         };
         Ok(Step {
             start: bucket.start,
             revenue: row.revenue.parse().map_err(HttpError::internal)?,
             orders: row.orders,
             leads: row.leads,
+            groups,
         })
     });
     steps.collect()
 }
 
 impl Step {
-    fn empty(bucket: &Bucket) -> Self {
+    fn empty(bucket: &Bucket, groups: Option<Vec<Group>>) -> Self {
         Self {
             start: bucket.start,
             revenue: 0,
             orders: 0,
             leads: 0,
+            groups,
         }
     }
 }

@@ -43,11 +43,36 @@ pub(super) struct Bucket {
 
 /// A part of a bucket that is counted in stretches of one length.
 #[derive(Debug, PartialEq)]
-pub(super) struct Piece {
+struct Piece {
     /// The length of a stretch: 15 or 1,440.
-    pub(super) minutes: i16,
-    pub(super) begins: DateTime<Utc>,
-    pub(super) ends: DateTime<Utc>,
+    minutes: i16,
+    begins: DateTime<Utc>,
+    ends: DateTime<Utc>,
+}
+
+/// The pieces of all buckets, as columns: a statement takes them as arrays.
+#[derive(Debug, Default)]
+pub(super) struct Pieces {
+    /// Which bucket each is of, from 1 on.
+    pub(super) places: Vec<i64>,
+    pub(super) minutes: Vec<i16>,
+    pub(super) begins: Vec<DateTime<Utc>>,
+    pub(super) ends: Vec<DateTime<Utc>>,
+}
+
+impl Pieces {
+    pub(super) fn of(buckets: &[Bucket]) -> Self {
+        let mut pieces = Self::default();
+        for (bucket, place) in buckets.iter().zip(1_i64..) {
+            for piece in bucket.pieces() {
+                pieces.places.push(place);
+                pieces.minutes.push(piece.minutes);
+                pieces.begins.push(piece.begins);
+                pieces.ends.push(piece.ends);
+            }
+        }
+        pieces
+    }
 }
 
 impl Span {
@@ -58,8 +83,8 @@ impl Span {
         let (from, to) = match (from, to) {
             (Some(from), Some(to)) => (day("from", from)?, day("to", to)?),
             (None, None) if by.is_none() && timezone.is_none() => return Ok(None),
-            (None, _) => return Err(wrong("from", "is missing: a series needs from and to")),
-            (_, None) => return Err(wrong("to", "is missing: a series needs from and to")),
+            (None, _) => return Err(missing("from")),
+            (_, None) => return Err(missing("to")),
         };
         if to < from {
             return Err(wrong("to", "must not be before from"));
@@ -125,7 +150,7 @@ impl Span {
 
 impl Bucket {
     /// Whole days of UTC, and quarters of an hour before and behind them.
-    pub(super) fn pieces(&self) -> Vec<Piece> {
+    fn pieces(&self) -> Vec<Piece> {
         let day = TimeDelta::days(1);
         let first = floor(self.begins + (day - TimeDelta::nanoseconds(1)));
         let last = floor(self.ends);
@@ -146,6 +171,11 @@ impl Bucket {
         let pieces = pieces.into_iter();
         pieces.filter(|piece| piece.begins < piece.ends).collect()
     }
+}
+
+/// One of the parameters that every series needs is not there.
+pub(super) fn missing(name: &str) -> HttpError {
+    wrong(name, "is missing: a series needs from and to")
 }
 
 /// The beginning of a time's day in UTC.

@@ -243,7 +243,7 @@ impl House {
         ] {
             self.execute(count).await;
         }
-        let count = "SELECT count_list_blocks(), count_field_totals()";
+        let count = "SELECT count_list_blocks(), count_field_totals(), count_values_by_time()";
         self.pool.execute(count).await.unwrap();
     }
 

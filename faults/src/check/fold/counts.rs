@@ -33,8 +33,16 @@ const BY_VALUE: &[(&str, &[&str])] = &[
     ("clients", &["city", "is_active"]),
 ];
 
+/// The columns by which series are grouped.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("orders", &["status", "plan"]),
+    ("leads", &["status", "source"]),
+    ("clients", &["city"]),
+];
+
 pub(super) fn add(fold: &mut Fold) {
     add_by_value(fold);
+    add_groups(fold);
     let mut totals: BTreeMap<[String; 4], u64> = BTreeMap::new();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut count = |org: &Value, kind: &str, parent: String, state: String| {
@@ -129,6 +137,43 @@ fn add_by_time(fold: &mut Fold) {
             }
             fold.put(table, row);
         }
+    }
+}
+
+/// The organization, kind, field and value that is counted, and how long and when.
+type Group = ([String; 4], i64, DateTime<Utc>);
+
+/// Counts what has each value in each quarter of an hour and each day.
+fn add_groups(fold: &mut Fold) {
+    let mut counts: BTreeMap<Group, (u64, i64)> = BTreeMap::new();
+    for (kind, fields) in GROUPS {
+        for row in fold.table(kind).values() {
+            let org = row["org_id"].as_str().unwrap_or_default();
+            let at = row["created_at"].as_str().unwrap_or_default();
+            let Ok(at) = at.parse::<DateTime<Utc>>() else {
+                continue;
+            };
+            let brought = *kind == "orders" && brings_in(row);
+            let amount = row["amount"].as_i64().filter(|_| brought);
+            for field in *fields {
+                let value = row[*field].as_str().unwrap_or_default();
+                let value: String = value.chars().take(100).collect();
+                let of = [org, kind, field, &value].map(str::to_owned);
+                for minutes in [15, 1_440] {
+                    let begins = at.duration_trunc(TimeDelta::minutes(minutes)).unwrap_or(at);
+                    let count = counts.entry((of.clone(), minutes, begins)).or_default();
+                    count.0 += 1;
+                    count.1 += amount.unwrap_or_default();
+                }
+            }
+        }
+    }
+    for (([org, kind, field, value], minutes, begins), (count, revenue)) in counts {
+        fold.put(
+            "values_by_time",
+            json!({"org_id": org, "kind": kind, "field": field, "value": value,
+                "minutes": minutes, "begins": begins, "count": count, "revenue": revenue}),
+        );
     }
 }
 

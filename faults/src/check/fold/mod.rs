@@ -88,6 +88,10 @@ pub(crate) const TABLES: &[Named] = &[
     named("leads_by_time", &["org_id", "minutes", "begins"]),
     named("totals", &["org_id", "kind", "parent", "state"]),
     named("field_totals", &["org_id", "kind", "field", "value"]),
+    named(
+        "values_by_time",
+        &["org_id", "field", "minutes", "begins", "kind", "value"],
+    ),
     named("accounts", &["account_id"]),
     named("circles", &["circle_id"]),
     named("circle_members", &["circle_id", "account_id", "sequence"]),

@@ -13,21 +13,38 @@ const LENGTHS: [i16; 2] = [15, 1_440];
 /// A stretch of time of an organization: its length in minutes and its beginning.
 type Stretch = (String, i16, DateTime<Utc>);
 
+/// How a count changes.
 #[derive(Debug, Default)]
-struct Change {
-    count: i64,
+pub(super) struct Counted {
+    pub(super) count: i64,
     revenue: i128,
+}
+
+impl Counted {
+    pub(super) fn add(&mut self, count: i64, revenue: i128) {
+        self.count += count;
+        self.revenue += revenue;
+    }
+
+    pub(super) fn is_nothing(&self) -> bool {
+        self.count == 0 && self.revenue == 0
+    }
+
+    /// The revenue for a numeric column.
+    pub(super) fn revenue_text(&self) -> String {
+        self.revenue.to_string()
+    }
 }
 
 /// How the counts change with a batch. Sums of many 64-bit amounts need not fit into 64 bits.
 #[derive(Debug, Default)]
-pub(super) struct ByTime(BTreeMap<Stretch, Change>);
+pub(super) struct ByTime(BTreeMap<Stretch, Counted>);
 
 /// Writes changes to a table, in the order of the keys. Stretches without records have no row, so
 /// that the rows do not depend on how events fell into batches.
 macro_rules! write_into {
     ($table:literal, $changes:expr, $rows:expr $(, $sum:literal $parameter:literal = $value:expr)?) => {{
-        let changes: &BTreeMap<Stretch, Change> = $changes;
+        let changes: &BTreeMap<Stretch, Counted> = $changes;
         let rows: &mut PgConnection = $rows;
         let keys = || changes.keys();
         let written = sqlx::query_scalar!(
@@ -69,28 +86,30 @@ macro_rules! write_into {
 impl ByTime {
     /// Counts records that came to be at a time.
     pub(super) fn add(&mut self, org_id: &str, time: DateTime<Utc>, count: i64, revenue: i128) {
-        for minutes in LENGTHS {
-            let key = (org_id.to_owned(), minutes, beginning(time, minutes));
-            let change = self.0.entry(key).or_default();
-            change.count += count;
-            change.revenue += revenue;
+        for (minutes, begins) in stretches(time) {
+            let key = (org_id.to_owned(), minutes, begins);
+            self.0.entry(key).or_default().add(count, revenue);
         }
     }
 
     pub(super) async fn write_orders(self, rows: &mut PgConnection) -> Result<(), sqlx::Error> {
         write_into!("orders_by_time", &self.changed(), rows,
-            "revenue" "$5::text[]" = |change| change.revenue.to_string())
+            "revenue" "$5::text[]" = Counted::revenue_text)
     }
 
     pub(super) async fn write_leads(self, rows: &mut PgConnection) -> Result<(), sqlx::Error> {
         write_into!("leads_by_time", &self.changed(), rows)
     }
 
-    fn changed(mut self) -> BTreeMap<Stretch, Change> {
-        self.0
-            .retain(|_, change| change.count != 0 || change.revenue != 0);
+    fn changed(mut self) -> BTreeMap<Stretch, Counted> {
+        self.0.retain(|_, change| !change.is_nothing());
         self.0
     }
+}
+
+/// The stretches that a time falls in: how many minutes long each is, and when it begins.
+pub(super) fn stretches(time: DateTime<Utc>) -> [(i16, DateTime<Utc>); 2] {
+    LENGTHS.map(|minutes| (minutes, beginning(time, minutes)))
 }
 
 /// The beginning of the stretch that a time falls in, counted from 1970, also for times before.

@@ -3,7 +3,9 @@
 mod by_time;
 mod by_value;
 mod changes;
+mod clients;
 mod deletions;
+mod grouped;
 mod leads;
 mod orders;
 mod revenue;
@@ -51,6 +53,8 @@ struct Held {
     /// The values of [`Table::BY_VALUE`], in its order; empty where there is none. One more, empty,
     /// gives the array its type where a table counts none.
     values: Vec<String>,
+    /// The same of [`Table::GROUPS`].
+    groups: Vec<String>,
 }
 
 /// What a batch changes.
@@ -87,6 +91,8 @@ trait Table: Send + Sync {
     const ROWS: Rows;
     /// The columns of which it is counted how many records have each value.
     const BY_VALUE: &'static [&'static str];
+    /// The columns by which series of the records are grouped.
+    const GROUPS: &'static [&'static str];
 
     /// What an event of this kind leaves.
     fn left_by(event: &Event) -> Option<Left<'_, Self::Record>>;
@@ -124,6 +130,9 @@ trait Table: Send + Sync {
 
     /// A record's values of [`Self::BY_VALUE`], in its order.
     fn values(record: &Self::Record) -> impl Iterator<Item = Option<Cow<'_, str>>>;
+
+    /// A record's values of [`Self::GROUPS`], in its order.
+    fn groups(record: &Self::Record) -> impl Iterator<Item = Option<Cow<'_, str>>>;
 }
 
 impl<T: Table> Projection for T {

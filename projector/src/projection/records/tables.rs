@@ -13,16 +13,17 @@ use sqlx::postgres::PgBindIterExt as _;
 use super::super::blocks::Rows;
 use super::super::text::{optional, storable};
 use super::super::totals::Totals;
-use super::{Change, Gone, Held, Left, Put, Table, deletions, leads, orders, touched};
+use super::{Change, Gone, Held, Left, Put, Table, clients, deletions, leads, orders, touched};
 
 /// States a table once: its own columns with their parameters and how a record fills them. The
 /// key and the times are common to all. Postgres checks each statement when it is described.
 macro_rules! table {
     ($(#[$doc:meta])* $name:ident of $record:ident in $table:literal by
         $created:ident, $updated:ident, $deleted:ident
-        $(with $derive:path, $($derived:literal),+)?
+        $(with $derive:path, $($derived:literal),*)?
         listed by $column_of_state:expr, $state:literal = $state_of:expr, summed by $sum:literal,
-        counted by ($($counted:literal = $counted_value:expr),*) {
+        counted by ($($counted:literal = $counted_value:expr),*)
+        $(grouped by ($($group:literal = $group_value:expr),+))? {
         $($column:literal $parameter:literal = $value:expr),+ $(,)?
     }) => {
         $(#[$doc])*
@@ -30,7 +31,7 @@ macro_rules! table {
 
         impl Table for $name {
             const NAME: &'static str = $table;
-            const TABLES: &'static [&'static str] = &[$table $($(, $derived)+)?];
+            const TABLES: &'static [&'static str] = &[$table $($(, $derived)*)?];
             const AGGREGATES: &'static [AggregateType] = &[AggregateType::$record];
             const ROWS: Rows = Rows {
                 table: $table,
@@ -39,6 +40,7 @@ macro_rules! table {
                 state: $column_of_state,
             };
             const BY_VALUE: &'static [&'static str] = &[$($counted),*];
+            const GROUPS: &'static [&'static str] = &[$($($group),+)?];
             type Record = $record;
 
             fn left_by(event: &Event) -> Option<Left<'_, $record>> {
@@ -58,7 +60,8 @@ macro_rules! table {
                     Held,
                     "SELECT org_id AS \"org_id!\", id AS \"id!\", created_at, " + $state
                         + " AS \"state!\", " + $sum + " AS \"amount!\", ARRAY["
-                        + $("coalesce(" + $counted + "::text, ''), " +)* "''] AS \"values!\"
+                        + $("coalesce(" + $counted + "::text, ''), " +)* "''] AS \"values!\", ARRAY["
+                        + $($("coalesce(" + $group + "::text, ''), " +)+)? "''] AS \"groups!\"
                      FROM UNNEST($1::text[], $2::text[]) AS touched (org_id, id)
                      JOIN " + $table + " USING (org_id, id)",
                     touched(put, gone).map(|key| key.0).bind_iter() as _,
@@ -75,6 +78,11 @@ macro_rules! table {
             fn values(record: &$record) -> impl Iterator<Item = Option<Cow<'_, str>>> {
                 const VALUES: &[fn(&$record) -> Option<Cow<'_, str>>] = &[$($counted_value),*];
                 VALUES.iter().map(|value| value(record))
+            }
+
+            fn groups(record: &$record) -> impl Iterator<Item = Option<Cow<'_, str>>> {
+                const GROUPS: &[fn(&$record) -> Option<Cow<'_, str>>] = &[$($($group_value),+)?];
+                GROUPS.iter().map(|group| group(record))
             }
 
             fn upsert<'a>(
@@ -125,16 +133,18 @@ macro_rules! table {
     // Most kinds are listed as a whole only.
     ($(#[$doc:meta])* $name:ident of $record:ident in $table:literal by
         $created:ident, $updated:ident, $deleted:ident
-        $(with $derive:path, $($derived:literal),+)?
-        counted by ($($counted:literal = $counted_value:expr),+) {
+        $(with $derive:path, $($derived:literal),*)?
+        counted by ($($counted:literal = $counted_value:expr),+)
+        $(grouped by ($($group:literal = $group_value:expr),+))? {
         $($columns:tt)+
     }) => {
         table! {
             $(#[$doc])*
             $name of $record in $table by $created, $updated, $deleted
-                $(with $derive, $($derived),+)?
+                $(with $derive, $($derived),*)?
                 listed by None, "''" = |_| "", summed by "0::bigint",
-                counted by ($($counted = $counted_value),+) {
+                counted by ($($counted = $counted_value),+)
+                $(grouped by ($($group = $group_value),+))? {
                 $($columns)+
             }
         }
@@ -206,7 +216,9 @@ table! {
         with orders::recount, "revenue_months", "orders_by_time"
         listed by Some("status"), "status" = |order| orders::status_name(order.status),
         summed by "amount",
-        counted by () {
+        counted by ()
+        grouped by ("status" = |order| Some(orders::status_name(order.status).into()),
+            "plan" = |order| optional(order.plan.as_ref())) {
         "order_number" "$5::text[]" = |order| storable(&order.order_number),
         "status" "$6::text[]" = |order| orders::status_name(order.status),
         "amount" "$7::bigint[]" = |order| order.amount,
@@ -221,7 +233,9 @@ table! {
     /// The leads of every organization.
     Leads of Lead in "leads" by LeadCreated, LeadUpdated, LeadDeleted
         with leads::recount, "leads_by_time"
-        counted by ("status" = |lead| optional(lead.status.as_ref())) {
+        counted by ("status" = |lead| optional(lead.status.as_ref()))
+        grouped by ("status" = |lead| optional(lead.status.as_ref()),
+            "source" = |lead| optional(lead.source.as_ref())) {
         "name" "$5::text[]" = |lead| storable(&lead.name),
         "phone" "$6::text[]" = |lead| optional(lead.phone.as_ref()),
         "email" "$7::text[]" = |lead| optional(lead.email.as_ref()),
@@ -235,8 +249,10 @@ table! {
 table! {
     /// The clients of every organization.
     Clients of Client in "clients" by ClientCreated, ClientUpdated, ClientDeleted
+        with clients::recount,
         counted by ("city" = |client| optional(client.city.as_ref()),
-            "is_active" = |client| Some(client.is_active.to_string().into())) {
+            "is_active" = |client| Some(client.is_active.to_string().into()))
+        grouped by ("city" = |client| optional(client.city.as_ref())) {
         "name" "$5::text[]" = |client| storable(&client.name),
         "email" "$6::text[]" = |client| optional(client.email.as_ref()),
         "phone" "$7::text[]" = |client| optional(client.phone.as_ref()),

@@ -59,6 +59,13 @@ pub(super) fn part() -> Part {
                 "The IANA time zone in which days begin and end; default `UTC`.",
                 like(string(), "Europe/Berlin"),
             )
+            .query_value(
+                "groupBy",
+                "What each step's `groups` are told apart by: the status of orders and leads, the \
+                 plan of orders, the source of leads, the city of clients. A series has 10,000 \
+                 groups at most.",
+                word(&["status", "plan", "source", "city"]),
+            )
             .read()
             .refuses(&[400])
             .answers(
@@ -100,25 +107,53 @@ fn order_fields() -> Vec<(&'static str, Value)> {
     ]
 }
 
+fn money() -> Value {
+    meaning(serde_json::json!({"type": "integer"}), "In minor units.")
+}
+
+/// A step of the series of analytics.
+fn step() -> Value {
+    let revenue = || meaning(money(), "Of ACTIVE and COMPLETED orders created in it.");
+    let count = || integer(0, i64::MAX);
+    let group = answer(vec![
+        (
+            "value",
+            meaning(
+                nullable(string()),
+                "As it was written, its first 100 characters; null for those that have none.",
+            ),
+        ),
+        ("revenue", revenue()),
+        ("orders", count()),
+        ("leads", count()),
+        ("clients", count()),
+    ]);
+    with_optional(
+        answer(vec![
+            (
+                "start",
+                meaning(day(), "The first day of the step within the span."),
+            ),
+            ("revenue", revenue()),
+            ("orders", count()),
+            ("leads", count()),
+        ]),
+        vec![(
+            "groups",
+            meaning(
+                array(&group),
+                "The step by what it has in the field, by value; only with `groupBy`.",
+            ),
+        )],
+    )
+}
+
 fn schemas() -> Vec<(&'static str, Value)> {
     let optional = || nullable(string());
-    let money = || meaning(serde_json::json!({"type": "integer"}), "In minor units.");
     let month = serde_json::json!({"type": "string", "pattern": r"^\d{4}-\d{2}$"});
     let mut months = array(&answer(vec![("month", month), ("revenue", money())]));
     months["minItems"] = 12.into();
     months["maxItems"] = 12.into();
-    let step = answer(vec![
-        (
-            "start",
-            meaning(day(), "The first day of the step within the span."),
-        ),
-        (
-            "revenue",
-            meaning(money(), "Of ACTIVE and COMPLETED orders created in it."),
-        ),
-        ("orders", integer(0, i64::MAX)),
-        ("leads", integer(0, i64::MAX)),
-    ]);
     vec![
         ("Order", answer(order_fields())),
         (
@@ -180,7 +215,7 @@ fn schemas() -> Vec<(&'static str, Value)> {
                 vec![(
                     "series",
                     meaning(
-                        array(&step),
+                        array(&step()),
                         "Step by step, oldest first; only with `from` and `to`.",
                     ),
                 )],
