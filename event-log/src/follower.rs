@@ -1,14 +1,20 @@
 //! Following a whole stream of the log, together with whoever else does in this process.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use schemas::{AggregateType, Log};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 use crate::batch::Batch;
 use crate::mark::Mark;
 use crate::shared::{Share, SharedStream, Taken};
 use crate::tail::Tail;
 use crate::{EventLog, ReadError, TailError};
+
+/// How long a follower may take to come to an end of the log before it is asked whether it can.
+const COMING: Duration = Duration::from_millis(250);
 
 /// Follows a stream of the log: by a tail of its own up to the end, and from there by what the
 /// process reads once for all of its followers.
@@ -53,6 +59,26 @@ impl EventLog {
             pending: tail.pending(),
             source: Source::Own(Box::new(tail)),
         })
+    }
+}
+
+impl EventLog {
+    /// Waits until a follower of a whole stream, which tells the last sequence that it has `taken`,
+    /// has come to `end`, or nothing stands between any more: what was erased before it was taken
+    /// comes to nobody.
+    pub async fn until_taken(&self, feed: Log, mut taken: watch::Receiver<u64>, end: u64) {
+        // Who tells nothing any more is not waited for.
+        while timeout(COMING, taken.wait_for(|taken| *taken >= end))
+            .await
+            .is_err()
+        {
+            let taken = *taken.borrow();
+            let none = self.reader(feed).has_none_between(&[], taken, end).await;
+            // While the log does not answer, the events may come as well.
+            if none.is_ok_and(|none| none) {
+                return;
+            }
+        }
     }
 }
 

@@ -15,6 +15,7 @@ mod retry;
 pub mod runs;
 mod settings;
 pub mod targets;
+mod task;
 pub mod webhooks;
 
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use std::time::Duration;
 use access::Access;
 use axum::Router;
 use event_log::{EventLog, ReadError, TailError};
+use futures::future::join_all;
 use service::Clock;
 use service::health::Readiness;
 use tokio_util::sync::CancellationToken;
@@ -31,6 +33,7 @@ use tokio_util::sync::CancellationToken;
 use live::{Live, Tails};
 use runs::triggers;
 use targets::Targets;
+use task::Task;
 
 pub use settings::RunnerSettings;
 
@@ -118,23 +121,27 @@ impl Runner {
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), Error> {
         let stop = shutdown.child_token();
         let delivering = self.announce_webhooks();
-        let deliver = |dependencies, stop| shown(&delivering, webhooks::run(dependencies, stop));
-        let runs = keep_up("runs", runs::run, self.runs(), &stop);
-        let triggers = keep_up("triggers", triggers::run, self.triggers(), &stop);
-        let webhooks = keep_up("webhooks", deliver, self.webhooks(), &stop);
-        let geofence = keep_up("places", geofence::run, self.geofence(), &stop);
-        let sockets = async {
-            let ended = self.live.run(self.tails, stop.clone()).await;
+        let deliver = move |dependencies, stop| {
+            let delivering = Arc::clone(&delivering);
+            async move {
+                let delivery = Box::pin(webhooks::run(dependencies, stop));
+                shown(&delivering, delivery).await
+            }
+        };
+        // Each in a task of its own: whoever has much to do holds up nobody else.
+        let parts = [
+            keep_up("runs", runs::run, self.runs(), &stop),
+            keep_up("triggers", triggers::run, self.triggers(), &stop),
+            keep_up("webhooks", deliver, self.webhooks(), &stop),
+            keep_up("places", geofence::run, self.geofence(), &stop),
+        ];
+        let (live, tails) = (self.live, self.tails);
+        let sockets = Task::spawn(async move {
+            let ended = live.run(tails, stop.clone()).await;
             stop.cancel();
             ended
-        };
-        let ((), (), (), (), ended) = tokio::join!(
-            Box::pin(runs),
-            Box::pin(triggers),
-            Box::pin(webhooks),
-            Box::pin(geofence),
-            Box::pin(sockets)
-        );
+        });
+        let (_, ended) = tokio::join!(join_all(parts), sockets);
         Ok(ended?)
     }
 
@@ -212,23 +219,30 @@ async fn shown<T>(at_work: &AtomicBool, part: impl Future<Output = T>) -> T {
 }
 
 /// Begins a part again whenever it fails, until `shutdown`.
-async fn keep_up<D: Clone, F, E>(
+fn keep_up<D, F, E>(
     name: &'static str,
-    run: impl Fn(D, CancellationToken) -> F,
+    run: impl Fn(D, CancellationToken) -> F + Send + 'static,
     dependencies: D,
     shutdown: &CancellationToken,
-) where
-    F: Future<Output = Result<(), E>>,
-    E: std::fmt::Display,
+) -> Task<()>
+where
+    D: Clone + Send + 'static,
+    F: Future<Output = Result<(), E>> + Send,
+    E: std::fmt::Display + Send,
 {
-    loop {
-        match Box::pin(run(dependencies.clone(), shutdown.clone())).await {
-            Ok(()) => return,
-            Err(error) => tracing::error!(part = name, %error, "A component failed; restarting it"),
+    let shutdown = shutdown.clone();
+    Task::spawn(async move {
+        loop {
+            match Box::pin(run(dependencies.clone(), shutdown.clone())).await {
+                Ok(()) => return,
+                Err(error) => {
+                    tracing::error!(part = name, %error, "A component failed; restarting it");
+                }
+            }
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = tokio::time::sleep(AGAIN) => {}
+            }
         }
-        tokio::select! {
-            () = shutdown.cancelled() => return,
-            () = tokio::time::sleep(AGAIN) => {}
-        }
-    }
+    })
 }

@@ -29,8 +29,8 @@ pub enum Viewer {
 #[derive(Clone, Debug, Default)]
 pub struct Circles {
     by_id: HashMap<CircleId, Circle>,
-    /// How many circles each has made.
-    made: HashMap<CircleOwner, usize>,
+    /// Every circle that somebody has made.
+    made: HashMap<CircleOwner, Vec<CircleId>>,
     /// Every circle that a person was ever in.
     of_account: HashMap<AccountId, BTreeSet<CircleId>>,
     /// Every circle where a person named a place.
@@ -55,7 +55,8 @@ impl Circles {
             Event::CircleCreated(created) => {
                 if let Entry::Vacant(new) = self.by_id.entry(created.circle_id.clone()) {
                     new.insert(Circle::new(created, recorded));
-                    *self.made.entry(created.owner.clone()).or_default() += 1;
+                    let made = self.made.entry(created.owner.clone()).or_default();
+                    made.push(created.circle_id.clone());
                 }
             }
             Event::CircleMemberLeft(left) => self.apply_to(&left.circle_id, recorded),
@@ -110,12 +111,14 @@ impl Circles {
 
     /// How many circles somebody has made.
     pub fn made_by(&self, owner: &CircleOwner) -> usize {
-        self.made.get(owner).copied().unwrap_or(0)
+        self.made.get(owner).map_or(0, Vec::len)
     }
 
-    /// Every circle, in no order.
-    pub fn all(&self) -> impl Iterator<Item = &Circle> {
-        self.by_id.values()
+    /// The circles that an organization has made, in the order of the log.
+    pub fn of_organization(&self, org: &OrgId) -> impl Iterator<Item = &Circle> {
+        let made = self.made.get(&CircleOwner::Organization(org.clone()));
+        let ids = made.into_iter().flatten();
+        ids.filter_map(|id| self.by_id.get(id))
     }
 
     /// The circles that a person was ever in.
@@ -207,8 +210,8 @@ impl Circles {
 
     /// Every place that is watched, with its circle, in no order.
     pub fn watched_places(&self) -> impl Iterator<Item = (&Circle, &Place)> {
-        self.all()
-            .flat_map(|circle| circle.places().map(move |place| (circle, place)))
+        let all = self.by_id.values();
+        all.flat_map(|circle| circle.places().map(move |place| (circle, place)))
     }
 
     /// The places of all circles that a person is in now.

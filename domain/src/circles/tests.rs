@@ -277,7 +277,7 @@ fn a_circle_has_so_many_members_places_and_open_invites() {
 }
 
 #[test]
-fn who_made_circles_is_known_with_how_many() {
+fn who_made_circles_is_known_with_how_many_and_which() {
     let (ada, shop) = (
         CircleOwner::Account(ADA),
         CircleOwner::Organization("shop".into()),
@@ -291,4 +291,13 @@ fn who_made_circles_is_known_with_how_many() {
     history.add(9, Event::AccountForgotten(Forgotten { account_id: ADA }));
     let circles = Circles::fold(&history.0);
     assert_eq!((circles.made_by(&ada), circles.made_by(&shop)), (0, 1));
+    for (org, made) in [("shop", &["c"][..]), ("other", &[])] {
+        let org = OrgId::from(org);
+        let of_org = circles.of_organization(&org);
+        assert!(
+            of_org
+                .map(|circle| circle.id.as_str())
+                .eq(made.iter().copied())
+        );
+    }
 }

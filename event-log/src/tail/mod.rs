@@ -46,6 +46,8 @@ pub struct Tail {
     /// The source on its way: kept over cancelled waits, so that a slow server is not asked anew
     /// each time.
     opening: Option<Opening>,
+    /// The question what was deleted, kept in the same way while the gap ahead is the same.
+    asking: Option<Asking>,
     /// What came from the server and has not been taken yet.
     ready: VecDeque<Delivered>,
     deleted: Deleted,
@@ -53,6 +55,7 @@ pub struct Tail {
 }
 
 type Opening = AbortOnDropHandle<Result<Opened, Fault>>;
+type Asking = AbortOnDropHandle<Result<Deleted, String>>;
 
 /// What came of waiting.
 enum Received {
@@ -143,6 +146,7 @@ impl Tail {
             is_sure: false,
             source: None,
             opening: None,
+            asking: None,
             ready: VecDeque::new(),
             deleted: Deleted::default(),
             backoff: BACKOFF,
@@ -212,14 +216,15 @@ impl Tail {
             }
         }
         let ended = || Fault::Server("the server ended it".to_owned());
+        let may_wait = self.is_sure && self.caught_up();
         let source = self.source.as_mut().ok_or_else(ended)?;
         let next = source.messages.next();
-        let first = if self.is_sure {
+        let first = if may_wait {
             next.await
         } else {
             match timeout(LAG, next).await {
                 Ok(first) => first,
-                Err(_) => return self.look_for_the_end(self.last.sequence).await,
+                Err(_) => return self.miss().await,
             }
         };
         self.ready
@@ -239,6 +244,17 @@ impl Tail {
             _ => {}
         }
         Ok(Received::Some)
+    }
+
+    /// Finds out whether what should come still stands in the log: it may have been erased since
+    /// the server said that it waits.
+    async fn miss(&mut self) -> Result<Received, Fault> {
+        if self.is_sure {
+            let state = self.way.reader(&self.stream).state().await;
+            let state = state.map_err(|error| Fault::Server(error.to_string()))?;
+            self.end = state.last_sequence;
+        }
+        self.look_for_the_end(self.last.sequence).await
     }
 
     /// Finds out whether the leader had nothing more either.
@@ -297,8 +313,7 @@ impl Tail {
         }
         let (from, next) = (self.last.sequence + 1, self.ready[0].sequence);
         if !self.deleted.explain(from, next) {
-            let asked = Deleted::ask(&self.way.client, &self.stream).await;
-            self.deleted = asked.map_err(Fault::Server)?;
+            self.deleted = self.ask().await.map_err(Fault::Server)?;
         }
         let to = next - 1;
         if self.deleted.explain(from, next) {
@@ -309,6 +324,19 @@ impl Tail {
             return Ok(());
         }
         Err(Fault::Log(TailError::Hole { from, to }))
+    }
+
+    /// Asks the server what was deleted.
+    async fn ask(&mut self) -> Result<Deleted, String> {
+        let (client, stream) = (&self.way.client, &self.stream);
+        let asking = self.asking.get_or_insert_with(|| {
+            let (client, stream) = (client.clone(), stream.clone());
+            let asking = tokio::spawn(async move { Deleted::ask(&client, &stream).await });
+            AbortOnDropHandle::new(asking)
+        });
+        let asked = asking.await;
+        self.asking = None;
+        asked.map_err(|error| error.to_string())?
     }
 
     async fn lost(&mut self, reason: &str) {
@@ -325,6 +353,7 @@ impl Tail {
     /// What is ready but not taken comes again from a new source.
     fn forget_source(&mut self) {
         self.source = None;
+        self.asking = None;
         self.ready.clear();
     }
 

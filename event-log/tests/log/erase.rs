@@ -1,9 +1,16 @@
 //! Erasing an aggregate.
 
-use event_log::EventLog;
-use schemas::Log;
+use std::time::Duration;
 
-use crate::support::{OwnServer, event_of, everything, fresh, holds, keyring};
+use event_log::{EventLog, Whose};
+use schemas::Log;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::support::{OwnServer, TestLog, event, event_of, everything, fresh, holds, keyring};
+
+/// Far longer than anything takes.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn an_erased_aggregate_leaves_no_byte_and_no_hole() {
@@ -61,4 +68,50 @@ async fn an_aggregate_that_the_log_begins_with_can_be_erased() {
         let log = EventLog::connect(&own.settings, keyring()).await.unwrap();
         assert_eq!(everything(&log, Log::Events).await.len(), left);
     }
+}
+
+#[tokio::test]
+async fn whoever_waits_for_the_end_does_not_wait_for_what_was_erased_before_it() {
+    let log = TestLog::new().await;
+    log.commit(fresh(1)).await.unwrap();
+    let gone = fresh(2);
+    let stream = gone.writes[0].stream.clone();
+    log.commit(gone).await.unwrap();
+    let end = log.end(Log::Events).await.unwrap().sequence();
+    let (_taken, seen) = watch::channel(end - 2);
+    let early = log.until_taken(Log::Events, seen.clone(), end);
+    let early = timeout(Duration::from_secs(1), early).await;
+    assert!(early.is_err(), "what stands there is waited for");
+    log.erase(&stream).await.unwrap();
+    let done = log.until_taken(Log::Events, seen, end);
+    timeout(PATIENCE, done).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_reader_learns_that_what_waited_behind_was_erased() {
+    /// As many as a reader asks for at a time; so many more may be on their way.
+    const AT_ONCE: usize = 128;
+    let log = TestLog::new().await;
+    let (mut before, mut gone) = (fresh(1), fresh(1));
+    before.writes[0].events = (0..AT_ONCE).map(|_| event()).collect();
+    gone.writes[0].events = (0..4 * AT_ONCE).map(|_| event()).collect();
+    let stream = gone.writes[0].stream.clone();
+    log.commit(before).await.unwrap();
+    log.commit(gone).await.unwrap();
+    let mut tail = log.read_for(Log::Events, Whose::All, 0).await.unwrap();
+    while tail.last_sequence() < AT_ONCE as u64 {
+        tail.next(AT_ONCE).await.unwrap();
+    }
+    assert!(!tail.caught_up());
+    log.erase(&stream).await.unwrap();
+    let mut left = usize::MAX;
+    while left > 0 {
+        let batch = timeout(PATIENCE, tail.next(AT_ONCE)).await.unwrap();
+        left = batch.unwrap().items.len();
+    }
+    assert!(tail.caught_up() && tail.last_sequence() < 5 * AT_ONCE as u64);
+    // And it goes on.
+    log.commit(fresh(1)).await.unwrap();
+    let batch = timeout(PATIENCE, tail.next(AT_ONCE)).await.unwrap();
+    assert_eq!(batch.unwrap().items.len(), 1);
 }

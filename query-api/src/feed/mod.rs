@@ -78,10 +78,7 @@ async fn answer(
     let asked = Asked::read(log, &state.log, uri, headers)?;
     let form = asked.form;
     let place = state.feeds.enter(&caller)?;
-    let turn = state.feeds.begin(&caller.org).await;
     let reader = open(state, log, &caller.org, asked).await?;
-    drop(turn);
-    let reader = reader.in_turns(state.feeds.catching_up());
     let (patience, ended) = (state.feeds.patience(), state.access.ended(&caller));
     let (kind, body) = match form {
         Form::Lines => {
@@ -102,12 +99,15 @@ async fn answer(
     Ok((headers, body).into_response())
 }
 
-/// Begins to read, which a busy log may not answer at once.
+/// Begins to read, in turn with others, which a busy log may not answer at once.
 async fn open(state: &State, log: Log, org: &OrgId, asked: Asked) -> Result<Reader, HttpError> {
+    // Before there is a turn: who is held back holds up nobody else.
+    state.log.until_read(org).await;
+    let _turn = state.feeds.begin(org).await;
     let begun = Instant::now();
     loop {
         match Reader::open(&state.log, &state.clock, log, Some(org), asked.clone()).await {
-            Ok(reader) => return Ok(reader),
+            Ok(reader) => return Ok(reader.in_turns(state.feeds.catching_up())),
             Err(error) if error.passes() && begun.elapsed() < PATIENCE => sleep(AGAIN).await,
             Err(error) => {
                 let away = "the event log is not available; try again in a moment";

@@ -87,6 +87,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
+    /// Begins to read. Who reads for an organization waits before for when it may.
     pub(super) async fn open(
         log: &EventLog,
         clock: &Arc<dyn Clock>,
@@ -95,7 +96,6 @@ impl Reader {
         asked: Asked,
     ) -> Result<Self, ReadError> {
         if let Some(org) = org {
-            log.until_read(org).await;
             log.count_read(org, BEGINNING);
         }
         let end = log.end(feed).await?.sequence();

@@ -38,10 +38,7 @@ async fn between(
         types: Vec::new(),
         limit: Some(most as u64),
     };
-    let turn = state.feeds.begin(org).await;
-    let reader = open(state, Log::Events, org, asked).await?;
-    drop(turn);
-    let mut reader = reader.in_turns(state.feeds.catching_up()).through(through);
+    let mut reader = open(state, Log::Events, org, asked).await?.through(through);
     let mut events = Vec::new();
     while let Some(told) = reader.next().await.map_err(away)? {
         for one in told {

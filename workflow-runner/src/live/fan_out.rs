@@ -118,9 +118,9 @@ impl FanOut {
             // The positions that follow will come either way.
             return;
         };
-        let mut head = self.0.locations.subscribe();
-        // The sender lives as long as this fan-out.
-        let _ = head.wait_for(|head| *head >= end.sequence()).await;
+        let head = self.0.locations.subscribe();
+        let log = &self.0.log;
+        log.until_taken(Log::Locations, head, end.sequence()).await;
     }
 
     /// Waits until it is in force what the log says of accounts up to this sequence.

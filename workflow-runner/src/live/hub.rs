@@ -11,6 +11,7 @@ use schemas::{Event, Log, OrgId, Recorded, Visibility};
 use serde_json::Value;
 use service::Clock;
 use tokio::sync::watch;
+use tokio::task::consume_budget;
 use tokio::time::{Instant, sleep_until};
 
 use super::channel::Channel;
@@ -53,6 +54,9 @@ struct Feed {
     members: AtomicU32,
 }
 
+/// Encoded events by their sequence; nothing for those that sockets may not see.
+type Encoded = HashMap<u64, Option<LiveEvent>>;
+
 impl Hub {
     /// A hub for what follows the sequence `head`.
     pub(super) fn new(log: EventLog, people: People, clock: Arc<dyn Clock>, head: u64) -> Self {
@@ -68,31 +72,30 @@ impl Hub {
     /// Hands out what the tail brought.
     pub(super) async fn publish(&self, batch: &Batch) {
         let revealed = self.reveal(batch).await;
-        let mut state = lock(&self.state);
-        let max_bytes = (ALL_RINGS_BYTES / state.feeds.len().max(1))
-            .clamp(*RING_BYTES.start(), *RING_BYTES.end());
-        let mut touched: Vec<&Arc<Feed>> = Vec::new();
-        for recorded in batch.readable("sockets") {
-            if matches!(recorded.event, Event::AccountForgotten(_)) {
-                state.forget(recorded.sequence);
-            }
-            let Some(feed) = state.feeds.get(&recorded.stream.org) else {
-                continue;
+        let events: Vec<&Recorded> = batch.readable("sockets").collect();
+        let mut encoded = Encoded::new();
+        loop {
+            let lacking: Vec<&Recorded> = {
+                let mut state = lock(&self.state);
+                let is_lacking = |recorded: &&Recorded| {
+                    state.feeds.contains_key(&recorded.stream.org)
+                        && !encoded.contains_key(&recorded.sequence)
+                };
+                let lacking: Vec<&Recorded> = events.iter().copied().filter(is_lacking).collect();
+                if lacking.is_empty() {
+                    state.hand_out(&events, encoded);
+                    state.head = batch.last_sequence;
+                    return;
+                }
+                lacking
             };
-            feed.take(
-                &self.log,
-                recorded,
-                revealed.get(&recorded.sequence),
-                max_bytes,
-            );
-            if !touched.last().is_some_and(|last| Arc::ptr_eq(last, feed)) {
-                touched.push(feed);
+            // Sockets come and go while events are encoded: who is there is asked again.
+            for recorded in lacking {
+                let event = live_event(&self.log, recorded, revealed.get(&recorded.sequence));
+                encoded.insert(recorded.sequence, event);
             }
+            consume_budget().await;
         }
-        for feed in touched {
-            feed.changed.send_replace(());
-        }
-        state.head = batch.last_sequence;
     }
 
     /// The data of the batch's events that tell of persons.
@@ -161,6 +164,30 @@ impl Hub {
 }
 
 impl State {
+    /// Puts events into the rings of their organizations and wakes the sockets.
+    fn hand_out(&mut self, events: &[&Recorded], mut encoded: Encoded) {
+        let max_bytes = (ALL_RINGS_BYTES / self.feeds.len().max(1))
+            .clamp(*RING_BYTES.start(), *RING_BYTES.end());
+        let mut touched: Vec<&Arc<Feed>> = Vec::new();
+        for recorded in events {
+            if matches!(recorded.event, Event::AccountForgotten(_)) {
+                self.forget(recorded.sequence);
+            }
+            let Some(feed) = self.feeds.get(&recorded.stream.org) else {
+                continue;
+            };
+            if let Some(event) = encoded.remove(&recorded.sequence).flatten() {
+                lock(&feed.ring).push(event, max_bytes);
+            }
+            if !touched.last().is_some_and(|last| Arc::ptr_eq(last, feed)) {
+                touched.push(feed);
+            }
+        }
+        for feed in touched {
+            feed.changed.send_replace(());
+        }
+    }
+
     /// What was kept encoded may tell of somebody who was forgotten: the log tells it again.
     fn forget(&self, through: u64) {
         for feed in self.feeds.values() {
@@ -182,18 +209,6 @@ impl Feed {
     fn gathers(&self) -> Duration {
         let members = self.members.load(Ordering::Relaxed);
         GATHER_EACH.saturating_mul(members).min(GATHER_AT_MOST)
-    }
-
-    fn take(
-        &self,
-        log: &EventLog,
-        recorded: &Recorded,
-        revealed: Option<&Value>,
-        max_bytes: usize,
-    ) {
-        if let Some(event) = live_event(log, recorded, revealed) {
-            lock(&self.ring).push(event, max_bytes);
-        }
     }
 }
 

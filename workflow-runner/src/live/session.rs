@@ -1,7 +1,7 @@
 //! One connection once its client is known, to its end.
 
-use std::future::{Future, pending};
-use std::pin::{Pin, pin};
+use std::future::pending;
+use std::pin::pin;
 use std::time::Duration;
 
 use event_log::ReadError;
@@ -22,6 +22,7 @@ use super::subscriber::Registration;
 use super::subscription::Subscription;
 use super::wire::{Heard, Wire};
 use super::{Live, snapshot};
+use crate::task::Task;
 
 /// Subscriptions of one connection.
 const MAX_SUBSCRIPTIONS: usize = 16;
@@ -31,8 +32,9 @@ const WORK_AGAIN: Duration = Duration::from_millis(500);
 /// Why a session ends: with a reason to tell, or because the client has gone.
 pub(super) type Ended = Option<CloseReason>;
 
-/// What a subscription waits for, by its number.
-type Working = Pin<Box<dyn Future<Output = (u64, Result<Page, ReadError>)> + Send>>;
+/// What a subscription waits for, by its number. It goes on whatever else the session does: it may
+/// hold what others wait for.
+type Working = Task<(u64, Result<Page, ReadError>)>;
 
 /// A connection whose client is known.
 pub(super) struct Session {
@@ -138,7 +140,7 @@ impl Session {
     }
 
     fn work(&mut self, number: u64, work: Work, after: Duration) {
-        self.working = Some(Box::pin(async move {
+        self.working = Some(Task::spawn(async move {
             if !after.is_zero() {
                 sleep(after).await;
             }
@@ -351,9 +353,9 @@ async fn changed(member: &mut Option<Membership>) {
 }
 
 /// Waits for what may be under way, for ever where nothing is.
-async fn wait_for<F: Future + ?Sized>(under_way: &mut Option<Pin<Box<F>>>) -> F::Output {
+async fn wait_for<T>(under_way: &mut Option<Task<T>>) -> T {
     match under_way {
-        Some(future) => future.await,
+        Some(task) => task.await,
         None => pending().await,
     }
 }

@@ -8,7 +8,6 @@ use domain::circles::{Circle, Circles, Viewer};
 use event_log::Binding;
 use futures::future::join_all;
 use schemas::AccountId;
-use schemas::circle::CircleOwner;
 use schemas::location::Updated;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -93,9 +92,7 @@ pub(super) fn connected(viewer: &Viewer, circles: &Circles) -> BTreeSet<AccountI
             persons
         }
         Viewer::Organization(org) => {
-            let own = circles
-                .all()
-                .filter(|circle| circle.owner == CircleOwner::Organization(org.clone()));
+            let own = circles.of_organization(org);
             own.flat_map(Circle::members).collect()
         }
     }

@@ -15,9 +15,9 @@ use schemas::{AccountId, AggregateType, Log, Recorded};
 use serde_json::Value;
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, sleep};
-use tokio_util::task::AbortOnDropHandle;
 
 use crate::retry::retry_while;
+use crate::task::Task;
 
 pub use directory::Directory;
 pub use newest::Newest;
@@ -113,9 +113,8 @@ impl People {
                 }
             }
         };
-        let mut head = self.0.head.subscribe();
-        // The sender lives as long as these people.
-        let _ = head.wait_for(|head| *head >= end).await;
+        let head = self.0.head.subscribe();
+        self.0.log.until_taken(Log::Events, head, end).await;
     }
 
     /// The log's end at a moment not before `asked`. It is looked for in a task of its own: whoever
@@ -123,9 +122,7 @@ impl People {
     /// the others waiting meanwhile.
     async fn look(&self, asked: Instant) -> Result<u64, ReadError> {
         let people = self.clone();
-        let looking = tokio::spawn(async move { people.look_in_turn(asked).await });
-        let end = AbortOnDropHandle::new(looking).await;
-        end.unwrap_or_else(|error| Err(ReadError::Unavailable(error.to_string())))
+        Task::spawn(async move { people.look_in_turn(asked).await }).await
     }
 
     /// Those who wait while somebody looks share the next look.

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 use workflow_runner::people::People;
 
-use crate::support::{PATIENCE, World, write};
+use crate::support::{PATIENCE, World, contact, write};
 
 pub(crate) struct Person {
     pub(crate) id: AccountId,
@@ -305,4 +305,16 @@ async fn whoever_asks_and_turns_to_something_else_keeps_nobody_waiting() {
     assert!(poll!(first.as_mut()).is_pending());
     timeout(PATIENCE, people.settle()).await.unwrap();
     first.await;
+}
+
+#[tokio::test]
+async fn what_was_erased_before_it_was_taken_is_not_waited_for() {
+    let world = World::new().await;
+    let (people, tail) = People::start(&world.log).await.unwrap();
+    let gone = StreamId::new(&world.org, AggregateType::Contact, "gone");
+    world.append(&gone, 0, contact("gone", 1)).await;
+    world.log.erase(&gone).await.unwrap();
+    let follower = people.clone();
+    tokio::spawn(async move { follower.follow(tail).await });
+    timeout(PATIENCE, people.settle()).await.unwrap();
 }

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use local_servers::{Answers, LaggingCopy, LocalNats, NatsOptions, TemporaryHome};
 use schemas::{Event, RunId};
+use serde_json::json;
+use workflow_runner::runs::RunSettings;
 
 use crate::ownership::{assert_whole, with_three_steps};
 use crate::receiver::{Answer, Receiver};
 use crate::runner::Runner;
-use crate::world::{World, settings};
+use crate::world::{World, http, settings, trigger, workflow};
 
 async fn start() -> (TemporaryHome, LocalNats) {
     let home = TemporaryHome::new().unwrap();
@@ -79,4 +81,34 @@ async fn a_log_that_stands_still_costs_the_leases_and_nothing_else() {
     nats.resume();
     runs.extend(trigger_some(&world, 10).await);
     assert_whole(&world, &runs).await;
+}
+
+/// A call's answer is taken when it comes, though nothing can be written meanwhile.
+#[tokio::test]
+async fn a_log_that_stands_still_does_not_make_an_answer_late() {
+    let (_home, nats) = start().await;
+    let receiver = Receiver::start().await;
+    receiver.usually(Answer::status(200).after(Duration::from_millis(500)));
+    let world = World::at(&nats.url()).await;
+    let mut start = trigger();
+    start["next"] = json!(["call", "wait"]);
+    let call = http(
+        "call",
+        &receiver.url("/"),
+        json!({"timeoutSeconds": 1, "next": []}),
+    );
+    let wait = json!({"id": "wait", "type": "DELAY", "seconds": 0.3});
+    world.save("w", workflow(&[start, call, wait])).await;
+    let patient = RunSettings {
+        lease: Duration::from_secs(20),
+        ..settings()
+    };
+    let _runner = world.runner_with(patient).await;
+    let run = world.trigger("w", json!({})).await;
+    receiver.wait_for(1).await;
+    nats.pause();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    nats.resume();
+    assert!(matches!(world.ended(&run).await, Event::RunSucceeded(_)));
+    assert_eq!(receiver.received().len(), 1);
 }

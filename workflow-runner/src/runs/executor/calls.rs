@@ -21,6 +21,7 @@ use super::super::measure;
 use super::super::steps::{self, Begun, Call, encoded_len, http, record};
 use super::super::triggers::Late;
 use super::{AGAIN, CallKey, Executor, shortened};
+use crate::task::Task;
 
 /// What any run takes up in memory beside what it works with.
 const RUN_BYTES: usize = 16 * 1024;
@@ -118,7 +119,6 @@ impl<'j> Executor<'j> {
         };
         let stream = self.draft.stream.clone();
         Box::pin(async move {
-            let now = || shared.clock.now();
             match call {
                 Call::Http(call) => {
                     let place = shared.capacity.call(job.turn, &shared.stopping).await;
@@ -126,24 +126,32 @@ impl<'j> Executor<'j> {
                     let Some(_place) = place.filter(|_| job.may_call()) else {
                         return Called::NotBegun { key };
                     };
-                    let began = Instant::now();
                     let sent = span.part("HTTP call", SpanKind::Client);
                     origin.trace = sent.traceparent().unwrap_or(origin.trace);
-                    let outcome = http::perform(&call, &shared.targets, &origin, &scrub, now);
-                    let outcome = outcome.within(&sent).await;
+                    let (shared, retry) = (Arc::clone(shared), call.retry.clone());
+                    // Its time goes on while the run does something else, and so must its answer.
+                    let sending = Task::spawn(async move {
+                        let (began, now) = (Instant::now(), || shared.clock.now());
+                        let outcome = http::perform(&call, &shared.targets, &origin, &scrub, now);
+                        let outcome = outcome.within(&sent).await;
+                        if matches!(outcome, http::Outcome::Failed { .. }) {
+                            sent.failed();
+                        }
+                        (outcome, began.elapsed())
+                    });
+                    let (outcome, took) = sending.await;
                     if matches!(outcome, http::Outcome::Failed { .. }) {
-                        sent.failed();
                         span.failed();
                     }
                     Called::Http {
                         key,
+                        retry,
                         outcome,
-                        retry: call.retry.clone(),
-                        took: began.elapsed(),
+                        took,
                     }
                 }
                 Call::Record(call) => {
-                    let written = record::decide(&call, &shared.log, &stream, now());
+                    let written = record::decide(&call, &shared.log, &stream, shared.clock.now());
                     let written = written.within(&span).await;
                     if let Err(error) = &written {
                         tracing::debug!(%error, "A RECORD step is waiting for the log");
