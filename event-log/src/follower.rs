@@ -60,9 +60,7 @@ impl EventLog {
             source: Source::Own(Box::new(tail)),
         })
     }
-}
 
-impl EventLog {
     /// Waits until a follower of a whole stream, which tells the last sequence that it has `taken`,
     /// has come to `end`, or nothing stands between any more: what was erased before it was taken
     /// comes to nobody.

@@ -15,7 +15,7 @@ use crate::SHAPE;
 
 pub(super) const PROXIED: (&str, &str) = ("WAYPOST_TRUSTED_PROXIES", "127.0.0.1");
 
-pub(super) async fn from(client: &Client, address: &str, path: &str, body: &Value) -> Answer {
+async fn from(client: &Client, address: &str, path: &str, body: &Value) -> Answer {
     let request = client.request(Method::POST, path);
     let request = request
         .header("x-forwarded-for", address)

@@ -71,9 +71,11 @@ pub(super) async fn get_analytics(
     if group_by.is_some() && span.is_none() {
         return Err(missing("from"));
     }
-    let mut read_from = vec![Projection::Orders, Projection::Leads];
-    read_from.extend(group_by.into_iter().flat_map(GroupBy::read_from));
-    let models = reading.models(&read_from).await?;
+    let read_from: &[Projection] = match group_by {
+        Some(GroupBy::City) => &[Projection::Orders, Projection::Leads, Projection::Clients],
+        _ => &[Projection::Orders, Projection::Leads],
+    };
+    let models = reading.models(read_from).await?;
     let today = clock.now().date_naive();
     let analytics = analytics_of(reading.org(), today, models).await?;
     let series = match span {

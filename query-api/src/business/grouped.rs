@@ -9,7 +9,6 @@ use sqlx::PgPool;
 
 use super::span::Pieces;
 use crate::paging::{Parameters, wrong};
-use crate::progress::Projection;
 
 /// Groups of all steps together.
 const MAX_GROUPS: usize = 10_000;
@@ -39,14 +38,6 @@ impl GroupBy {
         asked
             .map(Some)
             .ok_or_else(|| wrong("groupBy", "must be status, plan, source or city"))
-    }
-
-    /// The projections that count it, beside those of orders and leads.
-    pub(super) fn read_from(self) -> &'static [Projection] {
-        match self {
-            Self::City => &[Projection::Clients],
-            Self::Status | Self::Plan | Self::Source => &[],
-        }
     }
 
     fn column(self) -> &'static str {

@@ -137,5 +137,8 @@ pub async fn lines(
     org: Option<&OrgId>,
     asked: Asked,
 ) -> Result<impl Stream<Item = io::Result<Bytes>> + Send + use<>, ReadError> {
+    if let Some(org) = org {
+        log.until_read(org).await;
+    }
     Ok(Reader::open(log, clock, feed, org, asked).await?.lines())
 }

@@ -117,16 +117,10 @@ fn add_by_time(fold: &mut Fold) {
         let mut counts: BTreeMap<(String, i64, DateTime<Utc>), (u64, i64)> = BTreeMap::new();
         for row in fold.table(kind).values() {
             let org = row["org_id"].as_str().unwrap_or_default();
-            let at = row["created_at"].as_str().unwrap_or_default();
-            let Ok(at) = at.parse::<DateTime<Utc>>() else {
-                continue;
-            };
-            let amount = row["amount"].as_i64().filter(|_| brings_in(row));
-            for minutes in [15, 1_440] {
-                let begins = at.duration_trunc(TimeDelta::minutes(minutes)).unwrap_or(at);
+            for (minutes, begins) in stretches(row) {
                 let count = counts.entry((org.to_owned(), minutes, begins)).or_default();
                 count.0 += 1;
-                count.1 += amount.unwrap_or_default();
+                count.1 += brought_in(kind, row);
             }
         }
         for ((org, minutes, begins), (count, revenue)) in counts {
@@ -149,21 +143,14 @@ fn add_groups(fold: &mut Fold) {
     for (kind, fields) in GROUPS {
         for row in fold.table(kind).values() {
             let org = row["org_id"].as_str().unwrap_or_default();
-            let at = row["created_at"].as_str().unwrap_or_default();
-            let Ok(at) = at.parse::<DateTime<Utc>>() else {
-                continue;
-            };
-            let brought = *kind == "orders" && brings_in(row);
-            let amount = row["amount"].as_i64().filter(|_| brought);
             for field in *fields {
                 let value = row[*field].as_str().unwrap_or_default();
                 let value: String = value.chars().take(100).collect();
                 let of = [org, kind, field, &value].map(str::to_owned);
-                for minutes in [15, 1_440] {
-                    let begins = at.duration_trunc(TimeDelta::minutes(minutes)).unwrap_or(at);
+                for (minutes, begins) in stretches(row) {
                     let count = counts.entry((of.clone(), minutes, begins)).or_default();
                     count.0 += 1;
-                    count.1 += amount.unwrap_or_default();
+                    count.1 += brought_in(kind, row);
                 }
             }
         }
@@ -175,6 +162,25 @@ fn add_groups(fold: &mut Fold) {
                 "minutes": minutes, "begins": begins, "count": count, "revenue": revenue}),
         );
     }
+}
+
+/// The quarter of an hour and the day in which a row came to be: how long each is, and when it begins.
+fn stretches(row: &Value) -> impl Iterator<Item = (i64, DateTime<Utc>)> + use<> {
+    let at = row["created_at"].as_str().unwrap_or_default();
+    let at = at.parse::<DateTime<Utc>>().ok();
+    at.into_iter().flat_map(|at| {
+        [15, 1_440].map(|minutes| {
+            let begins = at.duration_trunc(TimeDelta::minutes(minutes));
+            (minutes, begins.unwrap_or(at))
+        })
+    })
+}
+
+/// What a row adds to the revenue.
+fn brought_in(kind: &str, row: &Value) -> i64 {
+    let amount = row["amount"].as_i64();
+    let amount = amount.filter(|_| kind == "orders" && brings_in(row));
+    amount.unwrap_or_default()
 }
 
 fn brings_in(order: &Value) -> bool {

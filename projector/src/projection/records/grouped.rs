@@ -9,7 +9,8 @@ use sqlx::PgConnection;
 use sqlx::postgres::PgBindIterExt as _;
 
 use super::by_time::{Counted, stretches};
-use super::{Change, Held, Put, Table};
+use super::orders::brought_in;
+use super::{Change, Put, Table};
 
 /// How many characters of a value are told apart.
 const VALUE_LENGTH: usize = 100;
@@ -23,24 +24,19 @@ type Key<'a> = (&'a str, &'static str, i16, DateTime<Utc>, Cow<'a, str>);
 pub(super) struct Grouped<'a>(BTreeMap<Key<'a>, Counted>);
 
 impl<'a> Grouped<'a> {
-    /// Takes off what the rows say before a batch, and adds what they say after it. The functions
-    /// say what a row and a record bring in.
-    pub(super) fn of<T: Table>(
-        change: &'a Change<'_, T::Record>,
-        brought_in: impl Fn(&Held) -> i128,
-        brings_in: impl Fn(&T::Record) -> i128,
-    ) -> Self {
+    /// Takes off what the rows say before a batch, and adds what they say after it.
+    pub(super) fn of<T: Table>(change: &'a Change<'_, T::Record>) -> Self {
         let mut grouped = Self::default();
         for held in &change.before {
-            let revenue = -brought_in(held);
+            let revenue = -brought_in(&held.state, held.amount);
             for (field, value) in T::GROUPS.iter().zip(&held.groups) {
                 let value = beginning_of(value.into());
                 grouped.add((&held.org_id, field, value), held.created_at, -1, revenue);
             }
         }
         for Put { key, record, .. } in &change.put {
-            let (created_at, _) = T::listed(record);
-            let revenue = brings_in(record);
+            let (created_at, state) = T::listed(record);
+            let revenue = brought_in(state, T::amount(record));
             for (field, value) in T::GROUPS.iter().zip(T::groups(record)) {
                 let value = beginning_of(value.unwrap_or_default());
                 grouped.add((key.0, field, value), created_at, 1, revenue);

@@ -1,13 +1,10 @@
-//! What is counted of leads beside their rows: how many came to be in each stretch of time, of each
-//! status and source too.
+//! What is counted of leads beside their rows: how many came to be in each stretch of time.
 
 use schemas::record::Lead;
 use sqlx::PgConnection;
 
 use super::by_time::ByTime;
-use super::grouped::Grouped;
-use super::tables::Leads;
-use super::{Change, Put, Table as _};
+use super::{Change, Put};
 use crate::projection::totals::Totals;
 
 /// Counts the leads of a batch anew: takes off what the rows say now, adds what they will say.
@@ -23,7 +20,5 @@ pub(super) async fn recount(
     for Put { key, record, .. } in &change.put {
         by_time.add(key.0, record.created_at, 1, 0);
     }
-    by_time.write_leads(rows).await?;
-    let grouped = Grouped::of::<Leads>(change, |_| 0, |_| 0);
-    grouped.write(rows, Leads::NAME).await
+    by_time.write_leads(rows).await
 }

@@ -3,7 +3,6 @@
 mod by_time;
 mod by_value;
 mod changes;
-mod clients;
 mod deletions;
 mod grouped;
 mod leads;
@@ -20,6 +19,7 @@ use schemas::{AggregateType, Event, Recorded};
 use sqlx::PgConnection;
 
 use self::by_value::ByValue;
+use self::grouped::Grouped;
 pub(super) use self::tables::{Clients, Companies, Contacts, Deals, Leads, Orders};
 use super::blocks::{Blocks, Place, Rows};
 use super::totals::Totals;
@@ -128,6 +128,9 @@ trait Table: Send + Sync {
     /// When a record came to be, and its state where there is a list of each.
     fn listed(record: &Self::Record) -> (DateTime<Utc>, &str);
 
+    /// What a record's amount is; 0 where amounts are not summed up.
+    fn amount(record: &Self::Record) -> i64;
+
     /// A record's values of [`Self::BY_VALUE`], in its order.
     fn values(record: &Self::Record) -> impl Iterator<Item = Option<Cow<'_, str>>>;
 
@@ -162,6 +165,7 @@ impl<T: Table> Projection for T {
             let before = T::held(rows, &put, &gone).await?;
             let change = Change { before, put, gone };
             let (mut totals, blocks, by_value) = count::<T>(&change);
+            let grouped = Grouped::of::<T>(&change);
             T::derive(rows, &change, &mut totals).await?;
             if !change.put.is_empty() {
                 T::upsert(rows, &change.put).await?;
@@ -171,6 +175,7 @@ impl<T: Table> Projection for T {
             }
             totals.write(rows).await?;
             by_value.write(rows, T::NAME).await?;
+            grouped.write(rows, T::NAME).await?;
             blocks.write(rows).await?;
             changes::note(rows, T::NAME, events).await?;
             Ok(())

@@ -1,12 +1,10 @@
 //! What is counted of orders beside their rows: how many there are of each status, how many came to
-//! be in each stretch of time, of each status and plan too, and what they bring in by month and by
-//! these.
+//! be in each stretch of time, and what they bring in by month and by these.
 
 use schemas::record::{Order, OrderStatus};
 use sqlx::PgConnection;
 
 use super::by_time::ByTime;
-use super::grouped::Grouped;
 use super::revenue::Revenue;
 use super::tables::Orders;
 use super::{Change, Put, Table as _};
@@ -43,17 +41,11 @@ pub(super) async fn recount(
         by_time.add(key.0, record.created_at, 1, brings_in);
     }
     revenue.write(rows).await?;
-    by_time.write_orders(rows).await?;
-    let grouped = Grouped::of::<Orders>(
-        change,
-        |row| brought_in(&row.state, row.amount),
-        |order| brought_in(status_name(order.status), order.amount),
-    );
-    grouped.write(rows, Orders::NAME).await
+    by_time.write_orders(rows).await
 }
 
 /// What an order of a status adds to the revenue.
-fn brought_in(status: &str, amount: i64) -> i128 {
+pub(super) fn brought_in(status: &str, amount: i64) -> i128 {
     match status {
         "ACTIVE" | "COMPLETED" => i128::from(amount),
         _ => 0,

@@ -13,15 +13,16 @@ use sqlx::postgres::PgBindIterExt as _;
 use super::super::blocks::Rows;
 use super::super::text::{optional, storable};
 use super::super::totals::Totals;
-use super::{Change, Gone, Held, Left, Put, Table, clients, deletions, leads, orders, touched};
+use super::{Change, Gone, Held, Left, Put, Table, deletions, leads, orders, touched};
 
 /// States a table once: its own columns with their parameters and how a record fills them. The
 /// key and the times are common to all. Postgres checks each statement when it is described.
 macro_rules! table {
     ($(#[$doc:meta])* $name:ident of $record:ident in $table:literal by
         $created:ident, $updated:ident, $deleted:ident
-        $(with $derive:path, $($derived:literal),*)?
-        listed by $column_of_state:expr, $state:literal = $state_of:expr, summed by $sum:literal,
+        $(with $derive:path, $($derived:literal),+)?
+        listed by $column_of_state:expr, $state:literal = $state_of:expr,
+        summed by $sum:literal = $amount:expr,
         counted by ($($counted:literal = $counted_value:expr),*)
         $(grouped by ($($group:literal = $group_value:expr),+))? {
         $($column:literal $parameter:literal = $value:expr),+ $(,)?
@@ -31,7 +32,7 @@ macro_rules! table {
 
         impl Table for $name {
             const NAME: &'static str = $table;
-            const TABLES: &'static [&'static str] = &[$table $($(, $derived)*)?];
+            const TABLES: &'static [&'static str] = &[$table $($(, $derived)+)?];
             const AGGREGATES: &'static [AggregateType] = &[AggregateType::$record];
             const ROWS: Rows = Rows {
                 table: $table,
@@ -73,6 +74,11 @@ macro_rules! table {
             fn listed(record: &$record) -> (DateTime<Utc>, &str) {
                 let state: fn(&$record) -> &str = $state_of;
                 (record.created_at, state(record))
+            }
+
+            fn amount(record: &$record) -> i64 {
+                let amount: fn(&$record) -> i64 = $amount;
+                amount(record)
             }
 
             fn values(record: &$record) -> impl Iterator<Item = Option<Cow<'_, str>>> {
@@ -133,7 +139,7 @@ macro_rules! table {
     // Most kinds are listed as a whole only.
     ($(#[$doc:meta])* $name:ident of $record:ident in $table:literal by
         $created:ident, $updated:ident, $deleted:ident
-        $(with $derive:path, $($derived:literal),*)?
+        $(with $derive:path, $($derived:literal),+)?
         counted by ($($counted:literal = $counted_value:expr),+)
         $(grouped by ($($group:literal = $group_value:expr),+))? {
         $($columns:tt)+
@@ -141,8 +147,8 @@ macro_rules! table {
         table! {
             $(#[$doc])*
             $name of $record in $table by $created, $updated, $deleted
-                $(with $derive, $($derived),*)?
-                listed by None, "''" = |_| "", summed by "0::bigint",
+                $(with $derive, $($derived),+)?
+                listed by None, "''" = |_| "", summed by "0::bigint" = |_| 0,
                 counted by ($($counted = $counted_value),+)
                 $(grouped by ($($group = $group_value),+))? {
                 $($columns)+
@@ -215,7 +221,7 @@ table! {
     Orders of Order in "orders" by OrderCreated, OrderUpdated, OrderDeleted
         with orders::recount, "revenue_months", "orders_by_time"
         listed by Some("status"), "status" = |order| orders::status_name(order.status),
-        summed by "amount",
+        summed by "amount" = |order| order.amount,
         counted by ()
         grouped by ("status" = |order| Some(orders::status_name(order.status).into()),
             "plan" = |order| optional(order.plan.as_ref())) {
@@ -249,7 +255,6 @@ table! {
 table! {
     /// The clients of every organization.
     Clients of Client in "clients" by ClientCreated, ClientUpdated, ClientDeleted
-        with clients::recount,
         counted by ("city" = |client| optional(client.city.as_ref()),
             "is_active" = |client| Some(client.is_active.to_string().into()))
         grouped by ("city" = |client| optional(client.city.as_ref())) {
