@@ -3,9 +3,11 @@
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use argon2::password_hash;
 use background::processors;
+use tokio::time::timeout;
 
 use super::argon::Argon;
 use super::network::Network;
@@ -17,6 +19,10 @@ pub(super) const ROOM: Room = Room {
     in_lane: 200,
     of_network: 100,
 };
+
+/// How long anybody waits for their turn: well under the half minute after which most clients give
+/// up by themselves, so that they are told when to come again.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Hashes passwords with argon2id. Each takes a processor and 19 MiB for some 20 ms, so only so
 /// many are under way at once, for those who are known and for strangers; some more wait for their
@@ -36,7 +42,7 @@ struct Inner {
 /// Why nothing was hashed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HashError {
-    /// Too many wait already.
+    /// Too many wait already, or the machine is too slow for those who do.
     #[error("too many sign-ins at once")]
     TooMany,
     /// Too many of them from this one network.
@@ -67,7 +73,7 @@ impl From<NoTurn> for HashError {
     fn from(none: NoTurn) -> Self {
         match none {
             NoTurn::TooManyOfOne => Self::TooManyOfOne,
-            NoTurn::TooMany => Self::TooMany,
+            NoTurn::TooMany | NoTurn::Late => Self::TooMany,
         }
     }
 }
@@ -157,7 +163,8 @@ impl Passwords {
         work: impl FnOnce(&Inner) -> T + Send + 'static,
     ) -> Result<T, HashError> {
         let inner = self.0.clone();
-        let turn = inner.turns.enter(visitor).await.inspect_err(|none| {
+        let entered = timeout(PATIENCE, inner.turns.enter(visitor)).await;
+        let turn = entered.unwrap_or(Err(NoTurn::Late)).inspect_err(|none| {
             let lane = visitor.lane.name();
             let reason = none.name();
             metrics::counter!("waypost_passwords_refused_total", "lane" => lane, "reason" => reason)
@@ -245,6 +252,16 @@ mod tests {
             .iter()
             .filter(|answer| matches!(answer, Err(HashError::TooManyOfOne)));
         assert_eq!(turned_away.count(), 17, "one at work, two waiting");
+        assert!(!verify().await.unwrap());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_longer_than_clients_do() {
+        let passwords = Passwords::new(1, ROOM);
+        let verify = || passwords.verify_for(visitor(), "x".to_owned(), None);
+        let turn = passwords.0.turns.enter(visitor()).await.unwrap();
+        assert!(matches!(verify().await, Err(HashError::TooMany)));
+        drop(turn);
         assert!(!verify().await.unwrap());
     }
 }

@@ -51,6 +51,8 @@ pub(crate) enum NoTurn {
     TooManyOfOne,
     /// Too many wait altogether: 503.
     TooMany,
+    /// It did not come in time: 503.
+    Late,
 }
 
 impl NoTurn {
@@ -59,6 +61,7 @@ impl NoTurn {
         match self {
             Self::TooManyOfOne => "network",
             Self::TooMany => "full",
+            Self::Late => "late",
         }
     }
 }
