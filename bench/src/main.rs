@@ -206,7 +206,13 @@ async fn run(options: Options) {
     }
     if wanted(Part::Hostile) {
         let system = System::start(&["waypost"]).await;
-        hostile::measure(&system, time, &options.attack, &mut report).await;
+        hostile::measure(
+            &system,
+            (time, options.rounds),
+            &options.attack,
+            &mut report,
+        )
+        .await;
     }
     if wanted(Part::Rebuild) {
         let system = System::start(&[]).await;

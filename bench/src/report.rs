@@ -45,12 +45,21 @@ impl Report {
     }
 
     /// How long something takes alone and beside others.
-    pub(crate) fn slower(&mut self, what: &str, alone: Duration, beside: Duration, aim: &str) {
-        let shown = |time: Duration| format!("{:.2} ms", time.as_secs_f64() * 1000.0);
-        let ratio = beside.as_secs_f64() / alone.as_secs_f64().max(f64::EPSILON);
+    pub(crate) fn slower(&mut self, what: &str, pairs: &[(Duration, Duration)], aim: &str) {
+        let pairs: Vec<_> = pairs
+            .iter()
+            .map(|(alone, beside)| (alone.as_secs_f64(), beside.as_secs_f64()))
+            .collect();
+        let alone = median(pairs.iter().map(|pair| pair.0));
+        let beside = median(pairs.iter().map(|pair| pair.1));
+        let ratio = median(
+            pairs
+                .iter()
+                .map(|(alone, beside)| beside / alone.max(f64::EPSILON)),
+        );
         let row = [
-            shown(beside),
-            format!("{} alone", shown(alone)),
+            format!("{:.2} ms", beside * 1000.0),
+            format!("{:.2} ms alone", alone * 1000.0),
             format!("{ratio:.2}"),
         ];
         self.push(what, row, aim);

@@ -95,6 +95,17 @@ async fn lists_are_filtered_by_time_and_field_and_sorted_by_each() {
         ("clients?isActive=false", "d b"),
         ("clients?isActive=true&city=paris&q=z@", "a"),
         ("clients?city=paris&sort=name&createdFrom=2026-01-01", "a b"),
+        // Most, some and none of all came to be within these spans.
+        ("clients?city=PARIS&createdFrom=2026-02-01", "b"),
+        ("clients?city=PARIS&createdBefore=2026-02-28", "b a"),
+        (
+            "clients?city=paris&createdFrom=2026-02-01&createdBefore=2026-03-02",
+            "b",
+        ),
+        ("clients?city=paris&createdBefore=2026-02-01", "a"),
+        ("clients?city=paris&createdFrom=2026-03-01", ""),
+        ("clients?isActive=false&createdFrom=2026-02-02", "d"),
+        ("clients?city=Oslo&createdFrom=2026-01-01", ""),
         ("clients?sort=email", "b d c a"),
         ("clients?sort=-email", "a c d b"),
         ("clients?sort=city", "d b a c"),
@@ -108,6 +119,8 @@ async fn lists_are_filtered_by_time_and_field_and_sorted_by_each() {
         ("orders?city=Paris", "p o"),
         ("leads?status=WON", "l"),
         ("leads?status=lost", ""),
+        ("leads?status=won&createdBefore=2026-01-03", "l"),
+        ("leads?status=won&createdFrom=2026-01-02", ""),
         ("leads?sort=status", "n l m"),
         ("leads?createdFrom=2026-01-02&sort=-email", "n m"),
     ] {

@@ -75,6 +75,7 @@ async fn runs_are_walked_page_by_page_and_by_cursor() {
 async fn a_list_says_what_is_wrong_with_its_parameters() {
     let org = system().await.organization().await;
     let (_, runs) = runs_of_new_workflow(&org).await;
+    org.until(&runs, |list| list["total"] == 0).await;
     for list in [
         "/api/v1/workflows",
         &runs,

@@ -30,13 +30,14 @@ const AT_LEAST: Duration = Duration::from_secs(30);
 const SETTLES: Duration = Duration::from_secs(5);
 /// How long the tenant goes about its business before it is measured, alone as well as beside.
 const WARMS_UP: Duration = Duration::from_secs(2);
-/// How long after the crowd has left memory is looked at once more.
+/// How long after the crowd has left the next round begins, and memory is looked at once more.
 const AFTERWARDS: Duration = Duration::from_secs(10);
 
-/// Measures alone and beside the crowd.
+/// Measures alone and beside the crowd, by turns: a disk that stands still for a third of a second
+/// makes the p99 of a round, and the median of several is what the crowd does.
 pub(crate) async fn measure(
     system: &System,
-    time: Duration,
+    (time, rounds): (Duration, usize),
     attacks: &[Attack],
     report: &mut Report,
 ) {
@@ -57,11 +58,6 @@ pub(crate) async fn measure(
     for refused in hostile::prepare(&ground).await {
         eprintln!("refused to the crowd: {refused}");
     }
-    let mut ordinary = Ordinary::settle(system).await;
-    ordinary.load(WARMS_UP).await;
-    let before = Memory::now();
-    let alone = ordinary.load(time).await;
-
     let attacks = if attacks.is_empty() {
         &Attack::ALL[..]
     } else {
@@ -69,21 +65,44 @@ pub(crate) async fn measure(
     };
     let attacks = attacks.to_vec();
     let spec = Spec { ground, attacks }.write(system);
-    let watch = Watch::start();
-    let crowd = system.spawn_self(&["--crowd", &spec]).await;
-    tokio::time::sleep(SETTLES).await;
+    let mut ordinary = Ordinary::settle(system).await;
     ordinary.load(WARMS_UP).await;
-    let beside = ordinary.load(time).await;
-    eprintln!("calls that wait: {}", sink.held());
-    eprintln!("what the crowd got:\n{}", crowd::tally(crowd.addr).await);
-    drop(crowd);
+    let before = Memory::now();
+    let watch = Watch::start();
+    let mut felt = Vec::new();
+    for round in 1..=rounds {
+        let alone = ordinary.load(time).await;
+        let crowd = system.spawn_self(&["--crowd", &spec]).await;
+        tokio::time::sleep(SETTLES).await;
+        ordinary.load(WARMS_UP).await;
+        let beside = ordinary.load(time).await;
+        eprintln!("calls that wait: {}", sink.held());
+        eprintln!("what the crowd got:\n{}", crowd::tally(crowd.addr).await);
+        drop(crowd);
+        tokio::time::sleep(AFTERWARDS).await;
+        let pairs = alone.into_iter().zip(beside);
+        let pairs: Vec<Pair> = pairs
+            .map(|(alone, beside)| Pair { alone, beside })
+            .collect();
+        for pair in &pairs {
+            let (alone, beside) = pair.percentiles(99);
+            eprintln!(
+                "round {round}: {}, p99 {beside:.1?}, {alone:.1?} alone",
+                pair.alone.what
+            );
+        }
+        felt.push(pairs);
+    }
     let most = watch.stop().await;
     drop(sink);
-    tokio::time::sleep(AFTERWARDS).await;
     let after = Memory::now();
 
-    for (alone, beside) in alone.iter().zip(&beside) {
-        tell(alone, beside, report);
+    let kinds = felt.first().map_or(0, Vec::len);
+    for kind in 0..kinds {
+        tell(
+            &felt.iter().map(|pairs| &pairs[kind]).collect::<Vec<_>>(),
+            report,
+        );
     }
     for program in ["waypost", "nats-server", "postgres"] {
         let of = |memory: &Memory| memory.of(program);
@@ -91,15 +110,45 @@ pub(crate) async fn measure(
     }
 }
 
-fn tell(alone: &Felt, beside: &Felt, report: &mut Report) {
-    let what = alone.what;
-    for (percent, aim) in [(50, ""), (99, "at most 3")] {
-        let (one, other) = (alone.percentile(percent), beside.percentile(percent));
-        report.slower(&format!("{what}, p{percent}"), one, other, aim);
+/// What one kind of thing took in one round.
+struct Pair {
+    alone: Felt,
+    beside: Felt,
+}
+
+impl Pair {
+    fn percentiles(&self, percent: usize) -> (Duration, Duration) {
+        (
+            self.alone.percentile(percent),
+            self.beside.percentile(percent),
+        )
     }
+}
+
+/// Tells of one kind of thing in all rounds.
+fn tell(rounds: &[&Pair], report: &mut Report) {
+    let what = rounds[0].alone.what;
+    for (percent, aim) in [(50, ""), (99, "at most 3")] {
+        let pairs: Vec<_> = rounds
+            .iter()
+            .map(|pair| pair.percentiles(percent))
+            .collect();
+        report.slower(&format!("{what}, p{percent}"), &pairs, aim);
+    }
+    let alone: Vec<_> = rounds.iter().map(|pair| &pair.alone).collect();
+    let beside: Vec<_> = rounds.iter().map(|pair| &pair.beside).collect();
     for (when, felt) in [("alone", alone), ("beside", beside)] {
+        let (wrong, sent) = (
+            felt.iter().map(|felt| felt.wrong()),
+            felt.iter().map(|felt| felt.sent()),
+        );
+        let told = felt
+            .iter()
+            .map(|felt| felt.told())
+            .filter(|told| !told.is_empty());
+        let told: Vec<_> = told.collect();
         let what = format!("{what}: refused or unanswered, {when}");
-        report.refused(&what, felt.wrong(), felt.sent(), &felt.told());
+        report.refused(&what, wrong.sum(), sent.sum(), &told.join(", "));
     }
 }
 

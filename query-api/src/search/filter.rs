@@ -49,6 +49,23 @@ impl Filter {
         self.from.is_none() && self.before.is_none() && self.values.is_empty()
     }
 
+    /// Whether only records of some time are listed.
+    pub(super) fn has_span(&self) -> bool {
+        self.from.is_some() || self.before.is_some()
+    }
+
+    /// What has the same values and is from before the span, and from after it.
+    pub(super) fn outside(&self) -> impl Iterator<Item = Self> {
+        let earlier = self.from.map(|from| (None, Some(from)));
+        let later = self.before.map(|before| (Some(before), None));
+        let spans = [earlier, later].into_iter().flatten();
+        spans.map(|(from, before)| Self {
+            from,
+            before,
+            values: self.values.clone(),
+        })
+    }
+
     /// The value that a field must have.
     pub(crate) fn value(&self, grouping: Grouping) -> Option<&str> {
         let found = self.values.iter().find(|(of, _)| *of == grouping);

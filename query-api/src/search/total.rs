@@ -1,6 +1,7 @@
 //! How many records a list has altogether.
 
 use chrono::{DateTime, Utc};
+use futures::future::try_join;
 use sqlx::{PgPool, Postgres, QueryBuilder};
 
 use super::asked::Search;
@@ -26,7 +27,10 @@ impl Within<'_> {
                 span => self.count_by_blocks(span, models).await,
             };
         }
-        if let Some((field, value)) = self.counted_value(search) {
+        let of_value = self.counted_value(search);
+        if let Some((field, value)) = of_value
+            && !search.filter.has_span()
+        {
             let count = self.count_by_value(field, value, models).await?;
             return Ok(self.counted_to.map_or(count, |most| count.min(most)));
         }
@@ -43,7 +47,12 @@ impl Within<'_> {
         {
             return Ok(count);
         }
-        let mut query = self.count(search);
+        let mut query = match of_value {
+            Some(of_value) if self.is_mostly_within(&search.filter, models).await? => {
+                self.count_without(search, of_value)
+            }
+            _ => self.count(search),
+        };
         let found = query.build_query_as::<(i64, Option<i64>, Option<DateTime<Utc>>)>();
         let (count, sequence, changed_at) = found.persistent(false).fetch_one(models).await?;
         if let Some(version) = Version::of(sequence, changed_at) {
@@ -52,18 +61,18 @@ impl Within<'_> {
         Ok(count)
     }
 
-    /// The one value by which the list is filtered and by nothing else, where such are counted.
+    /// The one value by which the list is filtered, and by nothing else but a span, where such are
+    /// counted.
     fn counted_value<'a>(&'a self, search: &'a Search) -> Option<(&'static Field, &'a str)> {
-        let Filter {
-            from,
-            before,
-            values,
-        } = &search.filter;
-        if search.text.is_some() || from.is_some() || before.is_some() {
+        if search.text.is_some() {
             return None;
         }
         let state = (!self.state.is_empty()).then_some((Grouping::State, self.state));
-        let values = values.iter().map(|(of, value)| (*of, value.as_str()));
+        let values = search
+            .filter
+            .values
+            .iter()
+            .map(|(of, value)| (*of, value.as_str()));
         let mut all = values.chain(state);
         let (of, value) = all.next().filter(|_| all.next().is_none())?;
         let field = self.kind.field(of).filter(|field| field.is_counted)?;
@@ -172,16 +181,66 @@ impl Within<'_> {
         query.push(") SELECT coalesce(sum(count), 0) FROM counts)");
     }
 
+    /// Whether more than half of all records came to be within a filter's span. Where only so many
+    /// are counted, it does not matter.
+    async fn is_mostly_within(self, filter: &Filter, models: &PgPool) -> Result<bool, sqlx::Error> {
+        if self.counted_to.is_some() {
+            return Ok(false);
+        }
+        let all = self.of_state("");
+        let within = all.count_by_blocks((filter.from, filter.before), models);
+        let (within, of) = try_join(within, all.count_by_counters(models)).await?;
+        Ok(within > of / 2)
+    }
+
     /// How many are found, and the version of what they were counted in.
     fn count(self, search: &Search) -> QueryBuilder<Postgres> {
-        let mut query = QueryBuilder::new("SELECT found.count, sequence, changed_at FROM ");
-        query.push("(SELECT count(*) AS count FROM (SELECT FROM ");
-        query.push(self.kind.table);
-        self.conditions(&mut query, search);
-        if let Some(most) = self.counted_to {
-            query.push(" LIMIT ").push_bind(most);
-        }
-        query.push(") AS rows) AS found LEFT JOIN record_changes ON org_id = ");
+        self.with_version(|query| {
+            query.push("count(*) AS count FROM (SELECT FROM ");
+            query.push(self.kind.table);
+            self.conditions(query, search);
+            if let Some(most) = self.counted_to {
+                query.push(" LIMIT ").push_bind(most);
+            }
+            query.push(") AS rows");
+        })
+    }
+
+    /// The same of a counted value within a span: as many as have the value, without those from
+    /// before the span and from after it.
+    fn count_without(
+        self,
+        search: &Search,
+        (field, value): (&Field, &str),
+    ) -> QueryBuilder<Postgres> {
+        self.with_version(|query| {
+            query.push("coalesce((SELECT count FROM field_totals WHERE org_id = ");
+            query.push_bind(self.org.as_str().to_owned());
+            query.push(" AND kind = ").push_bind(self.kind.table);
+            query.push(" AND field = ").push_bind(field.column);
+            query
+                .push(" AND value = lower(")
+                .push_bind(value.to_owned());
+            query.push(")), 0)");
+            for outside in search.filter.outside() {
+                query
+                    .push(" - (SELECT count(*) FROM ")
+                    .push(self.kind.table);
+                query.push(" WHERE org_id = ");
+                query.push_bind(self.org.as_str().to_owned());
+                self.of_its_state(query);
+                outside.conditions(query, self.kind);
+                query.push(")");
+            }
+            query.push(" AS count");
+        })
+    }
+
+    /// A count beside the version of what it is counted in: one statement sees one state.
+    fn with_version(self, count: impl Fn(&mut QueryBuilder<Postgres>)) -> QueryBuilder<Postgres> {
+        let mut query = QueryBuilder::new("SELECT found.count, sequence, changed_at FROM (SELECT ");
+        count(&mut query);
+        query.push(") AS found LEFT JOIN record_changes ON org_id = ");
         query.push_bind(self.org.as_str().to_owned());
         query.push(" AND kind = ").push_bind(self.kind.table);
         query
