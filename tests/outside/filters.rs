@@ -1,6 +1,6 @@
 //! Lists of records that are filtered and sorted by their fields, in the API and on the pages.
 
-use harness::{Answer, Owner};
+use harness::{Answer, Client, Owner};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -95,17 +95,6 @@ async fn lists_are_filtered_by_time_and_field_and_sorted_by_each() {
         ("clients?isActive=false", "d b"),
         ("clients?isActive=true&city=paris&q=z@", "a"),
         ("clients?city=paris&sort=name&createdFrom=2026-01-01", "a b"),
-        // Most, some and none of all came to be within these spans.
-        ("clients?city=PARIS&createdFrom=2026-02-01", "b"),
-        ("clients?city=PARIS&createdBefore=2026-02-28", "b a"),
-        (
-            "clients?city=paris&createdFrom=2026-02-01&createdBefore=2026-03-02",
-            "b",
-        ),
-        ("clients?city=paris&createdBefore=2026-02-01", "a"),
-        ("clients?city=paris&createdFrom=2026-03-01", ""),
-        ("clients?isActive=false&createdFrom=2026-02-02", "d"),
-        ("clients?city=Oslo&createdFrom=2026-01-01", ""),
         ("clients?sort=email", "b d c a"),
         ("clients?sort=-email", "a c d b"),
         ("clients?sort=city", "d b a c"),
@@ -119,8 +108,6 @@ async fn lists_are_filtered_by_time_and_field_and_sorted_by_each() {
         ("orders?city=Paris", "p o"),
         ("leads?status=WON", "l"),
         ("leads?status=lost", ""),
-        ("leads?status=won&createdBefore=2026-01-03", "l"),
-        ("leads?status=won&createdFrom=2026-01-02", ""),
         ("leads?sort=status", "n l m"),
         ("leads?createdFrom=2026-01-02&sort=-email", "n m"),
     ] {
@@ -128,24 +115,7 @@ async fn lists_are_filtered_by_time_and_field_and_sorted_by_each() {
             .iter()
             .find(|(list, _)| query.starts_with(list))
             .unwrap();
-        let found = client.get_at(&format!("/api/v1/{query}"), &position).await;
-        let (found, total) = ids(&found);
-        assert_eq!(found, expected, "{query}");
-        let count = expected.split_whitespace().count();
-        assert_eq!(total, i64::try_from(count).unwrap(), "{query}");
-        // The same, an item at a time by links.
-        let (mut walked, mut path) = (Vec::new(), format!("/api/v1/{query}&limit=1"));
-        loop {
-            let page = client.get_at(&path, &position).await;
-            let (id, total) = ids(&page);
-            assert_eq!(total, i64::try_from(count).unwrap(), "{path}");
-            walked.extend(Some(id).filter(|id| !id.is_empty()));
-            let Some(link) = page.header("link") else {
-                break;
-            };
-            path = link.split(['<', '>']).nth(1).unwrap().to_owned();
-        }
-        assert_eq!(walked.join(" "), expected, "{query}");
+        finds(client, query, &position, expected).await;
     }
     let stranger = system().await.organization().await;
     for query in [
@@ -156,6 +126,53 @@ async fn lists_are_filtered_by_time_and_field_and_sorted_by_each() {
         let path = format!("/api/v1/{query}");
         let found = stranger.admin.get_at(&path, &position).await;
         assert_eq!(ids(&found), (String::new(), 0), "{query}");
+    }
+}
+
+/// A list finds these, at once and one by one, and counts no more.
+async fn finds(client: &Client, query: &str, position: &str, expected: &str) {
+    let count = i64::try_from(expected.split_whitespace().count()).unwrap();
+    let found = client.get_at(&format!("/api/v1/{query}"), position).await;
+    assert_eq!(ids(&found), (expected.to_owned(), count), "{query}");
+    let (mut walked, mut path) = (Vec::new(), format!("/api/v1/{query}&limit=1"));
+    loop {
+        let page = client.get_at(&path, position).await;
+        let (id, total) = ids(&page);
+        assert_eq!(total, count, "{path}");
+        walked.extend(Some(id).filter(|id| !id.is_empty()));
+        let Some(link) = page.header("link") else {
+            break;
+        };
+        link.split(['<', '>']).nth(1).unwrap().clone_into(&mut path);
+    }
+    assert_eq!(walked.join(" "), expected, "{query}");
+}
+
+#[tokio::test]
+async fn a_value_within_a_span_is_counted_whatever_the_span_holds() {
+    let org = system().await.organization().await;
+    let position = write_of("clients", &org, &clients()).await;
+    let client = org.client(&["read:clients"]).await;
+    for (query, expected) in [
+        // Most of all clients are within, then few, then none.
+        ("city=PARIS&createdFrom=2026-02-01", "b"),
+        ("city=PARIS&createdBefore=2026-02-28", "b a"),
+        (
+            "city=paris&createdFrom=2026-02-01&createdBefore=2026-03-02",
+            "b",
+        ),
+        ("city=paris&createdBefore=2026-02-01", "a"),
+        ("city=paris&createdFrom=2026-03-01", ""),
+        ("city=paris&createdFrom=2026-03-02", ""),
+        ("city=Oslo&createdFrom=2026-01-01", ""),
+        ("isActive=false&createdFrom=2026-02-01", "d b"),
+        (
+            "isActive=false&createdFrom=2026-01-01&createdBefore=2026-03-01",
+            "b",
+        ),
+        ("isActive=true&city=paris&createdFrom=2026-01-01", "a"),
+    ] {
+        finds(&client, &format!("clients?{query}"), &position, expected).await;
     }
 }
 
