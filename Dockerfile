@@ -26,9 +26,10 @@ COPY programs/ /programs/
 FROM ${PROGRAMS} AS programs
 
 FROM debian:bookworm-slim
-# Certificates for webhooks and HTTP steps; curl for the health checks.
+# Certificates for webhooks and HTTP steps; curl for the health checks; a font for the Chinese,
+# Japanese and Korean names in PDF exports.
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends ca-certificates curl \
+    && apt-get install --yes --no-install-recommends ca-certificates curl fonts-droid-fallback \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 10001 --home-dir /var/lib/waypost --create-home waypost
 COPY --from=programs /programs/ /usr/local/bin/

@@ -18,8 +18,8 @@ pub enum Whose<'a> {
     All,
     /// Those of one kind of aggregate.
     Kind(AggregateType),
-    /// An organization's.
-    Organization(&'a OrgId),
+    /// An organization's, or those of one kind of its aggregates.
+    Organization(&'a OrgId, Option<AggregateType>),
     /// Those of some aggregates, at least one.
     Aggregates(&'a [StreamId]),
 }

@@ -43,9 +43,9 @@ pub struct Neighbour {
 /// How many of each there are.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Size {
-    /// Connections that send a body and never its end, each of [`Size::body_bytes`].
+    /// Connections that send a body and never its end, some of them with a neighbour's key.
     pub bodies: usize,
-    /// What such a body announces.
+    /// What such a body with a key announces.
     pub body_bytes: usize,
     /// Connections whose heads never end.
     pub heads: usize,

@@ -9,12 +9,36 @@ use serde_json::{Value, json};
 use super::exports::write_of;
 use crate::system;
 
-const STATUSES: [&str; 3] = ["ACTIVE", "COMPLETED", "CANCELLED"];
+const VALUES: [&str; 3] = ["ACTIVE", "COMPLETED", "CANCELLED"];
 /// Enough for several blocks of each list.
-const ORDERS: usize = 2_000;
+const MANY: usize = 2_000;
 
-/// An order's moment and status, by its id.
-type Orders = BTreeMap<String, (u32, &'static str)>;
+/// A kind of record that is listed by pages, and the field that the list is filtered by.
+struct Kind {
+    name: &'static str,
+    field: &'static str,
+    /// What every one has to have.
+    rest: fn(&str) -> Value,
+}
+
+const ORDERS: Kind = Kind {
+    name: "orders",
+    field: "status",
+    rest: |id| json!({"orderNumber": id, "amount": 1}),
+};
+const LEADS: Kind = Kind {
+    name: "leads",
+    field: "status",
+    rest: |id| json!({"name": id}),
+};
+const CLIENTS: Kind = Kind {
+    name: "clients",
+    field: "city",
+    rest: |id| json!({"name": id}),
+};
+
+/// A record's moment and the value of that field, by its id.
+type Records = BTreeMap<String, (u32, &'static str)>;
 
 /// Numbers that look random and are the same each time.
 struct Dice(u64);
@@ -29,20 +53,23 @@ impl Dice {
     }
 }
 
-/// Writes an order: many share a moment, and any may be anywhere in the list.
-fn order(id: &str, dice: &mut Dice, orders: &mut Orders) -> Value {
+/// Writes a record: many share a moment, and any may be anywhere in the list.
+fn record(kind: &Kind, id: &str, dice: &mut Dice, records: &mut Records) -> Value {
     let moment = u32::try_from(dice.below(60)).unwrap();
-    let status = STATUSES[usize::try_from(dice.below(3)).unwrap()];
-    orders.insert(id.to_owned(), (moment, status));
-    json!({"id": id, "orderNumber": id, "status": status, "amount": 1,
-        "createdAt": format!("2026-03-01T00:00:{moment:02}Z")})
+    let value = VALUES[usize::try_from(dice.below(3)).unwrap()];
+    records.insert(id.to_owned(), (moment, value));
+    let mut record = (kind.rest)(id);
+    record["id"] = json!(id);
+    record[kind.field] = json!(value);
+    record["createdAt"] = json!(format!("2026-03-01T00:00:{moment:02}Z"));
+    record
 }
 
 /// Newest first, then by id.
-fn sorted(orders: &Orders, status: &str) -> Vec<String> {
-    let mut list: Vec<_> = orders
+fn sorted(records: &Records, value: &str) -> Vec<String> {
+    let mut list: Vec<_> = records
         .iter()
-        .filter(|(_, (_, its))| status.is_empty() || *its == status)
+        .filter(|(_, (_, its))| value.is_empty() || *its == value)
         .map(|(id, (moment, _))| (Reverse(*moment), id))
         .collect();
     list.sort_unstable();
@@ -57,18 +84,18 @@ fn ids(answer: &Answer) -> Vec<String> {
         .collect()
 }
 
-/// Every page by its number, of all orders and of one status.
-async fn compare(org: &Organization<'_>, orders: &Orders, position: &str) {
+/// Every page by its number, of all records and of those with one value.
+async fn compare(org: &Organization<'_>, kind: &Kind, records: &Records, position: &str) {
     // With a key of its own, which has so many requests a minute.
-    let client = org.client(&["read:orders"]).await;
-    for status in ["", STATUSES[1]] {
-        let (list, limit) = (sorted(orders, status), 93);
-        let filter = match status {
+    let client = org.client(&[&format!("read:{}", kind.name)]).await;
+    for value in ["", VALUES[1]] {
+        let (list, limit) = (sorted(records, value), 93);
+        let filter = match value {
             "" => String::new(),
-            status => format!("&status={status}"),
+            value => format!("&{}={value}", kind.field),
         };
         for page in 1..=list.len() / limit + 2 {
-            let path = format!("/api/v1/orders?limit={limit}&page={page}{filter}");
+            let path = format!("/api/v1/{}?limit={limit}&page={page}{filter}", kind.name);
             let answer = client.get_at(&path, position).await;
             let expected: Vec<_> = list.iter().skip((page - 1) * limit).take(limit).collect();
             assert_eq!(ids(&answer).iter().collect::<Vec<_>>(), expected, "{path}");
@@ -77,44 +104,63 @@ async fn compare(org: &Organization<'_>, orders: &Orders, position: &str) {
     }
 }
 
-async fn change(org: &Organization<'_>, dice: &mut Dice, orders: &mut Orders) -> String {
+async fn change(
+    org: &Organization<'_>,
+    kind: &Kind,
+    dice: &mut Dice,
+    records: &mut Records,
+) -> String {
     for _ in 0..40 {
-        let nth = usize::try_from(dice.below(orders.len() as u64)).unwrap();
-        let id = orders.keys().nth(nth).unwrap().clone();
-        orders.remove(&id);
-        let path = format!("/api/v1/records/orders/{id}");
+        let nth = usize::try_from(dice.below(records.len() as u64)).unwrap();
+        let id = records.keys().nth(nth).unwrap().clone();
+        records.remove(&id);
+        let path = format!("/api/v1/records/{}/{id}", kind.name);
         assert_eq!(org.admin.delete(&path).await.status, 204);
     }
     let mut written = BTreeMap::new();
     for _ in 0..400 {
-        let id = format!("o{}", dice.below(ORDERS as u64 + 200));
-        written.insert(id.clone(), order(&id, dice, orders));
+        let id = format!("o{}", dice.below(MANY as u64 + 200));
+        written.insert(id.clone(), record(kind, &id, dice, records));
     }
     let written: Vec<_> = written.into_values().collect();
-    write_of("orders", org, &written).await
+    write_of(kind.name, org, &written).await
+}
+
+async fn every_page_is_a_part_of_the_sorted_list(kind: Kind) {
+    let org = system().await.organization().await;
+    let (mut dice, mut records) = (Dice(16), Records::new());
+    let written: Vec<_> = (0..MANY)
+        .map(|nth| record(&kind, &format!("o{nth}"), &mut dice, &mut records))
+        .collect();
+    let position = write_of(kind.name, &org, &written).await;
+    compare(&org, &kind, &records, &position).await;
+    for _ in 0..2 {
+        let position = change(&org, &kind, &mut dice, &mut records).await;
+        compare(&org, &kind, &records, &position).await;
+    }
 }
 
 #[tokio::test]
-async fn every_page_is_a_part_of_the_sorted_list_whatever_changes() {
-    let org = system().await.organization().await;
-    let (mut dice, mut orders) = (Dice(16), Orders::new());
-    let written: Vec<_> = (0..ORDERS)
-        .map(|nth| order(&format!("o{nth}"), &mut dice, &mut orders))
-        .collect();
-    let position = write_of("orders", &org, &written).await;
-    compare(&org, &orders, &position).await;
-    for _ in 0..2 {
-        let position = change(&org, &mut dice, &mut orders).await;
-        compare(&org, &orders, &position).await;
-    }
+async fn every_page_of_orders_is_a_part_of_the_sorted_list_whatever_changes() {
+    every_page_is_a_part_of_the_sorted_list(ORDERS).await;
+}
+
+#[tokio::test]
+async fn every_page_of_leads_is_a_part_of_the_sorted_list_whatever_changes() {
+    every_page_is_a_part_of_the_sorted_list(LEADS).await;
+}
+
+#[tokio::test]
+async fn every_page_of_clients_is_a_part_of_the_sorted_list_whatever_changes() {
+    every_page_is_a_part_of_the_sorted_list(CLIENTS).await;
 }
 
 #[tokio::test]
 async fn a_walk_by_links_is_not_moved_by_what_comes_and_goes() {
     let org = system().await.organization().await;
-    let (mut dice, mut orders) = (Dice(4), Orders::new());
+    let (mut dice, mut orders) = (Dice(4), Records::new());
     let written: Vec<_> = (0..500)
-        .map(|nth| order(&format!("o{nth}"), &mut dice, &mut orders))
+        .map(|nth| record(&ORDERS, &format!("o{nth}"), &mut dice, &mut orders))
         .collect();
     let position = write_of("orders", &org, &written).await;
     let list = sorted(&orders, "");
@@ -146,9 +192,9 @@ async fn a_walk_by_links_is_not_moved_by_what_comes_and_goes() {
 #[tokio::test]
 async fn the_total_of_a_search_follows_every_change() {
     let org = system().await.organization().await;
-    let (mut dice, mut orders) = (Dice(7), Orders::new());
+    let (mut dice, mut orders) = (Dice(7), Records::new());
     let written: Vec<_> = (0..30)
-        .map(|nth| order(&format!("found-{nth}"), &mut dice, &mut orders))
+        .map(|nth| record(&ORDERS, &format!("found-{nth}"), &mut dice, &mut orders))
         .collect();
     let mut position = write_of("orders", &org, &written).await;
     for left in (27..=30).rev() {

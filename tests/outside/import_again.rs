@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::import::{Files, exported, import, rejects};
 use super::ndjson;
+use super::uploads_packed::pack;
 use crate::system;
 
 /// More than is written before an import first says how far it has come.
@@ -63,6 +64,31 @@ async fn an_interrupted_import_goes_on_where_it_had_come_to() {
     assert_eq!(here.len(), MANY - 1);
     assert!(here.iter().all(|row| &row[0] != "c0"));
     assert!(fs::metadata(format!("{file}.import.json")).is_err());
+}
+
+#[tokio::test]
+async fn an_interrupted_import_of_a_packed_file_goes_on_where_it_had_come_to() {
+    let system = system().await;
+    for (coding, name) in [("gzip", "contacts.csv.gz"), ("zstd", "contacts.csv.zst")] {
+        let org = system.organization().await;
+        let files = Files::new();
+        let text = csv((0..MANY).map(|nth| (format!("c{nth}"), format!("City {nth}"))));
+        let file = files.write(name, pack(coding, text.as_bytes()));
+        let file = file.to_str().unwrap();
+        interrupted(system, &org, file).await;
+        // Whoever looked at the first row again would write it again.
+        let gone = org.admin.delete("/api/v1/records/contacts/c0").await;
+        assert_eq!(gone.status, 204);
+        let done = import(system, &org, file, b"").await;
+        assert_eq!(done["imported"], MANY, "{coding}");
+        let here = exported(&org, &done["position"]).await;
+        assert_eq!(here.len(), MANY - 1, "{coding}");
+        let last = format!("City {}", MANY - 1);
+        assert!(here.iter().any(|row| row[8] == last), "{coding}");
+        // Packed by another, and from a pipe.
+        let again = import(system, &org, "-", &pack(coding, text.as_bytes())).await;
+        assert_eq!(again["imported"], MANY, "{coding}");
+    }
 }
 
 #[tokio::test]

@@ -31,6 +31,21 @@ async fn what_an_organization_keeps_is_told() {
     let events = |told: &Value| told["events"].as_u64().unwrap();
     assert_eq!(events(after), events(before) + 5 + 4);
     assert!(after["bytes"].as_u64() > before["bytes"].as_u64());
+    let of = |told: &Value, kind: &str| told["eventsByKind"][kind].as_u64();
+    assert_eq!((of(before, "contact"), of(before, "lead")), (None, None));
+    assert_eq!(
+        (of(after, "contact"), of(after, "lead")),
+        (Some(6), Some(3))
+    );
+    let kinds = after["eventsByKind"].as_object().unwrap().values();
+    assert_eq!(kinds.filter_map(Value::as_u64).sum::<u64>(), events(after));
+    let bytes = after["bytesByKind"].as_object().unwrap();
+    assert!(bytes["contacts"].as_u64() > bytes["leads"].as_u64());
+    assert_eq!(bytes["deals"], 0);
+    assert_eq!(
+        after["bytes"],
+        bytes.values().filter_map(Value::as_u64).sum::<u64>()
+    );
     let all = system.waypost(&["stats"]).await;
     let all = all["organizations"].as_array().unwrap();
     let told = |id: &str| all.iter().find(|told| told["orgId"] == id);

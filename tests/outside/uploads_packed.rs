@@ -21,7 +21,7 @@ fn gzip(text: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-fn pack(coding: &str, text: &[u8]) -> Vec<u8> {
+pub(super) fn pack(coding: &str, text: &[u8]) -> Vec<u8> {
     match coding {
         "gzip" => gzip(text),
         _ => zstd::encode_all(text, 3).unwrap(),

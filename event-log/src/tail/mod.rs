@@ -96,7 +96,7 @@ impl EventLog {
         let filters = match whose {
             Whose::All => Vec::new(),
             Whose::Kind(kind) => vec![subjects.of_kind(kind)],
-            Whose::Organization(org) => vec![subjects.of_organization(log, org, None)],
+            Whose::Organization(org, only) => vec![subjects.of_organization(log, org, only)],
             Whose::Aggregates(some) => {
                 let some = some.iter();
                 some.map(|one| subjects.of(one).to_string()).collect()

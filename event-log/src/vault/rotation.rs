@@ -14,7 +14,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use super::VaultError;
 use super::keys::Keys;
 use super::ring::{RECORDS, Record, Ring};
-use crate::read::{Most, Start, Stored, StreamReader};
+use crate::read::{Found, Most, Start, Stored, StreamReader};
 use crate::streams::LogStream;
 use crate::{EventLog, Keyring};
 
@@ -174,7 +174,7 @@ impl Rotation<'_> {
         let of = info.state.messages;
         let (mut after, mut wrapped, mut renewed) = (0, 0, 0);
         loop {
-            let found = self.page(after, ">").await?;
+            let found = self.page(after, ">").await?.messages;
             let Some(last) = found.last() else {
                 return Ok((wrapped, renewed));
             };
@@ -244,7 +244,7 @@ impl Rotation<'_> {
 
     /// The records' names and sequences, oldest first.
     async fn records(&self) -> Result<Vec<(String, u64)>, VaultError> {
-        let found = self.page(0, &format!("{RECORDS}>")).await?;
+        let found = self.all_records().await?;
         let found = found.iter();
         let named = found.map(|stored| (self.name(stored).to_owned(), stored.sequence));
         Ok(named.collect())
@@ -252,10 +252,24 @@ impl Rotation<'_> {
 
     /// The records as they stand in the bucket, with their names, oldest first.
     pub(crate) async fn sealed_records(&self) -> Result<Vec<(String, Vec<u8>)>, VaultError> {
-        let found = self.page(0, &format!("{RECORDS}>")).await?;
+        let found = self.all_records().await?;
         let found = found.iter();
         let sealed = found.map(|stored| (self.name(stored).to_owned(), stored.payload.to_vec()));
         Ok(sealed.collect())
+    }
+
+    /// All records, those included that one copy of the stream has not heard of yet.
+    async fn all_records(&self) -> Result<Vec<Stored>, VaultError> {
+        let (names, mut records) = (format!("{RECORDS}>"), Vec::new());
+        let mut after = 0;
+        loop {
+            let found = self.page(after, &names).await?;
+            records.extend(found.messages);
+            match records.last() {
+                Some(last) if !found.is_complete => after = last.sequence,
+                _ => return Ok(records),
+            }
+        }
     }
 
     fn name<'s>(&self, stored: &'s Stored) -> &'s str {
@@ -265,7 +279,7 @@ impl Rotation<'_> {
             .unwrap_or(subject)
     }
 
-    async fn page(&self, after: u64, names: &str) -> Result<Vec<Stored>, VaultError> {
+    async fn page(&self, after: u64, names: &str) -> Result<Found, VaultError> {
         let subject = format!("{}{names}", self.keys.bucket().prefix);
         let reader = StreamReader::new(self.keys.client().clone(), &self.stream);
         let most = Most {
@@ -273,7 +287,7 @@ impl Rotation<'_> {
             ..Most::BATCH
         };
         let found = reader.read(&subject, Start::After(after), most).await;
-        Ok(found.map_err(unavailable)?.messages)
+        found.map_err(unavailable)
     }
 
     /// How many values of a name the bucket keeps.

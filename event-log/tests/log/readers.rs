@@ -32,7 +32,7 @@ async fn a_reader_gets_everything_in_order_whatever_its_size() {
     let log = TestLog::new().await;
     fill(&log).await;
     let all = ids_of(&everything(&log, Log::Events).await);
-    for whose in [Whose::All, Whose::Organization(&org())] {
+    for whose in [Whose::All, Whose::Organization(&org(), None)] {
         let mut tail = log.read_for(Log::Events, whose, 0).await.unwrap();
         assert_eq!(ids_of(&until_caught_up(&mut tail).await), all);
     }

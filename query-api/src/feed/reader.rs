@@ -110,7 +110,7 @@ impl Reader {
                 (sight.tail(log, after, end).await?, Some(sight))
             }
             Some(org) => {
-                let whose = Whose::Organization(org);
+                let whose = Whose::Organization(org, None);
                 (log.read_for(feed, whose, after).await?, None)
             }
         };

@@ -7,6 +7,7 @@ mod progress;
 mod rejects;
 mod rows;
 mod run;
+mod source;
 
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -47,7 +48,7 @@ pub(crate) struct Import {
     /// Their kind, such as `contacts`.
     #[arg(value_parser = kind)]
     kind: Kind,
-    /// A `.csv` or `.ndjson` file, `-` for standard input.
+    /// A `.csv` or `.ndjson` file, also packed as `.gz` or `.zst`; `-` for standard input.
     file: PathBuf,
     /// Format of the file if its name does not tell; standard input is detected.
     #[arg(long, value_enum)]
@@ -85,15 +86,15 @@ fn kind(name: &str) -> Result<Kind, String> {
 
 impl Import {
     pub(crate) async fn run(self, common: &CommonSettings) -> Result<(), Failure> {
-        let table = Table::open(&self.file, self.format()?, self.kind, &self.named)?;
-        let progress = Progress::of(&self.file);
+        let (format, progress) = (self.format()?, Progress::of(&self.file));
+        let table = Table::open(&self.file, format, self.kind, &self.named, progress.clone())?;
         let mut rejects = Rejects::beside(&self.file);
         let digest = digest_of(&self.file)?;
         let checkpoint = digest.as_deref().map(|digest| self.checkpoint(digest));
         let commands = Commands::new(self.log.open(common).await?);
         let org = organization(commands.log(), self.org).await?;
         if self.dry_run {
-            let rows = table.rows(None, progress.clone())?;
+            let rows = table.rows(None)?;
             let mut unwritable = None;
             let checked = dry_run::check(rows.stream(), |so_far, rejected| {
                 progress.show(so_far, so_far.imported() + so_far.rejected);
@@ -105,8 +106,8 @@ impl Import {
             return report(&checked, rejects, true);
         }
         let mut run = Run::new(checkpoint, rejects);
-        let from = run.go_on(commands.log(), &progress);
-        let rows = table.rows(from, progress.clone())?;
+        let from = run.go_on(commands.log());
+        let rows = table.rows(from)?;
         let import = RecordImport {
             commands,
             origin: Origin::operator(),
@@ -132,11 +133,12 @@ impl Import {
 
     /// What the file holds; `None` where it shows only when it is read.
     fn format(&self) -> Result<Option<Format>, Failure> {
-        let extension = self
-            .file
-            .extension()
-            .and_then(|extension| extension.to_str());
-        match (self.format, extension) {
+        let extension = |path: &Path| path.extension()?.to_str().map(str::to_owned);
+        let extension = match extension(&self.file).as_deref() {
+            Some("gz" | "zst") => extension(&self.file.with_extension("")),
+            _ => extension(&self.file),
+        };
+        match (self.format, extension.as_deref()) {
             (Some(format), _) => Ok(Some(format)),
             (None, Some("csv")) => Ok(Some(Format::Csv)),
             (None, Some("ndjson" | "jsonl")) => Ok(Some(Format::Ndjson)),

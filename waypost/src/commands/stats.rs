@@ -1,10 +1,11 @@
 //! `waypost stats`: what each organization keeps.
 
 use std::collections::BTreeMap;
+use std::future::ready;
 
 use event_log::{EventLog, Whose};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use schemas::{Log, OrgId};
+use schemas::{AggregateType, Log, OrgId};
 use serde::Serialize;
 use service::database;
 use service::settings::{CommonSettings, DatabaseSettings};
@@ -30,10 +31,11 @@ const KINDS: [(&str, &str, &str); 12] = [
     ("circles", "circles", "owner_org"),
 ];
 
-/// Organizations whose events are counted at a time.
+/// Kinds of events, and organizations, that are counted at a time.
 const AT_A_TIME: usize = 8;
 
-/// Print how many events and rows each organization has, and how many bytes its rows take.
+/// Print how many events and rows of each kind each organization has, and how many bytes its rows
+/// take.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  waypost stats\n  waypost stats --org ORG")]
 pub(crate) struct Stats {
@@ -58,9 +60,13 @@ struct Kept {
     org_id: OrgId,
     /// In the log, without positions and delivery attempts.
     events: u64,
+    /// Of one organization alone: counting holds a reader of the server's for each kind, for a minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    events_by_kind: Option<BTreeMap<&'static str, u64>>,
     rows: BTreeMap<&'static str, i64>,
     /// Of its rows, without their indexes.
     bytes: i64,
+    bytes_by_kind: BTreeMap<&'static str, i64>,
 }
 
 impl Stats {
@@ -80,8 +86,15 @@ impl Stats {
             count_rows(&mut rows, kind, only.as_ref(), &mut kept).await?;
         }
         tracing::info!(organizations = kept.len(), "Counting events");
+        let by_kind = only.is_some();
         let organizations = stream::iter(kept.into_values())
-            .map(|kept| count_events(&log, kept))
+            .map(async |kept| {
+                if by_kind {
+                    count_events_by_kind(&log, kept).await
+                } else {
+                    count_events(&log, kept).await
+                }
+            })
             .buffered(AT_A_TIME)
             .try_collect()
             .await?;
@@ -103,8 +116,10 @@ async fn organizations(
         let kept = Kept {
             org_id: OrgId::from(org.clone()),
             events: 0,
+            events_by_kind: None,
             rows: KINDS.iter().map(|(kind, ..)| (*kind, 0)).collect(),
             bytes: 0,
+            bytes_by_kind: KINDS.iter().map(|(kind, ..)| (*kind, 0)).collect(),
         };
         (org, kept)
     });
@@ -135,14 +150,36 @@ async fn count_rows(
         if let Some(kept) = kept.get_mut(&org) {
             kept.rows.insert(kind, count);
             kept.bytes += bytes;
+            kept.bytes_by_kind.insert(kind, bytes);
         }
     }
     Ok(())
 }
 
 /// The server counts what a reader would be given, without giving it.
+async fn pending(log: &EventLog, org: &OrgId, only: Option<AggregateType>) -> Result<u64, Failure> {
+    let whose = Whose::Organization(org, only);
+    Ok(log.read_for(Log::Events, whose, 0).await?.pending())
+}
+
 async fn count_events(log: &EventLog, kept: Kept) -> Result<Kept, Failure> {
-    let whose = Whose::Organization(&kept.org_id);
-    let events = log.read_for(Log::Events, whose, 0).await?.pending();
+    let events = pending(log, &kept.org_id, None).await?;
     Ok(Kept { events, ..kept })
+}
+
+async fn count_events_by_kind(log: &EventLog, kept: Kept) -> Result<Kept, Failure> {
+    let kinds = AggregateType::ALL.iter().copied();
+    let counts = stream::iter(kinds.filter(|kind| kind.log() == Log::Events))
+        .map(async |kind| {
+            let count = pending(log, &kept.org_id, Some(kind)).await?;
+            Ok::<_, Failure>((kind.token(), count))
+        })
+        .buffered(AT_A_TIME)
+        .try_filter(|(_, count)| ready(*count > 0));
+    let by_kind: BTreeMap<_, _> = counts.try_collect().await?;
+    Ok(Kept {
+        events: by_kind.values().sum(),
+        events_by_kind: Some(by_kind),
+        ..kept
+    })
 }

@@ -1,6 +1,6 @@
 //! All queues of this process: which has something to do now, and which later.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use schemas::{OrgId, WebhookId};
@@ -51,6 +51,8 @@ pub(super) enum Action {
 #[derive(Debug, Default)]
 pub(super) struct Scheduler {
     slots: HashMap<WebhookId, Slot>,
+    /// Whose slots they are, by partition: a checkpoint looks at its own only.
+    members: HashMap<u16, HashSet<WebhookId>>,
     /// Queues that may have something to do.
     ready: RoundRobin,
     wakes: BTreeSet<(DateTime<Utc>, WebhookId)>,
@@ -77,12 +79,17 @@ impl Scheduler {
             wake: None,
         };
         self.remove(webhook);
+        let members = self.members.entry(partition).or_default();
+        members.insert(webhook.clone());
         self.slots.insert(webhook.clone(), slot);
         self.touch(webhook);
     }
 
     pub(super) fn remove(&mut self, webhook: &WebhookId) -> Option<Slot> {
         let slot = self.slots.remove(webhook)?;
+        if let Some(members) = self.members.get_mut(&slot.partition) {
+            members.remove(webhook);
+        }
         if let Some(wake) = slot.wake {
             self.wakes.remove(&(wake, webhook.clone()));
         }
@@ -93,10 +100,7 @@ impl Scheduler {
     }
 
     pub(super) fn remove_partition(&mut self, partition: u16) {
-        let of_it =
-            |(id, slot): (&WebhookId, &Slot)| (slot.partition == partition).then(|| id.clone());
-        let gone: Vec<WebhookId> = self.slots.iter().filter_map(of_it).collect();
-        for webhook in gone {
+        for webhook in self.members.remove(&partition).unwrap_or_default() {
             self.remove(&webhook);
         }
     }
@@ -229,10 +233,9 @@ impl Scheduler {
     ) -> Checkpoint {
         let mut queues = BTreeMap::new();
         let mut attempts_after = attempts_through;
-        for (webhook, slot) in &self.slots {
-            if slot.partition != partition {
-                continue;
-            }
+        let members = self.members.get(&partition).into_iter().flatten();
+        let slots = members.filter_map(|webhook| Some((webhook, self.slots.get(webhook)?)));
+        for (webhook, slot) in slots {
             let queue = EndpointCheckpoint {
                 through: slot.queue.cursor(),
                 failing_since: slot.queue.failing_since(),

@@ -1,5 +1,6 @@
 //! How far an import has come, on a terminal.
 
+use std::io::Read;
 use std::path::Path;
 
 use command_api::records::Imported;
@@ -27,14 +28,19 @@ impl Progress {
         Self(bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())))
     }
 
-    /// The file has been read up to this byte.
-    pub(super) fn read_to(&self, byte: u64) {
-        self.0.set_position(byte);
+    /// A reader of the file that moves the bar on. A file is read as fast as it is imported.
+    pub(super) fn of_reading<R: Read>(&self, file: R) -> impl Read + use<R> {
+        self.0.wrap_read(file)
     }
 
     /// The file was done up to this byte before, which tells nothing of the time that is left.
     pub(super) fn begin_at(&self, byte: u64) {
         self.0.set_position(byte);
+        self.begin_here();
+    }
+
+    /// What was read so far tells nothing of the time that is left.
+    pub(super) fn begin_here(&self) {
         self.0.reset_eta();
     }
 

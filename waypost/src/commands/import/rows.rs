@@ -1,7 +1,6 @@
 //! The rows of a file, read on a thread of their own and handed over as fast as they are taken.
 
-use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read, Seek as _, SeekFrom};
+use std::io::BufRead as _;
 use std::path::{Path, PathBuf};
 
 use command_api::records::{Fault, FilePosition, Row};
@@ -12,6 +11,7 @@ use tokio::sync::mpsc;
 use super::Format;
 use super::mapping::{Mapping, Named};
 use super::progress::Progress;
+use super::source::{self, Source};
 use crate::Failure;
 
 /// Rows read ahead of their writing.
@@ -26,6 +26,7 @@ pub(super) struct Table {
     content: Content,
     /// Whether rows end in a carriage return and a line feed.
     ends_twice: bool,
+    progress: Progress,
 }
 
 enum Content {
@@ -36,8 +37,6 @@ enum Content {
 /// Rows on their way from a file.
 pub(super) struct Rows(mpsc::Receiver<Row>);
 
-type Source = BufReader<Box<dyn Read + Send>>;
-
 impl Table {
     /// Begins to read; without a `format`, as the beginning looks. A header row that does not fit
     /// is found at once.
@@ -46,12 +45,9 @@ impl Table {
         format: Option<Format>,
         kind: Kind,
         named: &[Named],
+        progress: Progress,
     ) -> Result<Self, Failure> {
-        let mut source: Source = if path == Path::new("-") {
-            BufReader::new(Box::new(io::stdin()))
-        } else {
-            opened_at(path, 0)?
-        };
+        let mut source = source::open(path, 0, &progress)?;
         let beginning = source.fill_buf()?;
         let format = format.unwrap_or_else(|| format_of(beginning));
         let mut lines = beginning.split(|byte| *byte == b'\n');
@@ -75,29 +71,26 @@ impl Table {
             kind,
             content,
             ends_twice,
+            progress,
         })
     }
 
     /// The rows behind a place where an earlier import has come to; all of them without one.
-    pub(super) fn rows(
-        self,
-        from: Option<FilePosition>,
-        progress: Progress,
-    ) -> Result<Rows, Failure> {
+    pub(super) fn rows(self, from: Option<FilePosition>) -> Result<Rows, Failure> {
         let (rows, taken) = mpsc::channel(AHEAD);
         let reading = Reading {
             kind: self.kind,
             from: from.unwrap_or_default(),
             ends_twice: self.ends_twice,
             rows,
-            progress,
         };
+        let again = |from: FilePosition| source::open(&self.path, from.bytes, &self.progress);
         match (self.content, from) {
             (Content::Csv(reader, mapping), None) => {
                 std::thread::spawn(move || reading.csv(*reader, &mapping));
             }
             (Content::Csv(_, mapping), Some(from)) => {
-                let source = opened_at(&self.path, from.bytes)?;
+                let source = again(from)?;
                 let mut reader = csv::ReaderBuilder::new();
                 let reader = reader.flexible(true).has_headers(false).from_reader(source);
                 std::thread::spawn(move || reading.csv(reader, &mapping));
@@ -106,7 +99,7 @@ impl Table {
                 std::thread::spawn(move || reading.ndjson(source));
             }
             (Content::Ndjson(_), Some(from)) => {
-                let source = opened_at(&self.path, from.bytes)?;
+                let source = again(from)?;
                 std::thread::spawn(move || reading.ndjson(source));
             }
         }
@@ -127,15 +120,6 @@ impl Rows {
     }
 }
 
-fn opened_at(path: &Path, byte: u64) -> Result<Source, Failure> {
-    let failed = |error: io::Error| format!("{}: {error}", path.display());
-    let mut file = File::open(path).map_err(failed)?;
-    if byte > 0 {
-        file.seek(SeekFrom::Start(byte)).map_err(failed)?;
-    }
-    Ok(BufReader::new(Box::new(file)))
-}
-
 /// A JSON object begins with a brace, which no field's name does.
 fn format_of(beginning: &[u8]) -> Format {
     if beginning.trim_ascii_start().first() == Some(&b'{') {
@@ -151,7 +135,6 @@ struct Reading {
     from: FilePosition,
     ends_twice: bool,
     rows: mpsc::Sender<Row>,
-    progress: Progress,
 }
 
 impl Reading {
@@ -211,7 +194,6 @@ impl Reading {
 
     /// Whether rows are still taken: nobody does any more once the import has ended.
     fn hand_over(&self, row: Row) -> bool {
-        self.progress.read_to(row.end.bytes);
         self.rows.blocking_send(row).is_ok()
     }
 }

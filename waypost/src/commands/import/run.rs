@@ -31,7 +31,7 @@ impl Run {
     }
 
     /// Goes on with what an earlier run has left, from the place that it answers.
-    pub(super) fn go_on(&mut self, log: &EventLog, progress: &Progress) -> Option<FilePosition> {
+    pub(super) fn go_on(&mut self, log: &EventLog) -> Option<FilePosition> {
         let done = self.checkpoint.as_ref()?.read()?;
         let position = done.position.as_ref();
         // A log that was restored has another epoch, and perhaps not all that was done.
@@ -53,7 +53,6 @@ impl Run {
             "An earlier run was interrupted behind row {}; this one goes on there.",
             through.rows
         );
-        progress.begin_at(through.bytes);
         Some(through)
     }
 
