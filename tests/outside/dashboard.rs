@@ -108,9 +108,13 @@ async fn only_an_owner_with_the_right_password_is_signed_in() {
     let system = system().await;
     let client = system.client();
     let owner = Owner::sign_in(system).await;
-    let page = owner.page("/dashboard").await;
+    let page = eventually("the organization's name", async || {
+        let page = owner.page("/dashboard").await;
+        let name = "&lt;Test&gt; &amp; Söhne";
+        page.text().contains(name).then_some(page)
+    })
+    .await;
     is_of_this_house(&page);
-    assert!(page.text().contains("&lt;Test&gt; &amp; Söhne"));
     assert_eq!(page.header("cache-control"), Some("no-store"));
 
     let nobody = sign_in(&client, "nobody@example.org", "a long password").await;
