@@ -33,8 +33,8 @@ const WARMS_UP: Duration = Duration::from_secs(2);
 /// How long after the crowd has left the next round begins, and memory is looked at once more.
 const AFTERWARDS: Duration = Duration::from_secs(10);
 
-/// Measures alone and beside the crowd, by turns: a disk that stands still for a third of a second
-/// makes the p99 of a round, and the median of several is what the crowd does.
+/// Measures alone and beside the crowd, by turns: one stall of a third of a second makes the p99 of
+/// a round, whatever stalled; the median of several is what the crowd does.
 pub(crate) async fn measure(
     system: &System,
     (time, rounds): (Duration, usize),
