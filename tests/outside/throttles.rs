@@ -283,6 +283,27 @@ async fn codes_asked_for_are_bounded_by_address_over_processes() {
 }
 
 #[tokio::test]
+async fn codes_are_guessed_from_an_address_so_often_over_processes_whatever_the_number() {
+    let strict = [PROXIED, ("WAYPOST_SIGN_IN_PER_ADDRESS", "4")];
+    let system = System::start(SHAPE, &strict).await;
+    let (second, _program) = system.another("command-api").await;
+    let clients = [system.client(), second];
+    let guess = async |nth: usize, address: &str| {
+        let body = json!({"phone": phone(), "code": "000000"});
+        from(&clients[nth % 2], address, "/auth/otp/verify", &body).await
+    };
+    for nth in 0..4 {
+        guess(nth, "192.0.2.1").await.error(401);
+    }
+    for nth in 0..2 {
+        let slowed = guess(nth, "192.0.2.1").await;
+        slowed.error(429);
+        assert!(retry_after(&slowed) >= 1);
+    }
+    guess(1, "192.0.2.2").await.error(401);
+}
+
+#[tokio::test]
 async fn half_of_a_days_codes_are_kept_for_those_who_hold_a_number() {
     let system = System::start(SHAPE, &[("WAYPOST_CODE_SENDS_PER_DAY", "6")]).await;
     let (client, held) = (system.client(), phone());
