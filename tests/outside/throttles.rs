@@ -219,6 +219,8 @@ async fn one_address_cannot_fill_the_queue() {
         PROXIED,
         ("WAYPOST_PASSWORD_HASHES", "1"),
         ("WAYPOST_PASSWORD_WAITING_PER_ADDRESS", "5"),
+        // However slow the machine is.
+        ("WAYPOST_PASSWORD_PATIENCE_SECONDS", "100"),
     ];
     let system = System::start(SHAPE, &narrow).await;
     let client = system.client();

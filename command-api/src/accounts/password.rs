@@ -14,15 +14,13 @@ use super::network::Network;
 use super::turns::{Lane, NoTurn, Room, Turns, Visitor};
 use crate::{LogError, Random};
 
-/// How many may wait for their turn where nothing else is said.
+/// How many may wait for their turn, and how long, where nothing else is said: well under the half
+/// minute after which most clients give up by themselves, so that they are told when to come again.
 pub(super) const ROOM: Room = Room {
     in_lane: 200,
     of_network: 100,
+    patience: Duration::from_secs(20),
 };
-
-/// How long anybody waits for their turn: well under the half minute after which most clients give
-/// up by themselves, so that they are told when to come again.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Hashes passwords with argon2id. Each takes a processor and 19 MiB for some 20 ms, so only so
 /// many are under way at once, for those who are known and for strangers; some more wait for their
@@ -33,6 +31,7 @@ pub struct Passwords(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     turns: Turns,
+    patience: Duration,
     argon: Argon,
     /// Nobody's password: what is hashed against where there is no account, so that it takes as
     /// long as where there is one.
@@ -108,6 +107,7 @@ impl Passwords {
     pub(super) fn new(at_once: usize, room: Room) -> Self {
         Self(Arc::new(Inner {
             turns: Turns::new(at_once, room),
+            patience: room.patience,
             argon: Argon::default(),
             nobodys: OnceLock::new(),
         }))
@@ -163,7 +163,7 @@ impl Passwords {
         work: impl FnOnce(&Inner) -> T + Send + 'static,
     ) -> Result<T, HashError> {
         let inner = self.0.clone();
-        let entered = timeout(PATIENCE, inner.turns.enter(visitor)).await;
+        let entered = timeout(inner.patience, inner.turns.enter(visitor)).await;
         let turn = entered.unwrap_or(Err(NoTurn::Late)).inspect_err(|none| {
             let lane = visitor.lane.name();
             let reason = none.name();
@@ -244,6 +244,7 @@ mod tests {
         let room = Room {
             in_lane: 10,
             of_network: 2,
+            ..ROOM
         };
         let passwords = Passwords::new(1, room);
         let verify = || passwords.verify_for(visitor(), "x".to_owned(), None);

@@ -109,6 +109,15 @@ pub struct AccountSettings {
         default_value_t = password::ROOM.of_network
     )]
     pub password_waiting_per_address: usize,
+    /// How long a password waits to be hashed before the sign-in is answered 503.
+    #[arg(
+        long,
+        env = "WAYPOST_PASSWORD_PATIENCE_SECONDS",
+        default_value = "20",
+        hide = true,
+        value_parser = seconds
+    )]
+    pub password_patience: Duration,
     /// How codes are sent.
     #[command(flatten)]
     pub sms: SmsSettings,
@@ -168,6 +177,7 @@ impl AccountSettings {
         let room = Room {
             in_lane: self.password_waiting,
             of_network: self.password_waiting_per_address,
+            patience: self.password_patience,
         };
         Passwords::new(at_once, room)
     }
