@@ -170,6 +170,15 @@ impl Answer {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
+    /// The path of the page that follows, where one does.
+    #[track_caller]
+    pub fn next(&self) -> Option<String> {
+        let link = self.header("link")?;
+        let next = link.strip_prefix('<');
+        let next = next.and_then(|next| next.strip_suffix(">; rel=\"next\""));
+        Some(next.expect("a link to the next page").to_owned())
+    }
+
     /// The position at which reads see what a command did.
     #[track_caller]
     pub fn position(&self) -> String {

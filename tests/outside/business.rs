@@ -111,11 +111,6 @@ fn ids(list: &Value) -> Vec<String> {
         .collect()
 }
 
-fn next(answer: &Answer) -> Option<String> {
-    let link = answer.header("link")?.strip_prefix('<')?;
-    Some(link.strip_suffix(">; rel=\"next\"")?.to_owned())
-}
-
 #[tokio::test]
 async fn lists_are_read_by_page_and_by_link() {
     let org = system().await.organization().await;
@@ -131,11 +126,11 @@ async fn lists_are_read_by_page_and_by_link() {
             "twenty unless said otherwise"
         );
         let mut walked = ids(&first.json());
-        let mut after = next(&first);
+        let mut after = first.next();
         while let Some(path) = after {
             let answer = client.get(&path).await;
             walked.extend(ids(&answer.ok(200)));
-            after = next(&answer);
+            after = answer.next();
         }
         assert_eq!(walked, expected, "{list} by links");
         let mut paged = Vec::new();
@@ -150,7 +145,7 @@ async fn lists_are_read_by_page_and_by_link() {
         let past = client.get(&format!("{path}?page=4")).await;
         let empty = json!({"data": [], "total": 45, "page": 4, "limit": 20});
         assert_eq!(past.ok(200), empty);
-        assert_eq!(next(&past), None);
+        assert_eq!(past.next(), None);
         let all = client.get(&format!("{path}?limit=100&unknown=1")).await;
         assert_eq!(ids(&all.ok(200)), expected);
     }
@@ -179,7 +174,7 @@ async fn orders_are_filtered_by_status() {
             .collect();
         assert_eq!(body["total"], expected.len(), "{status}");
         assert_eq!(ids(&body), expected[..expected.len().min(3)], "{status}");
-        if let Some(path) = next(&answer) {
+        if let Some(path) = answer.next() {
             assert_eq!(ids(&client.get(&path).await.ok(200)), expected[3..]);
         }
     }

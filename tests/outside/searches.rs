@@ -120,8 +120,7 @@ async fn deliveries_are_found_by_event_type_and_by_id() {
         let list = answer.ok(200);
         let ids = list["data"].as_array().unwrap().iter();
         walked.extend(ids.map(|one| one["id"].as_str().unwrap().to_owned()));
-        let link = answer.header("link");
-        next = link.map(|link| link.split(['<', '>']).nth(1).unwrap().to_owned());
+        next = answer.next();
     }
     let (sought, total) = found(&org, &format!("{all}?limit=100&q=r"), "id").await;
     assert_eq!((&walked, total), (&sought, json!(sought.len())));

@@ -14,13 +14,14 @@ use super::network::Network;
 use super::turns::{Lane, NoTurn, Room, Turns, Visitor};
 use crate::{LogError, Random};
 
-/// How many may wait for their turn, and how long, where nothing else is said: well under the half
-/// minute after which most clients give up by themselves, so that they are told when to come again.
+/// How many may wait for their turn where nothing else is said.
 pub(super) const ROOM: Room = Room {
     in_lane: 200,
     of_network: 100,
-    patience: Duration::from_secs(20),
 };
+/// How long they wait: well under the half minute after which most clients give up by themselves, so
+/// that they are told when to come again.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Hashes passwords with argon2id. Each takes a processor and 19 MiB for some 20 ms, so only so
 /// many are under way at once, for those who are known and for strangers; some more wait for their
@@ -97,17 +98,17 @@ pub(super) fn at_once() -> usize {
 
 impl Default for Passwords {
     fn default() -> Self {
-        Self::new(at_once(), ROOM)
+        Self::new(at_once(), ROOM, PATIENCE)
     }
 }
 
 impl Passwords {
     /// So many hashes at once for those who are known and for strangers, and so many more that may
-    /// wait.
-    pub(super) fn new(at_once: usize, room: Room) -> Self {
+    /// wait, for so long.
+    pub(super) fn new(at_once: usize, room: Room, patience: Duration) -> Self {
         Self(Arc::new(Inner {
             turns: Turns::new(at_once, room),
-            patience: room.patience,
+            patience,
             argon: Argon::default(),
             nobodys: OnceLock::new(),
         }))
@@ -244,9 +245,8 @@ mod tests {
         let room = Room {
             in_lane: 10,
             of_network: 2,
-            ..ROOM
         };
-        let passwords = Passwords::new(1, room);
+        let passwords = Passwords::new(1, room, PATIENCE);
         let verify = || passwords.verify_for(visitor(), "x".to_owned(), None);
         let answers = futures::future::join_all((0..20).map(|_| verify())).await;
         let turned_away = answers
@@ -258,7 +258,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nobody_waits_longer_than_clients_do() {
-        let passwords = Passwords::new(1, ROOM);
+        let passwords = Passwords::new(1, ROOM, PATIENCE);
         let verify = || passwords.verify_for(visitor(), "x".to_owned(), None);
         let turn = passwords.0.turns.enter(visitor()).await.unwrap();
         assert!(matches!(verify().await, Err(HashError::TooMany)));

@@ -177,9 +177,8 @@ impl AccountSettings {
         let room = Room {
             in_lane: self.password_waiting,
             of_network: self.password_waiting_per_address,
-            patience: self.password_patience,
         };
-        Passwords::new(at_once, room)
+        Passwords::new(at_once, room, self.password_patience)
     }
 }
 

@@ -86,15 +86,21 @@ impl Within<'_> {
         value: &str,
         models: &PgPool,
     ) -> Result<i64, sqlx::Error> {
-        let count = sqlx::query_scalar!(
-            "SELECT count FROM field_totals
-             WHERE org_id = $1 AND kind = $2 AND field = $3 AND value = lower($4)",
-            self.org.as_str(),
-            self.kind.table,
-            field.column,
-            value,
-        );
-        Ok(count.fetch_optional(models).await?.unwrap_or_default())
+        let mut query = QueryBuilder::new("SELECT ");
+        self.push_count_of(&mut query, field, value);
+        query.build_query_scalar().fetch_one(models).await
+    }
+
+    /// How many have a counted value, in SQL.
+    fn push_count_of(self, query: &mut QueryBuilder<Postgres>, field: &Field, value: &str) {
+        query.push("coalesce((SELECT count FROM field_totals WHERE org_id = ");
+        query.push_bind(self.org.as_str().to_owned());
+        query.push(" AND kind = ").push_bind(self.kind.table);
+        query.push(" AND field = ").push_bind(field.column);
+        query
+            .push(" AND value = lower(")
+            .push_bind(value.to_owned());
+        query.push(")), 0)");
     }
 
     async fn count_by_counters(self, models: &PgPool) -> Result<i64, sqlx::Error> {
@@ -214,14 +220,7 @@ impl Within<'_> {
         (field, value): (&Field, &str),
     ) -> QueryBuilder<Postgres> {
         self.with_version(|query| {
-            query.push("coalesce((SELECT count FROM field_totals WHERE org_id = ");
-            query.push_bind(self.org.as_str().to_owned());
-            query.push(" AND kind = ").push_bind(self.kind.table);
-            query.push(" AND field = ").push_bind(field.column);
-            query
-                .push(" AND value = lower(")
-                .push_bind(value.to_owned());
-            query.push(")), 0)");
+            self.push_count_of(query, field, value);
             for outside in search.filter.outside() {
                 query
                     .push(" - (SELECT count(*) FROM ")

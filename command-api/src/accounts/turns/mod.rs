@@ -6,7 +6,6 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -67,15 +66,13 @@ impl NoTurn {
     }
 }
 
-/// How many may wait, and how long.
+/// How many may wait.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
     /// In each lane; of those who open accounts, half as many.
     pub(super) in_lane: usize,
     /// Of each network in a lane.
     pub(super) of_network: usize,
-    /// And how long.
-    pub(super) patience: Duration,
 }
 
 /// Places, and those who wait for them. Clones are the same.
@@ -165,7 +162,6 @@ impl State {
         let Room {
             in_lane,
             of_network,
-            ..
         } = self.room;
         let (queue, most) = match visitor.lane {
             Lane::Known => (&mut self.known.lanes[0], in_lane),

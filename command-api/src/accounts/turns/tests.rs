@@ -8,7 +8,6 @@ use super::*;
 const ROOM: Room = Room {
     in_lane: 10,
     of_network: 4,
-    patience: Duration::MAX,
 };
 const LANES: [Lane; 3] = [Lane::Known, Lane::SignIn, Lane::Registration];
 

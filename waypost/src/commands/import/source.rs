@@ -9,9 +9,22 @@ use flate2::bufread::MultiGzDecoder;
 use super::progress::Progress;
 use crate::Failure;
 
-/// What both begin with; no CSV and no JSON does.
-const GZIP: &[u8] = &[0x1f, 0x8b];
-const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+/// How a file is packed.
+enum Packing {
+    Gzip,
+    Zstd,
+}
+
+impl Packing {
+    /// As the beginning tells: no CSV and no JSON begins like these.
+    fn of(beginning: &[u8]) -> Option<Self> {
+        match beginning {
+            [0x1f, 0x8b, ..] => Some(Self::Gzip),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+}
 
 pub(super) type Source = BufReader<Box<dyn Read + Send>>;
 
@@ -26,9 +39,9 @@ pub(super) fn open(path: &Path, byte: u64, progress: &Progress) -> Result<Source
 }
 
 fn opened_at(mut file: File, byte: u64, progress: &Progress) -> io::Result<Source> {
-    let mut beginning = [0; ZSTD.len()];
+    let mut beginning = [0; 4];
     let read = file.read(&mut beginning)?;
-    if is_packed(&beginning[..read]) {
+    if Packing::of(&beginning[..read]).is_some() {
         file.rewind()?;
         let mut source = unpacked(file, progress)?;
         // Nobody can tell where in a packed file a place of the unpacked one is.
@@ -43,17 +56,11 @@ fn opened_at(mut file: File, byte: u64, progress: &Progress) -> io::Result<Sourc
 
 fn unpacked(raw: impl Read + Send + 'static, progress: &Progress) -> io::Result<Source> {
     let mut raw = BufReader::new(progress.of_reading(raw));
-    let beginning = raw.fill_buf()?;
-    let unpacked: Box<dyn Read + Send> = if beginning.starts_with(GZIP) {
-        Box::new(MultiGzDecoder::new(raw))
-    } else if beginning.starts_with(ZSTD) {
-        Box::new(zstd::Decoder::with_buffer(raw)?)
-    } else {
-        return Ok(BufReader::new(Box::new(raw)));
+    let packing = Packing::of(raw.fill_buf()?);
+    let unpacked: Box<dyn Read + Send> = match packing {
+        None => Box::new(raw),
+        Some(Packing::Gzip) => Box::new(MultiGzDecoder::new(raw)),
+        Some(Packing::Zstd) => Box::new(zstd::Decoder::with_buffer(raw)?),
     };
     Ok(BufReader::new(unpacked))
-}
-
-fn is_packed(beginning: &[u8]) -> bool {
-    beginning.starts_with(GZIP) || beginning.starts_with(ZSTD)
 }
