@@ -120,9 +120,23 @@ pub enum RepairError {
     /// The log does not answer.
     #[error(transparent)]
     Log(#[from] ReadError),
+    /// What is sealed cannot be opened for now.
+    #[error(transparent)]
+    Vault(VaultError),
     /// The log cannot be folded.
     #[error("{0}")]
     Fold(String),
+}
+
+impl RepairError {
+    /// Whether the same may succeed a moment later.
+    pub(crate) fn passes(&self) -> bool {
+        match self {
+            Self::Log(error) => error.passes(),
+            Self::Vault(error) => error.passes(),
+            _ => false,
+        }
+    }
 }
 
 impl From<FeedError> for RepairError {
@@ -130,6 +144,7 @@ impl From<FeedError> for RepairError {
         match error {
             FeedError::Database(error) => Self::Database(error),
             FeedError::Read(error) => Self::Log(error),
+            FeedError::Write(WriteError::Vault(error)) => Self::Vault(error),
             error => Self::Fold(error.to_string()),
         }
     }

@@ -11,6 +11,8 @@ use tokio::time::{Instant, sleep_until};
 
 /// Of a database that others use, bulk work takes one part in so many of the time.
 const SHARE: u32 = 20;
+/// The longest rest: a batch that took seconds had to wait for others itself.
+const REST_MAX: Duration = Duration::from_secs(30);
 /// From so many transactions a second on, others use it. Services that have nothing to do stay far
 /// below.
 const IN_USE: f64 = 100.0;
@@ -47,7 +49,7 @@ impl Pace {
         transactions: usize,
     ) -> Result<(), sqlx::Error> {
         self.own += i64::try_from(transactions).unwrap_or(i64::MAX);
-        let until = Instant::now() + began.elapsed() * (SHARE - 1);
+        let until = Instant::now() + (began.elapsed() * (SHARE - 1)).min(REST_MAX);
         loop {
             let next_look = self.looked.at + LOOK_EVERY;
             if next_look <= Instant::now() {

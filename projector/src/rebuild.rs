@@ -1,6 +1,7 @@
 //! Rebuilding: a projection is folded anew from the first event, beside the rows that are read,
 //! and takes their place in one transaction.
 
+use std::slice;
 use std::time::Duration;
 
 use event_log::{EventLog, Position};
@@ -16,7 +17,7 @@ use uuid::Uuid;
 
 use crate::checkpoint::{self, Checkpoint};
 use crate::copy::layout::{Layout, run};
-use crate::copy::{Copy, Fold, Progress, Tell, advance_together};
+use crate::copy::{Copy, Fold, Patience, Progress, Tell, advance_together};
 use crate::error::{FeedError, RepairError};
 use crate::pace::Pace;
 use crate::projection::{LOGS, Role, bigint};
@@ -99,11 +100,7 @@ async fn fill(
     copies: &mut [Copy],
     tell: Tell<'_>,
 ) -> Result<(), RepairError> {
-    let folds = copies.iter_mut();
-    let mut folds: Vec<_> = folds
-        .map(|copy| (&mut copy.fold, &mut copy.session))
-        .collect();
-    catch_up(log, feed, &mut folds, tell).await?;
+    catch_up(log, feed, copies, tell).await?;
     let end = copies.iter().map(|copy| copy.fold.group.position).max();
     let end = end.unwrap_or_default();
     tell(Progress {
@@ -120,6 +117,29 @@ async fn fill(
 /// anybody up, so that hardly a row is as young as the takeover itself. What was being read when
 /// that began would not see such rows.
 async fn catch_up(
+    log: &EventLog,
+    feed: Log,
+    copies: &mut [Copy],
+    tell: Tell<'_>,
+) -> Result<(), RepairError> {
+    let mut patience = Patience::begin();
+    loop {
+        let each = copies.iter_mut();
+        let mut folds: Vec<_> = each
+            .map(|copy| (&mut copy.fold, &mut copy.session))
+            .collect();
+        match come_close(log, feed, &mut folds, tell).await {
+            Err(error) if patience.allows(&error).await => {
+                for copy in &mut *copies {
+                    copy.reload().await?;
+                }
+            }
+            ended => return ended,
+        }
+    }
+}
+
+async fn come_close(
     log: &EventLog,
     feed: Log,
     copies: &mut [(&mut Fold, &mut PgConnection)],
@@ -152,19 +172,20 @@ async fn take_over(
     copy: &mut Copy,
     tell: Tell<'_>,
 ) -> Result<Rebuilt, RepairError> {
-    let mut patience = LOCK;
+    let (mut lock, mut patience) = (LOCK, Patience::begin());
     loop {
-        let Copy { fold, session, .. } = &mut *copy;
-        catch_up(log, fold.log, &mut [(fold, session)], tell).await?;
-        match attempt(log, copy, patience).await? {
-            Ok(sequence) => {
+        catch_up(log, copy.fold.log, slice::from_mut(copy), tell).await?;
+        match attempt(log, copy, lock).await {
+            Ok(Ok(sequence)) => {
                 return Ok(Rebuilt {
                     name: copy.layout.name.to_owned(),
                     position: log.position(copy.fold.log, sequence),
                 });
             }
-            Err(Retry::Busy) => patience = (patience * 2).min(LOCK_MAX),
-            Err(Retry::Late) => {}
+            Ok(Err(Retry::Busy)) => lock = (lock * 2).min(LOCK_MAX),
+            Ok(Err(Retry::Late)) => {}
+            Err(error) if patience.allows(&error).await => {}
+            Err(error) => return Err(error),
         }
         tell(Progress {
             doing: "waiting for reads that hold the old rows",
@@ -172,9 +193,7 @@ async fn take_over(
             of: copy.fold.group.position,
         });
         sleep(BREATH).await;
-        copy.fold
-            .reload(&mut copy.session, copy.layout.name)
-            .await?;
+        copy.reload().await?;
     }
 }
 
@@ -182,7 +201,7 @@ async fn take_over(
 async fn attempt(
     log: &EventLog,
     copy: &mut Copy,
-    patience: Duration,
+    lock: Duration,
 ) -> Result<Result<u64, Retry>, RepairError> {
     let Copy {
         layout,
@@ -194,7 +213,7 @@ async fn attempt(
     let timeouts = format!(
         "SET LOCAL idle_in_transaction_session_timeout = {}; SET LOCAL lock_timeout = {}",
         TAKEOVER.as_millis(),
-        patience.as_millis()
+        lock.as_millis()
     );
     run(&mut transaction, timeouts).await?;
     // From here on the active projector waits, before it writes the first row of its next batch.

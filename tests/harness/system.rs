@@ -346,7 +346,10 @@ fn spawned(environment: &[(String, String)], arguments: &[&str]) -> tokio::proce
 /// The JSON object that a command has printed.
 fn printed(arguments: &[&str], output: &Output) -> Value {
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "waypost {arguments:?}: {stderr}");
+    // The reason comes last, and whoever shows a failure may show its beginning only.
+    let lines: Vec<_> = stderr.lines().rev().collect();
+    let said = lines.join("\n");
+    assert!(output.status.success(), "waypost {arguments:?}: {said}");
     serde_json::from_slice(&output.stdout).expect("one JSON object")
 }
 

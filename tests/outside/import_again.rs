@@ -12,8 +12,8 @@ use super::ndjson;
 use super::uploads_packed::pack;
 use crate::system;
 
-/// More than is written before an import first says how far it has come.
-const MANY: usize = 40_000;
+/// Far more than is written before an import first says how far it has come.
+const MANY: usize = 16_000;
 
 fn csv(rows: impl IntoIterator<Item = (String, String)>) -> String {
     let mut text = "id,email,city\r\n".to_owned();

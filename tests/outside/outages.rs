@@ -1,9 +1,12 @@
 //! NATS and Postgres away, and back.
 
+use std::process::Output;
 use std::time::{Duration, Instant};
 
 use harness::{Answer, Client, Organization, Receiver, System, eventually};
 use serde_json::{Value, json};
+use sqlx::{Connection as _, Executor as _};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use super::active;
 use crate::SHAPE;
@@ -206,4 +209,49 @@ async fn with_both_away_all_heals_by_itself() {
     runs.push(until_triggered(&org, &trigger).await);
     assert_all_end(&org, &runs).await;
     system.until_ready().await;
+}
+
+/// Has the program wait for a table of a projection, takes the log away for as long as it takes
+/// until that is felt, and gives how it ended.
+async fn without_the_log(system: &mut System, work: &str) -> Output {
+    let nats = system.nats.take().unwrap();
+    let (mut database, mut other) = (system.database().await, system.database().await);
+    let mut held = database.begin().await.unwrap();
+    held.execute("LOCK TABLE contacts").await.unwrap();
+    let mut child = system.begin_waypost(&["projection", work, "contacts"]);
+    eventually("it to wait for the table", async || {
+        let waiting = sqlx::query_scalar::<_, i64>(
+            "SELECT count(*) FROM pg_stat_activity
+             WHERE application_name LIKE 'waypost %_contacts' AND wait_event_type = 'Lock'",
+        );
+        let waiting = waiting.fetch_one(&mut other).await.unwrap();
+        (waiting > 0).then_some(())
+    })
+    .await;
+    nats.pause();
+    held.rollback().await.unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        if line.contains("Waiting for the log") {
+            break;
+        }
+    }
+    nats.resume();
+    let output = child.wait_with_output().await.unwrap();
+    system.nats = Some(nats);
+    output
+}
+
+#[tokio::test]
+async fn a_check_and_a_rebuild_go_on_once_the_log_answers_again() {
+    let mut system = System::start_alone(SHAPE, DEFAULTS).await;
+    {
+        let org = system.organization().await;
+        put_contact(&org, "kept").await.ok(201);
+        org.until("/api/v1/records/contacts/kept", |_| true).await;
+    }
+    for work in ["verify", "rebuild"] {
+        let output = without_the_log(&mut system, work).await;
+        assert!(output.status.success(), "{work}");
+    }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod idle;
 pub(crate) mod layout;
+mod patience;
 
 use event_log::{EventLog, Item};
 use futures::future::try_join_all;
@@ -10,6 +11,7 @@ use sqlx::{PgConnection, PgPool};
 use tokio::time::Instant;
 
 use self::layout::{Kept, Layout};
+pub(crate) use self::patience::Patience;
 use crate::batch::{Group, Member};
 use crate::checkpoint;
 use crate::connect;
@@ -82,7 +84,7 @@ impl Copy {
         if !try_lock(&mut session, &layout.schema).await? {
             return Err(RepairError::UnderWay(layout.schema));
         }
-        let epoch = event_log.end(log).await?.epoch();
+        let epoch = epoch(event_log, log).await?;
         if kept == Kept::No || !layout.is_begun(&mut session, epoch).await? {
             layout.begin(&mut session, log, epoch, kept).await?;
         }
@@ -99,6 +101,14 @@ impl Copy {
             session,
             fold,
         })
+    }
+
+    /// Knows again what the database knows, after a transaction was undone.
+    pub(crate) async fn reload(&mut self) -> Result<(), RepairError> {
+        let fold = &mut self.fold;
+        let (log, projection) = named(self.layout.name, &fold.event_log, fold.role)?;
+        fold.group = load(&mut self.session, log, projection).await?;
+        Ok(())
     }
 
     /// Ends whatever is being done with the copy, and drops it.
@@ -164,17 +174,6 @@ impl Fold {
         }
         Ok(())
     }
-
-    /// Knows again what the database knows, after a transaction was undone.
-    pub(crate) async fn reload(
-        &mut self,
-        rows: &mut PgConnection,
-        name: &str,
-    ) -> Result<(), RepairError> {
-        let (log, projection) = named(name, &self.event_log, self.role)?;
-        self.group = load(rows, log, projection).await?;
-        Ok(())
-    }
 }
 
 /// Folds one log up to `to` into several copies, each in its own session: what costs most, reading
@@ -214,6 +213,17 @@ pub(crate) async fn advance_together(
         }
     }
     Ok(())
+}
+
+async fn epoch(event_log: &EventLog, log: Log) -> Result<u32, RepairError> {
+    let mut patience = Patience::begin();
+    loop {
+        match event_log.end(log).await.map_err(RepairError::from) {
+            Ok(end) => return Ok(end.epoch()),
+            Err(error) if patience.allows(&error).await => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 fn named(

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::difference::Words;
 use self::tables::{Comparison, compare};
-use crate::copy::{Copy, Progress, Tell, advance_together};
+use crate::copy::{Copy, Patience, Progress, Tell, advance_together};
 use crate::error::RepairError;
 use crate::pace::Pace;
 use crate::projection::Role;
@@ -54,13 +54,28 @@ pub async fn verify(
     stop: &CancellationToken,
 ) -> Result<Verified, RepairError> {
     let mut copy = Box::pin(Copy::open(log, pool, name, Role::Scratch, batch)).await?;
-    let checking = Box::pin(check(log, clock, &mut copy, tell));
+    let checking = Box::pin(check_patiently(log, clock, &mut copy, tell));
     let Some(verified) = stop.run_until_cancelled(checking).await else {
         copy.abandon(pool).await?;
         return Err(RepairError::Stopped);
     };
     copy.layout.drop(&mut copy.session).await?;
     verified
+}
+
+async fn check_patiently(
+    log: &EventLog,
+    clock: &dyn Clock,
+    copy: &mut Copy,
+    tell: Tell<'_>,
+) -> Result<Verified, RepairError> {
+    let mut patience = Patience::begin();
+    loop {
+        match check(log, clock, copy, tell).await {
+            Err(error) if patience.allows(&error).await => copy.reload().await?,
+            checked => return checked,
+        }
+    }
 }
 
 async fn check(

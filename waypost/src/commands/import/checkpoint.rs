@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rejects::Written;
 
-/// How often it is written.
+/// How often it is written, from the first rows on.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// What is imported into what. Two runs of the same import have the same.
@@ -47,7 +47,7 @@ pub(super) struct Done {
 pub(super) struct Checkpoint {
     path: PathBuf,
     subject: Subject,
-    written: Instant,
+    written: Option<Instant>,
 }
 
 impl Done {
@@ -67,7 +67,7 @@ impl Checkpoint {
         Self {
             path: with_suffix(source, ".import.json"),
             subject,
-            written: Instant::now(),
+            written: None,
         }
     }
 
@@ -84,15 +84,15 @@ impl Checkpoint {
 
     /// Whether it is time to write it again.
     pub(super) fn is_due(&self) -> bool {
-        self.written.elapsed() >= EVERY
+        self.written.is_none_or(|at| at.elapsed() >= EVERY)
     }
 
     /// Says how far the import has come: whoever reads it sees this or what was said before.
     pub(super) fn write(&mut self, so_far: &Imported, rejects: Option<Written>) -> io::Result<()> {
-        self.written = Instant::now();
         let Some(through) = so_far.through else {
             return Ok(());
         };
+        self.written = Some(Instant::now());
         let done = Done {
             subject: self.subject.clone(),
             rows: through.rows,

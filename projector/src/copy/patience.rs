@@ -1,0 +1,89 @@
+//! Going on with long work once the log answers again.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::error::RepairError;
+
+/// Between two attempts.
+const AGAIN: Duration = Duration::from_millis(500);
+/// Attempts in a row that came to nothing.
+const ATTEMPTS: u32 = 60;
+/// Work that went on for so long had found the log in between.
+const GOES_ON: Duration = Duration::from_secs(30);
+
+/// Waits while the log does not answer, for half a minute and more, between attempts that each go
+/// on where the one before was: nobody wants to begin with the first event again because a server
+/// was busy for a moment.
+pub(crate) struct Patience {
+    left: u32,
+    began: Instant,
+}
+
+impl Patience {
+    /// Of the first attempt.
+    pub(crate) fn begin() -> Self {
+        Self {
+            left: ATTEMPTS,
+            began: Instant::now(),
+        }
+    }
+
+    /// Whether to try again after this error; waits for a moment where it is so.
+    pub(crate) async fn allows(&mut self, error: &RepairError) -> bool {
+        if self.began.elapsed() >= GOES_ON {
+            self.left = ATTEMPTS;
+        }
+        if self.left == 0 || !error.passes() {
+            return false;
+        }
+        self.left -= 1;
+        tracing::warn!(%error, "Waiting for the log");
+        sleep(AGAIN).await;
+        self.began = Instant::now();
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use event_log::ReadError;
+
+    use super::*;
+
+    fn away() -> RepairError {
+        ReadError::Unavailable("nobody is there".to_owned()).into()
+    }
+
+    /// How many attempts there are, up to `most`, of which each takes so long.
+    async fn attempts(error: RepairError, each: Duration, most: u32) -> u32 {
+        let mut patience = Patience::begin();
+        for attempt in 1..most {
+            sleep(each).await;
+            if !patience.allows(&error).await {
+                return attempt;
+            }
+        }
+        most
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_log_that_stays_away_is_given_up() {
+        let began = Instant::now();
+        let made = attempts(away(), Duration::ZERO, 1_000).await;
+        assert_eq!(made, ATTEMPTS + 1);
+        assert_eq!(began.elapsed(), AGAIN * ATTEMPTS);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_that_goes_on_in_between_is_never_given_up() {
+        assert_eq!(attempts(away(), GOES_ON, 1_000).await, 1_000);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_does_not_pass_is_told_at_once() {
+        let made = attempts(RepairError::Stopped, Duration::ZERO, 1_000).await;
+        assert_eq!(made, 1);
+    }
+}
