@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use local_servers::{LocalNats, Servers, TemporaryHome, Urls};
 use serde_json::Value;
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
 use crate::load::Connection;
@@ -154,12 +155,23 @@ impl System {
 
     /// Runs the operator's command line.
     pub(crate) async fn waypost(&self, arguments: &[&str]) -> Value {
+        self.waypost_reading(arguments, "").await
+    }
+
+    /// The same with something on its standard input.
+    pub(crate) async fn waypost_reading(&self, arguments: &[&str], input: &str) -> Value {
         let mut command = self.command("waypost");
-        command.args(arguments).stdout(Stdio::piped());
-        let output = tokio::process::Command::from(command)
-            .output()
-            .await
-            .expect("waypost");
+        command
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut command = tokio::process::Command::from(command);
+        let mut child = command.spawn().expect("waypost");
+        let mut pipe = child.stdin.take().expect("a pipe");
+        // A command that reads nothing may have closed it.
+        let _ = pipe.write_all(input.as_bytes()).await;
+        drop(pipe);
+        let output = child.wait_with_output().await.expect("waypost");
         assert!(output.status.success(), "waypost {arguments:?} failed");
         serde_json::from_slice(&output.stdout).expect("one JSON object")
     }

@@ -112,6 +112,7 @@ pub async fn run(options: &Options) -> Report {
     if options.hostile {
         let settled = Strangers::settle(system, &dice).await;
         world.neighbour = Some(settled.neighbour().clone());
+        settled.trespasser().clone_into(&mut world.trespasser);
         strangers = Some(settled);
     }
     let mut facts = Facts::open(log.clone()).await;

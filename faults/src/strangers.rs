@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use harness::System;
-use hostile::{Attack, Crowd, Ground, Neighbour, Sink, Size, Tally};
+use hostile::{Attack, Crowd, Ground, Neighbour, SECRET, Sink, Size, Tally};
 use serde_json::json;
 
 use crate::world::text;
@@ -17,6 +17,8 @@ pub(crate) struct Strangers {
     ground: Ground,
     /// Where the tenant's webhooks and calls go, which never answers.
     sink: Sink,
+    /// A person of theirs, of nobody's circle.
+    trespasser: String,
 }
 
 impl Strangers {
@@ -27,6 +29,10 @@ impl Strangers {
         let terms = json!({"name": "limited", "scopes": ["workflows:trigger"],
             "rateLimit": LIMIT});
         let limited = made.admin.post("/api/v1/keys", &terms).await.ok(201);
+        let set = ["secret", "set", "--org", &made.id, SECRET.name, "--hosts"];
+        let set = [&set[..], &[SECRET.host]].concat();
+        system.waypost_reading(&set, SECRET.value.as_bytes()).await;
+        let trespasser = system.person("Trespasser").await.token;
         let neighbour = Neighbour {
             org: made.id.clone(),
             key: made.key.clone(),
@@ -52,7 +58,16 @@ impl Strangers {
         for refused in refused {
             println!("refused to the crowd: {refused}");
         }
-        Self { ground, sink }
+        Self {
+            ground,
+            sink,
+            trespasser,
+        }
+    }
+
+    /// The token of the person that they are.
+    pub(crate) fn trespasser(&self) -> &str {
+        &self.trespasser
     }
 
     pub(crate) fn neighbour(&self) -> &Neighbour {

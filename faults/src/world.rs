@@ -117,6 +117,8 @@ pub(crate) struct World {
     pub(crate) persons: Vec<Person>,
     /// The tenant that means harm, where there is one. The load does nothing for it.
     pub(crate) neighbour: Option<Neighbour>,
+    /// The token of a person who is in nobody's circle, where there is that tenant.
+    pub(crate) trespasser: String,
 }
 
 /// A workflow of one of the kinds that every organization has. `step` is where HTTP steps call.
@@ -160,6 +162,7 @@ impl World {
             orgs,
             persons,
             neighbour: None,
+            trespasser: String::new(),
         }
     }
 }

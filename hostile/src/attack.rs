@@ -6,7 +6,10 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Ground, Here, neighbours, sockets, strangers, uploads};
+use crate::{
+    Ground, Here, leaks, loops, neighbours, repeats, revocations, sockets, squatters, strangers,
+    targets, uploads,
+};
 
 /// Of each neighbour, those who share the calls that wait.
 pub(crate) const CALLERS: usize = 10;
@@ -48,13 +51,25 @@ pub enum Attack {
     Hammers,
     /// Text that a database may not hold.
     Text,
+    /// A key that goes on when it is revoked: uploads, feeds and requests.
+    Revocations,
+    /// Answers with a token, asked for again once the token has ended.
+    Repeats,
+    /// Addresses that operators would invite, and numbers of others.
+    Squatters,
+    /// Calls and webhooks to metadata services, and to this machine.
+    Targets,
+    /// A run that sets its own workflow off over the API.
+    Loops,
+    /// A secret on its way to where it may not go.
+    Leaks,
 }
 
 type Doing = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Attack {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 23] = [
         Self::Bodies,
         Self::Heads,
         Self::Idle,
@@ -72,6 +87,12 @@ impl Attack {
         Self::Uploads,
         Self::Hammers,
         Self::Text,
+        Self::Revocations,
+        Self::Repeats,
+        Self::Squatters,
+        Self::Targets,
+        Self::Loops,
+        Self::Leaks,
     ];
 
     /// What it is called.
@@ -94,6 +115,12 @@ impl Attack {
             Self::Uploads => "uploads",
             Self::Hammers => "hammers",
             Self::Text => "text",
+            Self::Revocations => "revocations",
+            Self::Repeats => "repeats",
+            Self::Squatters => "squatters",
+            Self::Targets => "targets",
+            Self::Loops => "loops",
+            Self::Leaks => "leaks",
         }
     }
 
@@ -106,7 +133,7 @@ impl Attack {
             Self::Idle => size.idle,
             Self::Refusals => size.strangers.div_ceil(4),
             Self::SignIns | Self::Registrations => size.strangers,
-            Self::Codes => size.strangers.div_ceil(8),
+            Self::Codes | Self::Repeats | Self::Squatters => size.strangers.div_ceil(8),
             Self::Readers if neighbours > 0 => size.readers,
             Self::Sockets if neighbours > 0 => size.sockets,
             Self::Exports => size.exports * neighbours,
@@ -118,7 +145,11 @@ impl Attack {
             | Self::Templates
             | Self::Fans
             | Self::Hooks
-            | Self::Text => neighbours,
+            | Self::Text
+            | Self::Revocations
+            | Self::Targets
+            | Self::Loops
+            | Self::Leaks => neighbours,
         }
     }
 
@@ -141,6 +172,12 @@ impl Attack {
             Self::Uploads => Box::pin(uploads::upload(here)),
             Self::Hammers => Box::pin(neighbours::hammer(here)),
             Self::Text => Box::pin(neighbours::send_odd_text(here)),
+            Self::Revocations => Box::pin(revocations::go_on(here)),
+            Self::Repeats => Box::pin(repeats::repeat(here)),
+            Self::Squatters => Box::pin(squatters::squat(here)),
+            Self::Targets => Box::pin(targets::reach(here)),
+            Self::Loops => Box::pin(loops::turn(here)),
+            Self::Leaks => Box::pin(leaks::leak(here)),
         }
     }
 }

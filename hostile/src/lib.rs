@@ -7,12 +7,18 @@
 
 mod attack;
 mod dice;
+mod leaks;
+mod loops;
 mod neighbours;
 mod prepare;
+mod repeats;
+mod revocations;
 mod sink;
 mod sockets;
+mod squatters;
 mod strangers;
 mod tally;
+mod targets;
 mod uploads;
 mod wire;
 
@@ -25,6 +31,7 @@ use tokio::task::JoinSet;
 
 pub use attack::Attack;
 pub use dice::Dice;
+pub use leaks::{SECRET, Secret};
 pub use prepare::prepare;
 pub use sink::Sink;
 pub use tally::Tally;
@@ -69,7 +76,8 @@ pub struct Size {
     pub hammers: usize,
     /// Numbers in the list that templates work through.
     pub numbers: usize,
-    /// Times that a neighbour sets its fan off, which is a message three times over for itself.
+    /// Times that a neighbour sets its fan off, which is a message three times over for itself, and
+    /// its loop, which is a run that sets the next one off over the API.
     pub sparks: usize,
     /// Milliseconds between two acts of one of them.
     pub pause: u64,

@@ -10,10 +10,10 @@ use crate::Here;
 use crate::attack::CALLERS;
 use crate::wire::{Request, ask, connect, outcome};
 
-const A_WHILE: Duration = Duration::from_secs(3);
+pub(crate) const A_WHILE: Duration = Duration::from_secs(3);
 
 /// Triggers one of the neighbour's workflows.
-async fn trigger(here: &Here, workflow: &str, body: &str) {
+pub(crate) async fn trigger(here: &Here, workflow: &str, body: &str) {
     let path = format!("/api/v1/workflows/{workflow}/trigger");
     let key = &here.neighbour().key;
     let asked = here.ground.json("POST", &path, key, body);

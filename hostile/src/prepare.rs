@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::wire::{ask, outcome};
-use crate::{Ground, Neighbour};
+use crate::{Ground, Neighbour, leaks, loops, targets};
 
 /// Expressions whose work lies in what they are given.
 const EXPRESSIONS: [(&str, &str); 3] = [
@@ -19,7 +19,7 @@ const EXPRESSIONS: [(&str, &str); 3] = [
 pub async fn prepare(ground: &Ground) -> Vec<String> {
     let mut refused = Vec::new();
     for neighbour in &ground.neighbours {
-        for (id, steps) in workflows(ground) {
+        for (id, steps) in workflows(ground, neighbour) {
             let body = json!({"name": id, "status": "ACTIVE", "timeoutSeconds": u64::from(ground.size.call_seconds) * 3,
                 "steps": steps});
             let path = format!("/api/v1/workflows/{id}");
@@ -31,6 +31,8 @@ pub async fn prepare(ground: &Ground) -> Vec<String> {
             let path = "/api/v1/webhooks";
             refused.extend(send(ground, neighbour, "POST", path, &body).await);
         }
+        let body = targets::webhook(ground);
+        refused.extend(send(ground, neighbour, "POST", "/api/v1/webhooks", &body).await);
     }
     refused
 }
@@ -48,7 +50,7 @@ async fn send(
     (!taken).then(|| format!("{method} {path}: {}", outcome(&answered)))
 }
 
-fn workflows(ground: &Ground) -> Vec<(&'static str, Value)> {
+fn workflows(ground: &Ground, neighbour: &Neighbour) -> Vec<(&'static str, Value)> {
     let start = |next: &str| json!({"id": "start", "type": "TRIGGER", "next": [next]});
     let notify = |id: &str, event: &str| json!({"id": id, "type": "NOTIFY", "event": event});
     let call = json!({"id": "call", "type": "HTTP", "url": format!("http://{}/step", ground.sink),
@@ -69,6 +71,9 @@ fn workflows(ground: &Ground) -> Vec<(&'static str, Value)> {
             ]),
         ),
     ];
+    workflows.push(loops::workflow(ground, neighbour));
+    workflows.push(targets::workflow());
+    workflows.extend(leaks::workflows());
     for (name, expression) in EXPRESSIONS {
         let judge = json!({"id": "judge", "type": "CONDITION", "if": expression,
             "then": ["tell"], "else": []});

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
@@ -60,8 +61,20 @@ impl Ground {
 
     /// A whole request with a JSON body.
     pub(crate) fn json(&self, method: &str, path: &str, key: &str, body: &str) -> Request {
+        self.json_with(method, path, key, "", body)
+    }
+
+    /// The same with further lines of its head, each with its end.
+    pub(crate) fn json_with(
+        &self,
+        method: &str,
+        path: &str,
+        key: &str,
+        more: &str,
+        body: &str,
+    ) -> Request {
         let length = body.len();
-        let more = format!("content-type: application/json\r\ncontent-length: {length}\r\n");
+        let more = format!("{more}content-type: application/json\r\ncontent-length: {length}\r\n");
         let mut request = self.head(method, path, key, &more);
         request.bytes.extend_from_slice(body.as_bytes());
         request
@@ -70,6 +83,11 @@ impl Ground {
 
 /// An answer's head, from its status on.
 pub(crate) async fn answer(stream: &mut TcpStream) -> io::Result<String> {
+    Ok(head_and_rest(stream).await?.0)
+}
+
+/// An answer's head, and what has come of its body.
+async fn head_and_rest(stream: &mut TcpStream) -> io::Result<(String, Vec<u8>)> {
     let read = async {
         let mut got = Vec::new();
         loop {
@@ -78,9 +96,27 @@ pub(crate) async fn answer(stream: &mut TcpStream) -> io::Result<String> {
             }
             if let Some(end) = got.windows(4).position(|four| four == b"\r\n\r\n") {
                 let head = String::from_utf8_lossy(&got[..end]).into_owned();
-                return Ok(head.strip_prefix("HTTP/1.1 ").unwrap_or(&head).to_owned());
+                let head = head.strip_prefix("HTTP/1.1 ").unwrap_or(&head).to_owned();
+                return Ok((head, got.split_off(end + 4)));
             }
         }
+    };
+    tokio::time::timeout(PATIENCE, read).await?
+}
+
+/// The rest of a body whose length the head tells.
+async fn body(stream: &mut TcpStream, head: &str, mut got: Vec<u8>) -> io::Result<Vec<u8>> {
+    let head = head.to_ascii_lowercase();
+    let mut lines = head.lines();
+    let length = lines.find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
+    let length: usize = length.unwrap_or_default();
+    let read = async {
+        while got.len() < length {
+            if stream.read_buf(&mut got).await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        Ok(got)
     };
     tokio::time::timeout(PATIENCE, read).await?
 }
@@ -90,6 +126,26 @@ pub(crate) async fn ask(nth: usize, request: &Request) -> io::Result<String> {
     let mut stream = connect(nth, request.to).await?;
     tokio::time::timeout(PATIENCE, stream.write_all(&request.bytes)).await??;
     answer(&mut stream).await
+}
+
+/// Sends one request; gives what came of it in a word, and the JSON of the answer where it has some.
+pub(crate) async fn learn(nth: usize, request: &Request) -> (String, Value) {
+    let learned = async {
+        let mut stream = connect(nth, request.to).await?;
+        tokio::time::timeout(PATIENCE, stream.write_all(&request.bytes)).await??;
+        let (head, begun) = head_and_rest(&mut stream).await?;
+        let body = body(&mut stream, &head, begun).await?;
+        Ok((head, serde_json::from_slice(&body).unwrap_or_default()))
+    };
+    match learned.await {
+        Ok((head, told)) => (outcome(&Ok(head)), told),
+        Err(error) => (outcome(&Err(error)), Value::Null),
+    }
+}
+
+/// Whether what came of a request, in a word, is a success.
+pub(crate) fn is_success(outcome: &str) -> bool {
+    outcome.len() == 3 && outcome.starts_with('2')
 }
 
 /// What came of a request, in a word.

@@ -7,7 +7,7 @@ mod ordinary;
 
 use std::time::Duration;
 
-use hostile::{Attack, Ground, Neighbour, Sink, Size};
+use hostile::{Attack, Ground, Neighbour, SECRET, Sink, Size};
 use serde_json::json;
 
 pub(crate) use self::crowd::serve;
@@ -156,6 +156,9 @@ fn tell(rounds: &[&Pair], report: &mut Report) {
 async fn neighbour(system: &System) -> Neighbour {
     let (org, key) = system.organization().await;
     import_contacts(system, &org, RECORDS).await;
+    let set = ["secret", "set", "--org", &org, SECRET.name, "--hosts"];
+    let set = [&set[..], &[SECRET.host]].concat();
+    system.waypost_reading(&set, SECRET.value).await;
     let terms = json!({"name": "limited", "scopes": ["workflows:trigger"], "rateLimit": 10});
     let mut connection = Connection::open(system.addr()).await;
     let request = load::post("/api/v1/keys", &key, &terms.to_string());

@@ -34,7 +34,8 @@ pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
     let mut by_trace: HashMap<u128, Vec<&Fact>> = HashMap::new();
     let ids: HashSet<&str> = facts.all.iter().map(|fact| fact.id.as_str()).collect();
     for fact in &facts.all {
-        if let Some(cause) = &fact.cause {
+        let cause = fact.cause.as_ref();
+        if let Some(cause) = cause.filter(|_| !came_over_the_api(fact)) {
             let there = ids.contains(cause.as_str());
             findings.judge(
                 CAUSED,
@@ -68,6 +69,11 @@ pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
             }
         }
     }
+}
+
+/// A run's own call of the API goes on with the run's correlation, and has its request as its cause.
+fn came_over_the_api(fact: &Fact) -> bool {
+    fact.kind == "workflow.triggered" && fact.data["triggerPayload"]["triggeredBy"] == "api_key"
 }
 
 /// Attempts at deliveries are Waypost's own doing.

@@ -18,7 +18,7 @@ const KINDS: &[(&str, &str)] = &[
     ("clients", "client"),
 ];
 /// Records of a kind that several workers put and delete.
-const SHARED: usize = 25;
+pub(super) const SHARED: usize = 25;
 const STATUSES: &[&str] = &["PAYMENT_PENDING", "ACTIVE", "COMPLETED", "CANCELLED"];
 
 /// A record that no other is equal to, by its number.

@@ -1,0 +1,57 @@
+//! A run that sets its own workflow off with a call of its HTTP step.
+
+use serde_json::{Value, json};
+
+use crate::neighbours::{A_WHILE, trigger};
+use crate::wire::learn;
+use crate::{Ground, Here, Neighbour};
+
+/// The workflow that calls itself.
+const LOOP: &str = "loop";
+/// Runs of one spark: the first, and one for each hop.
+const HOPS: u64 = 9;
+/// How often they are counted.
+const LOOKS: usize = 6;
+
+/// What it is made of. Its steps say that the run goes back to nothing.
+pub(crate) fn workflow(ground: &Ground, neighbour: &Neighbour) -> (&'static str, Value) {
+    let url = format!("http://{}/api/v1/workflows/{LOOP}/trigger", ground.commands);
+    let headers = json!({"Authorization": format!("Bearer {}", neighbour.key),
+        "Waypost-Cause": "1.0.mine"});
+    let steps = json!([
+        {"id": "start", "type": "TRIGGER", "next": ["again"]},
+        {"id": "again", "type": "HTTP", "method": "POST", "url": url, "headers": headers,
+            "timeoutSeconds": 10, "retry": {"maxAttempts": 1}},
+    ]);
+    (LOOP, steps)
+}
+
+/// Sets it off now and then, and looks how far each went.
+pub(crate) async fn turn(mut here: Here) {
+    for _ in 0..here.ground.size.sparks {
+        here.chance.pause(A_WHILE * 2).await;
+        let Some(before) = runs(&here).await else {
+            here.got("runs that could not be counted");
+            continue;
+        };
+        trigger(&here, LOOP, "{}").await;
+        let mut seen = 0;
+        for _ in 0..LOOKS {
+            here.chance.pause(A_WHILE).await;
+            let now = runs(&here).await.unwrap_or_default();
+            seen = seen.max(now.saturating_sub(before));
+        }
+        here.got(if seen > HOPS {
+            "more runs than it has hops".to_owned()
+        } else {
+            format!("{seen} runs seen")
+        });
+    }
+}
+
+/// How many runs of it there are.
+async fn runs(here: &Here) -> Option<u64> {
+    let path = format!("/api/v1/workflows/{LOOP}/runs?limit=1");
+    let asked = here.ground.head("GET", &path, &here.neighbour().key, "");
+    learn(here.nth, &asked).await.1["total"].as_u64()
+}

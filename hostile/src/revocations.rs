@@ -1,0 +1,246 @@
+//! A key that goes on when it is revoked: with an upload and a feed that are under way, and with
+//! new requests.
+
+use std::io;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::{Instant, sleep};
+
+use crate::Here;
+use crate::neighbours::A_WHILE;
+use crate::wire::{connect, is_success, learn};
+
+/// How long a revoked key may go on.
+const ALLOWED: Duration = Duration::from_secs(1);
+/// Between two lines, and between two requests.
+const OFTEN: Duration = Duration::from_millis(300);
+/// Tries to make a key, to use it for the first time and to revoke it.
+const TRIES: usize = 10;
+/// Requests of each kind once it is revoked.
+const REQUESTS: usize = 5;
+const LEADS: &str = "/api/v1/records/leads";
+
+/// A key of one round.
+struct Short {
+    id: String,
+    key: String,
+    /// When the revocation was answered.
+    revoked: OnceLock<Instant>,
+}
+
+impl Short {
+    /// Whether something was begun so late that the key is of no use any more.
+    fn is_over(&self, at: Instant) -> bool {
+        let revoked = self.revoked.get();
+        revoked.is_some_and(|revoked| at > *revoked + ALLOWED)
+    }
+}
+
+/// One key after the other.
+pub(crate) async fn go_on(mut here: Here) {
+    loop {
+        here.chance.pause(here.rest()).await;
+        let mark = format!("mark {:x}", here.chance.throw());
+        let Some(short) = make(&here).await else {
+            here.got("no key");
+            continue;
+        };
+        let under_way = async {
+            tokio::join!(
+                async { here.got(ended("upload", &write(&here, &short).await)) },
+                async { here.got(ended("feed", &read(&here, &short, &mark).await)) },
+            );
+            // The other part says when the round is over.
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = under_way => {}
+            () = revoke_and_ask(&here, &short, &mark) => {}
+        }
+    }
+}
+
+fn ended(what: &str, how: &io::Result<()>) -> String {
+    match how {
+        Ok(()) => format!("{what} ended by the server"),
+        Err(_) => format!("{what} cut off"),
+    }
+}
+
+/// Sends a request with a key of the neighbour's.
+async fn send(
+    here: &Here,
+    key: &str,
+    (method, path): (&str, &str),
+    body: &Value,
+) -> (String, Value) {
+    let asked = if method == "GET" {
+        here.ground.head(method, path, key, "")
+    } else {
+        here.ground.json(method, path, key, &body.to_string())
+    };
+    learn(here.nth, &asked).await
+}
+
+/// Makes a key, and waits until it is known where it is asked for.
+async fn make(here: &Here) -> Option<Short> {
+    let scopes = ["records:write", "events:read", "read:leads", "keys:manage"];
+    let terms = json!({"name": "short", "scopes": scopes});
+    let main = &here.neighbour().key;
+    let (_, made) = send(here, main, ("POST", "/api/v1/keys"), &terms).await;
+    let text = |field: &str| made[field].as_str().map(str::to_owned);
+    let (id, key) = (text("keyId")?, text("key")?);
+    for _ in 0..TRIES {
+        sleep(OFTEN).await;
+        let (told, _) = send(here, &key, ("GET", "/api/v1/leads?limit=1"), &Value::Null).await;
+        if is_success(&told) {
+            let revoked = OnceLock::new();
+            return Some(Short { id, key, revoked });
+        }
+    }
+    None
+}
+
+/// Revokes it, and asks with it when that has to be known everywhere.
+async fn revoke_and_ask(here: &Here, short: &Short, mark: &str) {
+    sleep(A_WHILE).await;
+    let path = format!("/api/v1/keys/{}", short.id);
+    for _ in 0..TRIES {
+        let main = &here.neighbour().key;
+        let (told, _) = send(here, main, ("DELETE", &path), &json!({})).await;
+        // Not there any more: an earlier try whose answer did not come has done it.
+        if is_success(&told) || told == "404" {
+            short.revoked.get_or_init(Instant::now);
+            break;
+        }
+        sleep(OFTEN).await;
+    }
+    if short.revoked.get().is_none() {
+        return here.got("not revoked");
+    }
+    sleep(ALLOWED + OFTEN).await;
+    for number in 0..REQUESTS {
+        ask(here, short, number).await;
+        // Something new for the feed that has to have ended.
+        let record = json!({"name": format!("{mark} {number}")});
+        let path = format!("{LEADS}/mark-{}", here.nth);
+        send(here, &here.neighbour().key, ("PUT", &path), &record).await;
+        sleep(OFTEN).await;
+    }
+    sleep(ALLOWED).await;
+}
+
+/// Reads, writes and gives with a key that has been revoked for longer than a second.
+async fn ask(here: &Here, short: &Short, number: usize) {
+    let (path, record) = (
+        format!("{LEADS}/late-{}", here.nth),
+        json!({"name": "Late"}),
+    );
+    let terms = json!({"name": "late", "scopes": ["read:leads"]});
+    let (what, request, body) = match number % 3 {
+        0 => ("read", ("GET", "/api/v1/leads?limit=1"), &Value::Null),
+        1 => ("written", ("PUT", path.as_str()), &record),
+        _ => ("given", ("POST", "/api/v1/keys"), &terms),
+    };
+    let (told, _) = send(here, &short.key, request, body).await;
+    here.got(if is_success(&told) {
+        format!("{what} after the revocation")
+    } else {
+        format!("asked {told}")
+    });
+}
+
+/// Writes lines for as long as they are taken.
+async fn write(here: &Here, short: &Short) -> io::Result<()> {
+    let more = "content-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n";
+    let asked = here.ground.head("POST", LEADS, &short.key, more);
+    let mut stream = connect(here.nth, asked.to).await?;
+    stream.write_all(&asked.bytes).await?;
+    let (answers, mut sending) = stream.split();
+    // When each line was sent, the first one first.
+    let sent = Mutex::new(Vec::new());
+    let send = async {
+        for number in 0_u64.. {
+            // The same ids over again: what is left behind stays bounded.
+            let id = format!("short-{}-{}", here.nth, number % 50);
+            let line = json!({"id": id, "name": format!("Short {number}")}).to_string();
+            let chunk = format!("{:x}\r\n{line}\n\r\n", line.len() + 1);
+            sent.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(Instant::now());
+            sending.write_all(chunk.as_bytes()).await?;
+            sleep(OFTEN).await;
+        }
+        Ok(())
+    };
+    let take = each_line(answers, |line| {
+        note_refusal(here, "upload", line);
+        let Ok(told) = serde_json::from_str::<Value>(line) else {
+            return; // What frames the lines.
+        };
+        let nth = told["line"]
+            .as_u64()
+            .and_then(|nth| usize::try_from(nth).ok());
+        let sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = nth.and_then(|nth| sent.get(nth.checked_sub(1)?));
+        if told["status"].is_string() && at.is_some_and(|at| short.is_over(*at)) {
+            here.got("a line taken after the revocation");
+        }
+    });
+    tokio::select! {
+        sent = send => sent,
+        ended = take => ended,
+    }
+}
+
+/// Reads the feed; the mark is written when nothing of it may be shown any more.
+async fn read(here: &Here, short: &Short, mark: &str) -> io::Result<()> {
+    let (path, more) = (
+        "/api/v1/events?types=lead.*",
+        "accept: text/event-stream\r\n",
+    );
+    let asked = here.ground.head("GET", path, &short.key, more);
+    let mut stream = connect(here.nth, asked.to).await?;
+    stream.write_all(&asked.bytes).await?;
+    let (answers, _sending) = stream.split();
+    each_line(answers, |line| {
+        note_refusal(here, "feed", line);
+        if line.contains(mark) {
+            here.got("an event shown after the revocation");
+        }
+    })
+    .await
+}
+
+/// Tells of an answer that was no beginning.
+fn note_refusal(here: &Here, what: &str, line: &str) {
+    let status = line.strip_prefix("HTTP/1.1 ");
+    if let Some(status) = status.filter(|status| !status.starts_with("200")) {
+        here.got(format!("{what} {}", status.get(..3).unwrap_or("odd")));
+    }
+}
+
+/// The last chunk of an answer, behind which the connection may stay.
+const LAST_CHUNK: &str = "0";
+
+/// Hands on each line that comes, until no more come.
+async fn each_line(
+    mut from: impl tokio::io::AsyncRead + Unpin,
+    mut take: impl FnMut(&str),
+) -> io::Result<()> {
+    let mut got = Vec::new();
+    while from.read_buf(&mut got).await? > 0 {
+        while let Some(end) = got.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = got.drain(..=end).collect();
+            let line = String::from_utf8_lossy(&line);
+            if line.trim() == LAST_CHUNK {
+                return Ok(());
+            }
+            take(line.trim());
+        }
+    }
+    Ok(())
+}

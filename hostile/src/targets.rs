@@ -1,0 +1,179 @@
+//! Calls to where nobody may call: metadata services in every spelling; and to this machine, which
+//! whoever tries Waypost has opened.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+
+use crate::neighbours::A_WHILE;
+use crate::wire::{is_success, learn};
+use crate::{Ground, Here};
+
+/// What is shut whatever an operator opens.
+const SHUT: [&str; 14] = [
+    "http://169.254.169.254/latest/meta-data/",
+    "http://169.254.43518/",
+    "http://2852039166/",
+    "http://0xa9fea9fe/",
+    "http://0251.0376.0251.0376/",
+    "http://[::ffff:169.254.169.254]/",
+    "http://[64:ff9b::a9fe:a9fe]/",
+    "http://[2002:a9fe:a9fe::]/",
+    "http://[fe80::a9fe:a9fe]/",
+    "http://[fd00:ec2::254]/",
+    "http://[fd20:ce::254]/",
+    "http://100.100.100.200/",
+    "http://168.63.129.16/",
+    "http://0.0.0.0/",
+];
+/// Ports that NATS, its monitor and Postgres mostly have.
+const SERVERS: [u16; 3] = [4222, 8222, 5432];
+/// The workflow whose call goes where its trigger says.
+const REACH: &str = "reach";
+/// The one whose call goes where it was saved to go.
+const FIXED: &str = "reach-fixed";
+/// How often a run's end is looked for.
+const LOOKS: usize = 20;
+
+/// What calls an address that only its trigger knows.
+pub(crate) fn workflow() -> (&'static str, Value) {
+    (REACH, steps("{{ trigger.url }}"))
+}
+
+fn steps(url: &str) -> Value {
+    json!([
+        {"id": "start", "type": "TRIGGER", "next": ["call"]},
+        {"id": "call", "type": "HTTP", "url": url, "timeoutSeconds": 2, "retry": {"maxAttempts": 1}},
+    ])
+}
+
+/// A webhook that goes to Waypost itself, without a key.
+pub(crate) fn webhook(ground: &Ground) -> Value {
+    let url = format!("http://{}/api/v1/workflows/tell/trigger", ground.commands);
+    json!({"url": url, "events": ["custom.told"]})
+}
+
+pub(crate) async fn reach(mut here: Here) {
+    loop {
+        here.chance.pause(here.rest() / 2).await;
+        let url = here.chance.pick(&SHUT).unwrap_or(SHUT[0]);
+        match here.chance.below(4) {
+            0 => tell_it(&here, url).await,
+            1 => save_it(&here, url).await,
+            2 => call_this_machine(&mut here).await,
+            _ => call_by_trigger(&here, url).await,
+        }
+    }
+}
+
+/// Sends a request of the neighbour's.
+async fn send(here: &Here, method: &str, path: &str, body: &Value) -> (String, Value) {
+    let key = &here.neighbour().key;
+    let asked = here.ground.json(method, path, key, &body.to_string());
+    learn(here.nth, &asked).await
+}
+
+/// A webhook to there.
+async fn tell_it(here: &Here, url: &str) {
+    let body = json!({"url": url, "events": ["custom.none"]});
+    let (told, made) = send(here, "POST", "/api/v1/webhooks", &body).await;
+    let Some(id) = made["id"].as_str() else {
+        return here.got(format!("webhook {told}"));
+    };
+    here.got(format!("a webhook to {url}"));
+    send(
+        here,
+        "DELETE",
+        &format!("/api/v1/webhooks/{id}"),
+        &json!({}),
+    )
+    .await;
+}
+
+/// A workflow that goes there. It may be saved, since its address is judged when it is called.
+async fn save_it(here: &Here, url: &str) {
+    let body =
+        json!({"name": FIXED, "status": "ACTIVE", "timeoutSeconds": 60, "steps": steps(url)});
+    let (told, _) = send(here, "PUT", &format!("/api/v1/workflows/{FIXED}"), &body).await;
+    here.got(format!("save {told}"));
+    if is_success(&told)
+        && let Some(run) = run(here, FIXED, &json!({})).await
+    {
+        here.got(judge(url, &run));
+    }
+}
+
+async fn call_by_trigger(here: &Here, url: &str) {
+    if let Some(run) = run(here, REACH, &json!({"url": url})).await {
+        here.got(judge(url, &run));
+    }
+}
+
+/// Only what is not opened would be a gain, so that this is told and no more.
+async fn call_this_machine(here: &mut Here) {
+    let ground = &here.ground;
+    let mut own = vec![ground.commands, ground.queries, ground.sockets];
+    own.extend(SERVERS.map(|port| SocketAddr::from(([127, 0, 0, 1], port))));
+    let Some(to) = here.chance.pick(&own) else {
+        return;
+    };
+    let trigger = json!({"url": format!("http://{to}/metrics")});
+    if let Some(run) = run(here, REACH, &trigger).await {
+        let state = run["state"].as_str().unwrap_or("odd");
+        here.got(format!("this machine: {state}"));
+    }
+}
+
+/// Triggers a workflow and waits for its run's end.
+async fn run(here: &Here, workflow: &str, trigger: &Value) -> Option<Value> {
+    let path = format!("/api/v1/workflows/{workflow}/trigger");
+    let (told, begun) = send(here, "POST", &path, trigger).await;
+    let Some(id) = begun["runId"].as_str() else {
+        here.got(format!("trigger {told}"));
+        return None;
+    };
+    let path = format!("/api/v1/runs/{id}");
+    for _ in 0..LOOKS {
+        tokio::time::sleep(A_WHILE / 2).await;
+        let asked = here.ground.head("GET", &path, &here.neighbour().key, "");
+        let (_, run) = learn(here.nth, &asked).await;
+        if run["endedAt"].is_string() {
+            return Some(run);
+        }
+    }
+    here.got("a run whose end was not seen");
+    None
+}
+
+/// A refusal says that such addresses are refused; all else means that it was tried.
+fn judge(url: &str, run: &Value) -> String {
+    let error = run["error"].as_str().unwrap_or_default();
+    if error.contains("not on the public internet") {
+        "refused".to_owned()
+    } else if run["state"] == "SUCCEEDED" || error.contains("HTTP ") {
+        format!("an answer of {url}")
+    } else {
+        format!("a call to {url}: {error}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_refusal_is_none_of_a_gain() {
+        let judged = |run: Value| judge("http://2852039166/", &run);
+        let shut = "the address is a cloud's metadata service, not on the public internet; such \
+                    addresses are always refused";
+        assert_eq!(judged(json!({"state": "FAILED", "error": shut})), "refused");
+        for run in [
+            json!({"state": "SUCCEEDED"}),
+            json!({"state": "FAILED", "error": "HTTP 404: not found"}),
+        ] {
+            assert!(judged(run).starts_with("an answer"));
+        }
+        let run = json!({"state": "FAILED", "error": "no route to host"});
+        assert!(judged(run).starts_with("a call"));
+    }
+}
