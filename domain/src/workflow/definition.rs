@@ -14,6 +14,9 @@ pub const DEFAULT_TIMEOUT_SECONDS: u64 = 86_400;
 const MAX_TIMEOUT_SECONDS: u64 = 31_536_000;
 const MAX_NAME: usize = 200;
 const MAX_STEPS: usize = 500;
+/// Expressions in braces of all steps together: compiled, each takes thousands of bytes, and nobody's
+/// definition may take the memory that all share.
+const MAX_EXPRESSIONS: usize = 1_000;
 
 const STATUSES: &[(&str, Status)] = &[
     ("DRAFT", Status::Draft),
@@ -50,6 +53,15 @@ fn read(id: &WorkflowId, value: Value, errors: &Errors) -> Option<Definition> {
         object.error("steps", "is required (it may be empty)");
     }
     let steps = object.array("steps", MAX_STEPS).map(|values| {
+        let expressions: usize = values.iter().map(expressions).sum();
+        if expressions > MAX_EXPRESSIONS {
+            let reason = format!(
+                "must have at most {MAX_EXPRESSIONS} expressions in {{{{ }}}} altogether, and has \
+                 {expressions}"
+            );
+            object.error("steps", reason);
+            return Vec::new();
+        }
         let wrong_before = errors.count();
         let steps: Vec<_> = values
             .into_iter()
@@ -69,4 +81,14 @@ fn read(id: &WorkflowId, value: Value, errors: &Errors) -> Option<Definition> {
         timeout_seconds: timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS),
         steps: steps?,
     })
+}
+
+/// How many expressions in braces there are within a value.
+fn expressions(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.matches("{{").count(),
+        Value::Array(items) => items.iter().map(expressions).sum(),
+        Value::Object(fields) => fields.values().map(expressions).sum(),
+        _ => 0,
+    }
 }

@@ -310,3 +310,21 @@ fn an_id_is_text_without_control_characters() {
         assert_eq!(parse_id(wrong).unwrap_err().field, "workflowId");
     }
 }
+
+#[test]
+fn all_steps_together_have_so_many_expressions() {
+    let with = |count: usize| {
+        let values = vec!["{{ trigger.id }}"; count - 3];
+        // Three stand in other steps.
+        read(with_step(3, |step| {
+            step["data"] = json!({ "values": values })
+        }))
+    };
+    with(1_000).unwrap();
+    let refused = with(1_001).unwrap_err().to_string();
+    assert!(
+        refused.contains("steps: must have at most 1000 expressions"),
+        "{refused}"
+    );
+    assert!(refused.contains("has 1001"), "{refused}");
+}

@@ -30,7 +30,7 @@ pub struct TemplateSettings {
         id = "template_cache_mib",
         long,
         env = "WAYPOST_TEMPLATE_CACHE_MIB",
-        default_value_t = 64
+        default_value_t = 128
     )]
     pub cache_mib: usize,
 }
