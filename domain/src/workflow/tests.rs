@@ -317,7 +317,7 @@ fn all_steps_together_have_so_many_expressions() {
         let values = vec!["{{ trigger.id }}"; count - 3];
         // Three stand in other steps.
         read(with_step(3, |step| {
-            step["data"] = json!({ "values": values })
+            step["data"] = json!({ "values": values });
         }))
     };
     with(1_000).unwrap();
