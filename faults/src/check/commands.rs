@@ -154,10 +154,15 @@ fn at_position(note: &Note, happened: &[&Fact], findings: &mut Findings) {
     let Ok(position) = position.parse::<Position>() else {
         return findings.judge(AT_POSITION, false, &note.request, "a position", position);
     };
-    if happened.is_empty() || note.attempts > 1 {
+    let unconfirmed = unconfirmed(note);
+    let confirmed = happened.iter().filter(|fact| {
+        let mut unconfirmed = unconfirmed.iter();
+        !unconfirmed.any(|asked| holds(&fact.data, &asked.data))
+    });
+    let last = confirmed.map(|fact| fact.sequence).max();
+    if last.is_none() || note.attempts > 1 {
         return;
     }
-    let last = happened.iter().map(|fact| fact.sequence).max();
     let right = Some(position.sequence()) == last;
     let places: Vec<_> = happened.iter().map(|fact| fact.place()).collect();
     findings.judge(
@@ -169,8 +174,8 @@ fn at_position(note: &Note, happened: &[&Fact], findings: &mut Findings) {
     );
 }
 
-/// Each line of a bulk write has an answer of its own.
-fn lines(note: &Note, happened: &[&Fact], findings: &mut Findings) {
+/// The answers to the lines of a bulk write, each with the line that it answers.
+fn answers(note: &Note) -> Vec<(Value, Option<&Asked>)> {
     let (
         "post lines",
         Outcome::Acknowledged {
@@ -179,21 +184,39 @@ fn lines(note: &Note, happened: &[&Fact], findings: &mut Findings) {
         },
     ) = (note.command, &note.outcome)
     else {
-        return;
+        return Vec::new();
     };
-    for line in body.lines() {
+    let answers = body.lines().map(|line| {
         let answer: Value = serde_json::from_str(line).unwrap_or_default();
         let nth = answer["line"]
             .as_u64()
             .and_then(|nth| usize::try_from(nth).ok());
         let asked = nth.and_then(|nth| note.asked.get(nth.checked_sub(1)?));
+        (answer, asked)
+    });
+    answers.collect()
+}
+
+/// The lines of which the log had confirmed nothing when the others were answered. They may stand
+/// there all the same, behind the position of the answer.
+fn unconfirmed(note: &Note) -> Vec<&Asked> {
+    let failed = answers(note).into_iter();
+    let failed = failed.filter(|(answer, _)| answer["error"].is_string());
+    failed.filter_map(|(_, asked)| asked).collect()
+}
+
+/// Each line of a bulk write has an answer of its own.
+fn lines(note: &Note, happened: &[&Fact], findings: &mut Findings) {
+    for (answer, asked) in answers(note) {
         let Some(asked) = asked else {
-            findings.judge(LINES, false, &note.request, "a line that was sent", line);
+            let found = answer.to_string();
+            findings.judge(LINES, false, &note.request, "a line that was sent", found);
             continue;
         };
         let written = matches!(answer["status"].as_str(), Some("created" | "updated"));
         let there = happened.iter().any(|fact| holds(&fact.data, &asked.data));
-        findings.judge(LINES, there || !written, &note.request, &asked.data, line);
+        let right = there || !written;
+        findings.judge(LINES, right, &note.request, &asked.data, &answer);
     }
 }
 
