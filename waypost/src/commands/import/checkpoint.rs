@@ -15,7 +15,9 @@ use serde::{Deserialize, Serialize};
 
 use super::rejects::Written;
 
-/// How often it is written, from the first rows on.
+/// From so many rows on it is written. Fewer are imported again as quickly.
+const FIRST: u64 = 1_000;
+/// How often it is written.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// What is imported into what. Two runs of the same import have the same.
@@ -83,8 +85,11 @@ impl Checkpoint {
     }
 
     /// Whether it is time to write it again.
-    pub(super) fn is_due(&self) -> bool {
-        self.written.is_none_or(|at| at.elapsed() >= EVERY)
+    pub(super) fn is_due(&self, so_far: &Imported) -> bool {
+        match self.written {
+            Some(at) => at.elapsed() >= EVERY,
+            None => so_far.through.is_some_and(|done| done.rows >= FIRST),
+        }
     }
 
     /// Says how far the import has come: whoever reads it sees this or what was said before.

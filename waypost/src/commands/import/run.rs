@@ -64,7 +64,8 @@ impl Run {
             self.checkpoint = None;
             self.unwritable.get_or_insert(error);
         }
-        if self.checkpoint.as_ref().is_some_and(Checkpoint::is_due) {
+        let checkpoint = self.checkpoint.as_ref();
+        if checkpoint.is_some_and(|checkpoint| checkpoint.is_due(&total)) {
             self.keep(&total);
         }
     }
