@@ -11,7 +11,8 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::Here;
 use crate::neighbours::trigger;
-use crate::wire::{ask, is_success, outcome};
+use crate::prepare::start;
+use crate::wire::{ask, content_length, is_success, outcome};
 
 /// A secret that an operator sets.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +69,7 @@ fn call(url: &str, more: Value) -> Value {
 
 /// Workflows that send it to where their trigger says.
 pub(crate) fn workflows() -> Vec<(&'static str, Value)> {
-    let start = json!({"id": "start", "type": "TRIGGER", "next": ["call"]});
+    let start = start("call");
     let to = "{{ trigger.to }}/taken";
     let mut workflows = Vec::new();
     for (name, body) in BODIES {
@@ -159,9 +160,9 @@ async fn send(here: &mut Here, ends: &Ends) {
 /// Saves what would change it beyond recognition, and sets it off where that is taken.
 async fn shape(here: &mut Here, ends: &Ends) {
     let shape = here.chance.pick(&SHAPES).unwrap_or(SHAPES[0]);
-    let start = json!({"id": "start", "type": "TRIGGER", "next": ["call"]});
     let step = call("{{ trigger.to }}/shaped", json!({"body": {"is": shape}}));
-    let body = json!({"name": SHAPED, "status": "ACTIVE", "steps": [start, step]}).to_string();
+    let body =
+        json!({"name": SHAPED, "status": "ACTIVE", "steps": [start("call"), step]}).to_string();
     let path = format!("/api/v1/workflows/{SHAPED}");
     let key = &here.neighbour().key;
     let asked = here.ground.json("PUT", &path, key, &body);
@@ -225,14 +226,10 @@ async fn read(stream: &mut TcpStream) -> io::Result<String> {
     let mut got = Vec::new();
     loop {
         let text = String::from_utf8_lossy(&got).into_owned();
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let head = head.to_lowercase();
-            let mut lines = head.lines();
-            let length =
-                lines.find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
-            if body.len() >= length.unwrap_or(0_usize) {
-                return Ok(text);
-            }
+        if let Some((head, body)) = text.split_once("\r\n\r\n")
+            && body.len() >= content_length(head)
+        {
+            return Ok(text);
         }
         if got.len() > MOST_BYTES || stream.read_buf(&mut got).await? == 0 {
             return Ok(text);

@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::task::JoinSet;
 
 pub use attack::Attack;
@@ -212,6 +213,27 @@ impl Here {
     /// The neighbour that this one belongs to.
     fn neighbour(&self) -> &Neighbour {
         &self.ground.neighbours[self.nth % self.ground.neighbours.len()]
+    }
+
+    /// Sends a request with the neighbour's key; gives what came of it in a word, and the JSON of the
+    /// answer.
+    async fn send(&self, request: (&str, &str), body: &Value) -> (String, Value) {
+        self.send_with(&self.neighbour().key, request, body).await
+    }
+
+    /// The same with another key. A GET has no body.
+    async fn send_with(
+        &self,
+        key: &str,
+        (method, path): (&str, &str),
+        body: &Value,
+    ) -> (String, Value) {
+        let asked = if method == "GET" {
+            self.ground.head(method, path, key, "")
+        } else {
+            self.ground.json(method, path, key, &body.to_string())
+        };
+        wire::learn(self.nth, &asked).await
     }
 
     /// Between two acts.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::neighbours::{A_WHILE, trigger};
-use crate::wire::learn;
+use crate::prepare::start;
 use crate::{Ground, Here, Neighbour};
 
 /// The workflow that calls itself.
@@ -19,7 +19,7 @@ pub(crate) fn workflow(ground: &Ground, neighbour: &Neighbour) -> (&'static str,
     let headers = json!({"Authorization": format!("Bearer {}", neighbour.key),
         "Waypost-Cause": "1.0.mine"});
     let steps = json!([
-        {"id": "start", "type": "TRIGGER", "next": ["again"]},
+        start("again"),
         {"id": "again", "type": "HTTP", "method": "POST", "url": url, "headers": headers,
             "timeoutSeconds": 10, "retry": {"maxAttempts": 1}},
     ]);
@@ -52,6 +52,5 @@ pub(crate) async fn turn(mut here: Here) {
 /// How many runs of it there are.
 async fn runs(here: &Here) -> Option<u64> {
     let path = format!("/api/v1/workflows/{LOOP}/runs?limit=1");
-    let asked = here.ground.head("GET", &path, &here.neighbour().key, "");
-    learn(here.nth, &asked).await.1["total"].as_u64()
+    here.send(("GET", &path), &Value::Null).await.1["total"].as_u64()
 }

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::Here;
 use crate::attack::CALLERS;
-use crate::wire::{Request, ask, connect, outcome};
+use crate::wire::{Request, ask, outcome, send};
 
 pub(crate) const A_WHILE: Duration = Duration::from_secs(3);
 
@@ -40,8 +40,7 @@ pub(crate) async fn read_nothing(mut here: Here) {
 }
 
 async fn wait_without_reading(here: &Here, asked: &Request) -> io::Result<()> {
-    let mut stream = connect(here.nth, asked.to).await?;
-    stream.write_all(&asked.bytes).await?;
+    let mut stream = send(here.nth, asked).await?;
     // Only what comes after all that the machine holds for this one would show the end: so it
     // looks now and then whether it may still say something.
     loop {
@@ -62,8 +61,7 @@ pub(crate) async fn read_slowly(mut here: Here) {
         let path = PATHS[here.nth / here.ground.neighbours.len() % PATHS.len()];
         let asked = here.ground.head("GET", path, &here.neighbour().key, "");
         let taken = async {
-            let mut stream = connect(here.nth, asked.to).await?;
-            stream.write_all(&asked.bytes).await?;
+            let mut stream = send(here.nth, &asked).await?;
             let mut taken = [0; 512];
             let mut all = 0;
             loop {

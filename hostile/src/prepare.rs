@@ -50,8 +50,12 @@ async fn send(
     (!taken).then(|| format!("{method} {path}: {}", outcome(&answered)))
 }
 
+/// The step that begins a workflow, before its next one.
+pub(crate) fn start(next: &str) -> Value {
+    json!({"id": "start", "type": "TRIGGER", "next": [next]})
+}
+
 fn workflows(ground: &Ground, neighbour: &Neighbour) -> Vec<(&'static str, Value)> {
-    let start = |next: &str| json!({"id": "start", "type": "TRIGGER", "next": [next]});
     let notify = |id: &str, event: &str| json!({"id": id, "type": "NOTIFY", "event": event});
     let call = json!({"id": "call", "type": "HTTP", "url": format!("http://{}/step", ground.sink),
         "method": "POST", "timeoutSeconds": ground.size.call_seconds, "retry": {"maxAttempts": 2}});

@@ -11,7 +11,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::Here;
 use crate::neighbours::A_WHILE;
-use crate::wire::{connect, is_success, learn};
+use crate::uploads::{self, LEADS};
+use crate::wire::{is_success, send};
 
 /// How long a revoked key may go on.
 const ALLOWED: Duration = Duration::from_secs(1);
@@ -21,7 +22,7 @@ const OFTEN: Duration = Duration::from_millis(300);
 const TRIES: usize = 10;
 /// Requests of each kind once it is revoked.
 const REQUESTS: usize = 5;
-const LEADS: &str = "/api/v1/records/leads";
+const ONE_LEAD: (&str, &str) = ("GET", "/api/v1/leads?limit=1");
 
 /// A key of one round.
 struct Short {
@@ -70,32 +71,16 @@ fn ended(what: &str, how: &io::Result<()>) -> String {
     }
 }
 
-/// Sends a request with a key of the neighbour's.
-async fn send(
-    here: &Here,
-    key: &str,
-    (method, path): (&str, &str),
-    body: &Value,
-) -> (String, Value) {
-    let asked = if method == "GET" {
-        here.ground.head(method, path, key, "")
-    } else {
-        here.ground.json(method, path, key, &body.to_string())
-    };
-    learn(here.nth, &asked).await
-}
-
 /// Makes a key, and waits until it is known where it is asked for.
 async fn make(here: &Here) -> Option<Short> {
     let scopes = ["records:write", "events:read", "read:leads", "keys:manage"];
     let terms = json!({"name": "short", "scopes": scopes});
-    let main = &here.neighbour().key;
-    let (_, made) = send(here, main, ("POST", "/api/v1/keys"), &terms).await;
+    let (_, made) = here.send(("POST", "/api/v1/keys"), &terms).await;
     let text = |field: &str| made[field].as_str().map(str::to_owned);
     let (id, key) = (text("keyId")?, text("key")?);
     for _ in 0..TRIES {
         sleep(OFTEN).await;
-        let (told, _) = send(here, &key, ("GET", "/api/v1/leads?limit=1"), &Value::Null).await;
+        let (told, _) = here.send_with(&key, ONE_LEAD, &Value::Null).await;
         if is_success(&told) {
             let revoked = OnceLock::new();
             return Some(Short { id, key, revoked });
@@ -109,8 +94,7 @@ async fn revoke_and_ask(here: &Here, short: &Short, mark: &str) {
     sleep(A_WHILE).await;
     let path = format!("/api/v1/keys/{}", short.id);
     for _ in 0..TRIES {
-        let main = &here.neighbour().key;
-        let (told, _) = send(here, main, ("DELETE", &path), &json!({})).await;
+        let (told, _) = here.send(("DELETE", &path), &json!({})).await;
         // Not there any more: an earlier try whose answer did not come has done it.
         if is_success(&told) || told == "404" {
             short.revoked.get_or_init(Instant::now);
@@ -127,7 +111,7 @@ async fn revoke_and_ask(here: &Here, short: &Short, mark: &str) {
         // Something new for the feed that has to have ended.
         let record = json!({"name": format!("{mark} {number}")});
         let path = format!("{LEADS}/mark-{}", here.nth);
-        send(here, &here.neighbour().key, ("PUT", &path), &record).await;
+        here.send(("PUT", &path), &record).await;
         sleep(OFTEN).await;
     }
     sleep(ALLOWED).await;
@@ -141,11 +125,11 @@ async fn ask(here: &Here, short: &Short, number: usize) {
     );
     let terms = json!({"name": "late", "scopes": ["read:leads"]});
     let (what, request, body) = match number % 3 {
-        0 => ("read", ("GET", "/api/v1/leads?limit=1"), &Value::Null),
+        0 => ("read", ONE_LEAD, &Value::Null),
         1 => ("written", ("PUT", path.as_str()), &record),
         _ => ("given", ("POST", "/api/v1/keys"), &terms),
     };
-    let (told, _) = send(here, &short.key, request, body).await;
+    let (told, _) = here.send_with(&short.key, request, body).await;
     here.got(if is_success(&told) {
         format!("{what} after the revocation")
     } else {
@@ -155,10 +139,7 @@ async fn ask(here: &Here, short: &Short, number: usize) {
 
 /// Writes lines for as long as they are taken.
 async fn write(here: &Here, short: &Short) -> io::Result<()> {
-    let more = "content-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n";
-    let asked = here.ground.head("POST", LEADS, &short.key, more);
-    let mut stream = connect(here.nth, asked.to).await?;
-    stream.write_all(&asked.bytes).await?;
+    let mut stream = uploads::begin(here, &short.key).await?;
     let (answers, mut sending) = stream.split();
     // When each line was sent, the first one first.
     let sent = Mutex::new(Vec::new());
@@ -166,8 +147,7 @@ async fn write(here: &Here, short: &Short) -> io::Result<()> {
         for number in 0_u64.. {
             // The same ids over again: what is left behind stays bounded.
             let id = format!("short-{}-{}", here.nth, number % 50);
-            let line = json!({"id": id, "name": format!("Short {number}")}).to_string();
-            let chunk = format!("{:x}\r\n{line}\n\r\n", line.len() + 1);
+            let chunk = uploads::chunk(&json!({"id": id, "name": format!("Short {number}")}));
             sent.lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .push(Instant::now());
@@ -203,8 +183,7 @@ async fn read(here: &Here, short: &Short, mark: &str) -> io::Result<()> {
         "accept: text/event-stream\r\n",
     );
     let asked = here.ground.head("GET", path, &short.key, more);
-    let mut stream = connect(here.nth, asked.to).await?;
-    stream.write_all(&asked.bytes).await?;
+    let mut stream = send(here.nth, &asked).await?;
     let (answers, _sending) = stream.split();
     each_line(answers, |line| {
         note_refusal(here, "feed", line);

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::Here;
-use crate::wire::{answer, ask, connect, outcome};
+use crate::wire::{answer, ask, connect, outcome, send};
 
 /// What a body without a key announces: a little less than is taken of strangers, so that it is kept.
 const STRANGERS_BODY: usize = 16_000;
@@ -108,8 +108,7 @@ async fn refused_twice(here: &Here) -> io::Result<&'static str> {
     let more = "content-type: application/json\r\ncontent-length: 2000\r\n";
     let path = "/api/v1/workflows/none/trigger";
     let asked = here.ground.head("POST", path, "wp_none", more);
-    let mut stream = connect(here.nth, asked.to).await?;
-    stream.write_all(&asked.bytes).await?;
+    let mut stream = send(here.nth, &asked).await?;
     tokio::time::sleep(Duration::from_millis(20)).await;
     stream.write_all(&body).await?;
     let first = answer(&mut stream).await?;

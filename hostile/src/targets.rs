@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use serde_json::{Value, json};
 
 use crate::neighbours::A_WHILE;
-use crate::wire::{is_success, learn};
+use crate::prepare::start;
+use crate::wire::is_success;
 use crate::{Ground, Here};
 
 /// What is shut whatever an operator opens.
@@ -42,7 +43,7 @@ pub(crate) fn workflow() -> (&'static str, Value) {
 
 fn steps(url: &str) -> Value {
     json!([
-        {"id": "start", "type": "TRIGGER", "next": ["call"]},
+        start("call"),
         {"id": "call", "type": "HTTP", "url": url, "timeoutSeconds": 2, "retry": {"maxAttempts": 1}},
     ])
 }
@@ -66,35 +67,24 @@ pub(crate) async fn reach(mut here: Here) {
     }
 }
 
-/// Sends a request of the neighbour's.
-async fn send(here: &Here, method: &str, path: &str, body: &Value) -> (String, Value) {
-    let key = &here.neighbour().key;
-    let asked = here.ground.json(method, path, key, &body.to_string());
-    learn(here.nth, &asked).await
-}
-
 /// A webhook to there.
 async fn tell_it(here: &Here, url: &str) {
     let body = json!({"url": url, "events": ["custom.none"]});
-    let (told, made) = send(here, "POST", "/api/v1/webhooks", &body).await;
+    let (told, made) = here.send(("POST", "/api/v1/webhooks"), &body).await;
     let Some(id) = made["id"].as_str() else {
         return here.got(format!("webhook {told}"));
     };
     here.got(format!("a webhook to {url}"));
-    send(
-        here,
-        "DELETE",
-        &format!("/api/v1/webhooks/{id}"),
-        &json!({}),
-    )
-    .await;
+    let path = format!("/api/v1/webhooks/{id}");
+    here.send(("DELETE", &path), &json!({})).await;
 }
 
 /// A workflow that goes there. It may be saved, since its address is judged when it is called.
 async fn save_it(here: &Here, url: &str) {
     let body =
         json!({"name": FIXED, "status": "ACTIVE", "timeoutSeconds": 60, "steps": steps(url)});
-    let (told, _) = send(here, "PUT", &format!("/api/v1/workflows/{FIXED}"), &body).await;
+    let path = format!("/api/v1/workflows/{FIXED}");
+    let (told, _) = here.send(("PUT", &path), &body).await;
     here.got(format!("save {told}"));
     if is_success(&told)
         && let Some(run) = run(here, FIXED, &json!({})).await
@@ -127,7 +117,7 @@ async fn call_this_machine(here: &mut Here) {
 /// Triggers a workflow and waits for its run's end.
 async fn run(here: &Here, workflow: &str, trigger: &Value) -> Option<Value> {
     let path = format!("/api/v1/workflows/{workflow}/trigger");
-    let (told, begun) = send(here, "POST", &path, trigger).await;
+    let (told, begun) = here.send(("POST", &path), trigger).await;
     let Some(id) = begun["runId"].as_str() else {
         here.got(format!("trigger {told}"));
         return None;
@@ -135,8 +125,7 @@ async fn run(here: &Here, workflow: &str, trigger: &Value) -> Option<Value> {
     let path = format!("/api/v1/runs/{id}");
     for _ in 0..LOOKS {
         tokio::time::sleep(A_WHILE / 2).await;
-        let asked = here.ground.head("GET", &path, &here.neighbour().key, "");
-        let (_, run) = learn(here.nth, &asked).await;
+        let (_, run) = here.send(("GET", &path), &Value::Null).await;
         if run["endedAt"].is_string() {
             return Some(run);
         }

@@ -3,11 +3,14 @@
 use std::io;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use crate::Here;
-use crate::wire::connect;
+use crate::wire::send;
+
+pub(crate) const LEADS: &str = "/api/v1/records/leads";
 
 pub(crate) async fn upload(mut here: Here) {
     loop {
@@ -20,12 +23,20 @@ pub(crate) async fn upload(mut here: Here) {
     }
 }
 
-async fn lines(here: &Here) -> io::Result<()> {
+/// Begins one with a key; its lines follow.
+pub(crate) async fn begin(here: &Here, key: &str) -> io::Result<TcpStream> {
     let more = "content-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n";
-    let key = &here.neighbour().key;
-    let asked = here.ground.head("POST", "/api/v1/records/leads", key, more);
-    let mut stream = connect(here.nth, asked.to).await?;
-    stream.write_all(&asked.bytes).await?;
+    send(here.nth, &here.ground.head("POST", LEADS, key, more)).await
+}
+
+/// A record as a line of its own.
+pub(crate) fn chunk(record: &Value) -> String {
+    let line = record.to_string();
+    format!("{:x}\r\n{line}\n\r\n", line.len() + 1)
+}
+
+async fn lines(here: &Here) -> io::Result<()> {
+    let mut stream = begin(here, &here.neighbour().key).await?;
     let (mut answers, mut sending) = stream.split();
     let send = async {
         let mut ticks = tokio::time::interval(Duration::from_secs(1) / here.ground.size.lines);
@@ -33,8 +44,7 @@ async fn lines(here: &Here) -> io::Result<()> {
             ticks.tick().await;
             // The same ids over again: what is left behind stays bounded.
             let id = format!("endless-{}-{}", here.nth, number % 500);
-            let line = json!({"id": id, "name": format!("Endless {number}")}).to_string();
-            let chunk = format!("{:x}\r\n{line}\n\r\n", line.len() + 1);
+            let chunk = chunk(&json!({"id": id, "name": format!("Endless {number}")}));
             sending.write_all(chunk.as_bytes()).await?;
         }
         Ok(())

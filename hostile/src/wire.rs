@@ -106,10 +106,7 @@ async fn head_and_rest(stream: &mut TcpStream) -> io::Result<(String, Vec<u8>)> 
 
 /// The rest of a body whose length the head tells.
 async fn body(stream: &mut TcpStream, head: &str, mut got: Vec<u8>) -> io::Result<Vec<u8>> {
-    let head = head.to_ascii_lowercase();
-    let mut lines = head.lines();
-    let length = lines.find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
-    let length: usize = length.unwrap_or_default();
+    let length = content_length(head);
     let read = async {
         while got.len() < length {
             if stream.read_buf(&mut got).await? == 0 {
@@ -121,18 +118,22 @@ async fn body(stream: &mut TcpStream, head: &str, mut got: Vec<u8>) -> io::Resul
     tokio::time::timeout(PATIENCE, read).await?
 }
 
-/// Sends one request on a connection of its own; gives the answer's head.
-pub(crate) async fn ask(nth: usize, request: &Request) -> io::Result<String> {
+/// Sends a request, or its beginning, on a connection of its own.
+pub(crate) async fn send(nth: usize, request: &Request) -> io::Result<TcpStream> {
     let mut stream = connect(nth, request.to).await?;
     tokio::time::timeout(PATIENCE, stream.write_all(&request.bytes)).await??;
-    answer(&mut stream).await
+    Ok(stream)
+}
+
+/// Sends one request on a connection of its own; gives the answer's head.
+pub(crate) async fn ask(nth: usize, request: &Request) -> io::Result<String> {
+    answer(&mut send(nth, request).await?).await
 }
 
 /// Sends one request; gives what came of it in a word, and the JSON of the answer where it has some.
 pub(crate) async fn learn(nth: usize, request: &Request) -> (String, Value) {
     let learned = async {
-        let mut stream = connect(nth, request.to).await?;
-        tokio::time::timeout(PATIENCE, stream.write_all(&request.bytes)).await??;
+        let mut stream = send(nth, request).await?;
         let (head, begun) = head_and_rest(&mut stream).await?;
         let body = body(&mut stream, &head, begun).await?;
         Ok((head, serde_json::from_slice(&body).unwrap_or_default()))
@@ -141,6 +142,14 @@ pub(crate) async fn learn(nth: usize, request: &Request) -> (String, Value) {
         Ok((head, told)) => (outcome(&Ok(head)), told),
         Err(error) => (outcome(&Err(error)), Value::Null),
     }
+}
+
+/// How long a body is, as a head says; 0 where it does not.
+pub(crate) fn content_length(head: &str) -> usize {
+    let head = head.to_ascii_lowercase();
+    let mut lines = head.lines();
+    let length = lines.find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
+    length.unwrap_or_default()
 }
 
 /// Whether what came of a request, in a word, is a success.
