@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use reqwest::Method;
-use reqwest::header::HeaderValue;
 use serde_json::Value;
 
 use crate::notes::{Asked, Attempt, Came, Complaint, Note, Notes, Outcome};
@@ -253,17 +252,13 @@ impl Client {
     }
 }
 
-fn next_page(link: &HeaderValue) -> Option<String> {
-    let link = link.to_str().ok()?.strip_prefix('<')?;
-    Some(link.split_once('>')?.0.to_owned())
-}
-
 async fn whole(request: reqwest::RequestBuilder) -> Option<Answer> {
     let response = request.send().await.ok()?;
     let status = response.status().as_u16();
     let position = response.headers().get("waypost-position");
     let position = position.and_then(|value| value.to_str().ok().map(str::to_owned));
-    let next = response.headers().get("link").and_then(next_page);
+    let link = response.headers().get("link");
+    let next = link.and_then(|link| harness::next_page(link.to_str().ok()?));
     let body = response.bytes().await.ok()?.to_vec();
     Some(Answer {
         status,

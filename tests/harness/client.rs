@@ -174,9 +174,7 @@ impl Answer {
     #[track_caller]
     pub fn next(&self) -> Option<String> {
         let link = self.header("link")?;
-        let next = link.strip_prefix('<');
-        let next = next.and_then(|next| next.strip_suffix(">; rel=\"next\""));
-        Some(next.expect("a link to the next page").to_owned())
+        Some(next_page(link).expect("a link to the next page"))
     }
 
     /// The position at which reads see what a command did.
@@ -217,4 +215,10 @@ impl Answer {
             self.json()
         }
     }
+}
+
+/// The path that a `Link` header's value names as that of the next page.
+pub fn next_page(link: &str) -> Option<String> {
+    let next = link.strip_prefix('<')?;
+    Some(next.strip_suffix(">; rel=\"next\"")?.to_owned())
 }

@@ -21,7 +21,7 @@ mod socket;
 mod system;
 mod wait;
 
-pub use client::{Answer, Client};
+pub use client::{Answer, Client, next_page};
 pub use operator::heal;
 pub use organization::Organization;
 pub use owner::{Owner, sign_in};

@@ -69,6 +69,20 @@ impl<'a> Organization<'a> {
         id
     }
 
+    /// Makes a circle of the organization's and gives its id.
+    pub async fn circle(&self, name: &str) -> String {
+        let body = json!({"name": name});
+        let made = self.admin.post("/api/v1/circles", &body).await.ok(201);
+        made["id"].as_str().expect("id").to_owned()
+    }
+
+    /// Invites somebody into one and gives the code.
+    pub async fn invite(&self, circle: &str) -> String {
+        let path = format!("/api/v1/circles/{circle}/invites");
+        let invite = self.admin.post_nothing(&path).await.ok(201);
+        invite["code"].as_str().expect("code").to_owned()
+    }
+
     /// Triggers a workflow and gives the run's id.
     pub async fn trigger(&self, workflow: &str, body: &Value) -> String {
         let path = format!("/api/v1/workflows/{workflow}/trigger");

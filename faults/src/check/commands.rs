@@ -60,8 +60,9 @@ pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
     for note in &notes {
         let happened = by_trace.remove(&note.trace).unwrap_or_default();
         one(note, &happened, findings);
-        at_position(note, &happened, findings);
-        lines(note, &happened, findings);
+        let answers = answers(note);
+        at_position(note, &happened, &answers, findings);
+        lines(note, &happened, &answers, findings);
         if let ("positions", Outcome::Acknowledged { .. }) = (note.command, &note.outcome) {
             for asked in &note.asked {
                 let there = fixes.contains(&fix(&asked.data));
@@ -143,7 +144,7 @@ fn one(note: &Note, happened: &[&Fact], findings: &mut Findings) {
 }
 
 /// The position of an answer is the place of the command's last event, where it wrote one.
-fn at_position(note: &Note, happened: &[&Fact], findings: &mut Findings) {
+fn at_position(note: &Note, happened: &[&Fact], answers: &[Answer<'_>], findings: &mut Findings) {
     let Outcome::Acknowledged {
         position: Some(position),
         ..
@@ -154,11 +155,9 @@ fn at_position(note: &Note, happened: &[&Fact], findings: &mut Findings) {
     let Ok(position) = position.parse::<Position>() else {
         return findings.judge(AT_POSITION, false, &note.request, "a position", position);
     };
-    let unconfirmed = unconfirmed(note);
-    let confirmed = happened.iter().filter(|fact| {
-        let mut unconfirmed = unconfirmed.iter();
-        !unconfirmed.any(|asked| holds(&fact.data, &asked.data))
-    });
+    let confirmed = happened
+        .iter()
+        .filter(|fact| !is_unconfirmed(fact, answers));
     let last = confirmed.map(|fact| fact.sequence).max();
     if last.is_none() || note.attempts > 1 {
         return;
@@ -174,8 +173,10 @@ fn at_position(note: &Note, happened: &[&Fact], findings: &mut Findings) {
     );
 }
 
-/// The answers to the lines of a bulk write, each with the line that it answers.
-fn answers(note: &Note) -> Vec<(Value, Option<&Asked>)> {
+/// The answer to a line of a bulk write, with the line that it answers.
+type Answer<'a> = (Value, Option<&'a Asked>);
+
+fn answers(note: &Note) -> Vec<Answer<'_>> {
     let (
         "post lines",
         Outcome::Acknowledged {
@@ -197,26 +198,27 @@ fn answers(note: &Note) -> Vec<(Value, Option<&Asked>)> {
     answers.collect()
 }
 
-/// The lines of which the log had confirmed nothing when the others were answered. They may stand
-/// there all the same, behind the position of the answer.
-fn unconfirmed(note: &Note) -> Vec<&Asked> {
-    let failed = answers(note).into_iter();
-    let failed = failed.filter(|(answer, _)| answer["error"].is_string());
-    failed.filter_map(|(_, asked)| asked).collect()
+/// Whether an event is of a line that the log had not confirmed when the others were answered. It
+/// may stand behind the position of the answer.
+fn is_unconfirmed(fact: &Fact, answers: &[Answer<'_>]) -> bool {
+    answers.iter().any(|(answer, asked)| {
+        let error = answer["error"].as_str().unwrap_or_default();
+        error.contains("did not confirm")
+            && asked.is_some_and(|asked| holds(&fact.data, &asked.data))
+    })
 }
 
 /// Each line of a bulk write has an answer of its own.
-fn lines(note: &Note, happened: &[&Fact], findings: &mut Findings) {
-    for (answer, asked) in answers(note) {
+fn lines(note: &Note, happened: &[&Fact], answers: &[Answer<'_>], findings: &mut Findings) {
+    for (answer, asked) in answers {
         let Some(asked) = asked else {
-            let found = answer.to_string();
-            findings.judge(LINES, false, &note.request, "a line that was sent", found);
+            findings.judge(LINES, false, &note.request, "a line that was sent", answer);
             continue;
         };
         let written = matches!(answer["status"].as_str(), Some("created" | "updated"));
         let there = happened.iter().any(|fact| holds(&fact.data, &asked.data));
         let right = there || !written;
-        findings.judge(LINES, right, &note.request, &asked.data, &answer);
+        findings.judge(LINES, right, &note.request, &asked.data, answer);
     }
 }
 

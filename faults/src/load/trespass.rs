@@ -56,14 +56,27 @@ struct Own<'a> {
 }
 
 impl<'a> Own<'a> {
-    /// The key where organizations go, the token where persons do; now and then the other one.
-    fn of(self, path: &str, dice: &mut Dice) -> &'a str {
-        let for_key = path.starts_with("/api/");
-        if for_key == dice.chance(95) {
+    /// The key where organizations go, the token where persons do.
+    fn meant_for(self, path: &str) -> &'a str {
+        if path.starts_with("/api/") {
             self.key
         } else {
             self.token
         }
+    }
+
+    /// Now and then the other one.
+    fn any_for(self, path: &str, dice: &mut Dice) -> &'a str {
+        let (key, token) = (self.key, self.token);
+        let own = if dice.chance(95) {
+            self
+        } else {
+            Self {
+                key: token,
+                token: key,
+            }
+        };
+        own.meant_for(path)
     }
 }
 
@@ -73,7 +86,7 @@ async fn read(load: &Load, dice: &mut Dice, own: Own<'_>) {
     let Some(path) = readable(org, person, dice) else {
         return nothing_to_do().await;
     };
-    let token = own.of(&path, dice);
+    let token = own.any_for(&path, dice);
     let answer = load.client.read(dice, token, &path, None).await;
     let shown = answer.filter(crate::client::Answer::is_success);
     judge(load, "GET", &path, shown.map(|answer| answer.json()));
@@ -86,7 +99,7 @@ async fn change(load: &Load, dice: &mut Dice, own: Own<'_>) {
         return nothing_to_do().await;
     };
     let told = format!("{method} {path}");
-    let command = post("trespass", own.of(&path, dice), path, body, Vec::new());
+    let command = post("trespass", own.any_for(&path, dice), path, body, Vec::new());
     let command = Command { method, ..command };
     let changed = match load.client.command(dice, command).await {
         Outcome::Acknowledged { body, .. } => Some(body),
@@ -100,11 +113,7 @@ async fn look(load: &Load, dice: &mut Dice, own: Own<'_>) {
     let Some((path, marks)) = visible(load, dice).await else {
         return nothing_to_do().await;
     };
-    let token = if path.starts_with("/api/") {
-        own.key
-    } else {
-        own.token
-    };
+    let token = own.meant_for(&path);
     let answer = load.client.read(dice, token, &path, None).await;
     let shown = answer.filter(crate::client::Answer::is_success);
     let text = shown.map(|shown| String::from_utf8_lossy(&shown.body).into_owned());
@@ -198,9 +207,7 @@ async fn visible(load: &Load, dice: &mut Dice) -> Option<(String, Vec<String>)> 
 async fn on_from_theirs(load: &Load, dice: &mut Dice, org: &Org) -> Option<(String, Vec<String>)> {
     let first = "/api/v1/keys?limit=1";
     let theirs = load.client.read(dice, &org.key, first, None).await?;
-    let next = theirs.next?;
-    let mut path = next.get(next.find("/api/")?..)?.to_owned();
-    path = path.replace("limit=1&", "limit=100&");
+    let path = theirs.next?.replace("limit=1&", "limit=100&");
     let ids = load.client.read(dice, &org.key, &path, None).await?.json();
     let ids = ids["data"].as_array()?.iter();
     Some((path, ids.map(|key| text(&key["keyId"])).collect()))
