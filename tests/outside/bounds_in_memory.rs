@@ -5,27 +5,13 @@ use std::collections::BTreeMap;
 
 use chrono::{TimeDelta, Utc};
 use futures::future::join_all;
-use harness::{Organization, Person, Socket, System, eventually};
+use harness::{Person, Socket, System, eventually};
 use serde_json::{Value, json};
 
 use super::active;
 use super::connections::told;
 use super::live_locations::{self, snapshot};
 use crate::SHAPE;
-
-async fn circle(org: &Organization<'_>) -> String {
-    let made = org
-        .admin
-        .post("/api/v1/circles", &json!({"name": "Drivers"}))
-        .await;
-    made.ok(201)["id"].as_str().unwrap().to_owned()
-}
-
-async fn invite(org: &Organization<'_>, circle: &str) -> String {
-    let path = format!("/api/v1/circles/{circle}/invites");
-    let invite = org.admin.post_nothing(&path).await.ok(201);
-    invite["code"].as_str().unwrap().to_owned()
-}
 
 /// Subscribes to positions, and takes what comes until persons are seen where they are.
 async fn sees(system: &System, key: &str, wanted: &BTreeMap<u64, f64>) {
@@ -51,7 +37,7 @@ async fn few_newest_positions_are_held_and_whoever_subscribes_sees_all() {
     let room = ROOM.to_string();
     let system = System::start(SHAPE, &[("WAYPOST_WS_LATEST_BYTES", &room)]).await;
     let org = system.organization().await;
-    let code = invite(&org, &circle(&org).await).await;
+    let code = org.invite(&org.circle("Drivers").await).await;
     let names = ["Ada", "Ben", "Cleo", "Dan", "Eve", "Finn", "Gus", "Hal"];
     let names = names.iter().chain(&names);
     let persons: Vec<Person> = join_all(names.map(|name| system.person(name))).await;
@@ -84,8 +70,8 @@ const POSITION: f64 = 500.0;
 async fn of_positions_that_were_compared_with_places_none_is_held() {
     let system = System::start(SHAPE, &[]).await;
     let org = system.organization().await;
-    let circle = circle(&org).await;
-    let code = invite(&org, &circle).await;
+    let circle = org.circle("Drivers").await;
+    let code = org.invite(&circle).await;
     let mut persons = Vec::new();
     for name in ["Anna", "Ben"] {
         let person = live_locations::Person::without_limits(&system, name).await;

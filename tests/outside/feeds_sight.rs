@@ -7,17 +7,8 @@ use crate::system;
 
 const OF_PERSONS: &str = "/api/v1/events?types=place.*,sos.*";
 
-/// A circle of the organization that watches a place at 10° north.
-async fn circle(org: &Organization<'_>) -> String {
-    let body = json!({"name": "Drivers"});
-    let made = org.admin.post("/api/v1/circles", &body).await.ok(201);
-    made["id"].as_str().unwrap().to_owned()
-}
-
 async fn joins(org: &Organization<'_>, person: &Person, circle: &str) {
-    let path = format!("/api/v1/circles/{circle}/invites");
-    let invite = org.admin.post_nothing(&path).await.ok(201);
-    person.joins_by(invite["code"].as_str().unwrap()).await;
+    person.joins_by(&org.invite(circle).await).await;
 }
 
 /// The types that the feed tells in lines.
@@ -91,7 +82,7 @@ async fn of_persons_who_hide_or_left_the_feed_tells_nothing() {
     let system = system().await;
     let org = system.organization().await;
     let anna = system.person("Anna").await;
-    let circle = circle(&org).await;
+    let circle = org.circle("Drivers").await;
     joins(&org, &anna, &circle).await;
     let place = json!({"name": "School", "lat": 10, "lng": 20, "radius_m": 100});
     let path = format!("/circles/{circle}/places");

@@ -62,15 +62,10 @@ async fn a_forgotten_person_is_nowhere_to_be_read() {
     let (email, phone) = (email(), phone());
     let session = register(&client, &email, &phone).await;
     let person = client.with_key(session["access_token"].as_str().unwrap());
-    let circle = org
-        .admin
-        .post("/api/v1/circles", &json!({"name": "Field"}))
-        .await
-        .ok(201);
-    let invites = format!("/api/v1/circles/{}/invites", circle["id"].as_str().unwrap());
-    let invite = org.admin.post(&invites, &json!({})).await.ok(201);
+    let circle = org.circle("Field").await;
+    let code = org.invite(&circle).await;
     person
-        .post("/circles/join", &json!({"code": invite["code"]}))
+        .post("/circles/join", &json!({ "code": code }))
         .await
         .ok(200);
     let fixes: Vec<Value> = (0..10)

@@ -2,21 +2,19 @@
 
 use std::time::{Duration, Instant};
 
-use futures::StreamExt as _;
 use harness::{Client, Organization, SlowReader, System, eventually_within};
-use reqwest::{Body, Method, Response};
-use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use reqwest::{Method, Response};
+use serde_json::json;
 
 use super::connections::told;
 use super::exports::position_of;
 use super::feeds_bounds::fill;
+use super::uploads::{Upload, send};
 use crate::SHAPE;
 
 const A_SECOND: Duration = Duration::from_secs(1);
 const FEED: &str = "/api/v1/events";
 const EXPORT: &str = "/api/export/contacts";
-const CONTACTS: &str = "/api/v1/records/contacts";
 
 /// A key that writes, reads feeds and exports, with its id.
 async fn key(org: &Organization<'_>) -> (Client, String, String) {
@@ -27,35 +25,19 @@ async fn key(org: &Organization<'_>) -> (Client, String, String) {
     (client, text("key"), text("keyId"))
 }
 
-/// Begins an upload with one line, and waits for its answer; what is sent into the channel follows.
-async fn upload(client: &Client) -> (mpsc::UnboundedSender<String>, Response) {
-    let (lines, coming) = mpsc::unbounded_channel();
-    let coming = futures::stream::unfold(coming, async |mut coming| {
-        let line: String = coming.recv().await?;
-        Some((Ok::<_, std::io::Error>(line), coming))
-    });
-    lines.send(contact("before")).unwrap();
-    let request = client.request(Method::POST, CONTACTS);
-    let request = request.header("content-type", "application/x-ndjson");
-    let body = Body::wrap_stream(coming.boxed());
-    let mut response = request.body(body).send().await.unwrap();
-    let first = response.chunk().await.unwrap().expect("an answer");
-    let first: Value = serde_json::from_slice(&first).unwrap();
-    assert_eq!(first["status"], "created", "{first}");
-    (lines, response)
-}
-
-fn contact(id: &str) -> String {
-    format!("{}\n", json!({"id": id, "email": "a@b.c"}))
-}
-
-/// The rest of an answer and how long it took to come, whether it ended or broke off.
-async fn rest(mut response: Response, since: Instant) -> (String, Duration) {
-    let mut rest = Vec::new();
-    while let Ok(Some(chunk)) = response.chunk().await {
-        rest.extend_from_slice(&chunk);
+/// What an upload is still answered, and how long it took to end.
+async fn rest_of(upload: &mut Upload, since: Instant) -> (String, Duration) {
+    let mut rest = String::new();
+    while let Some(line) = upload.next().await {
+        rest.push_str(&line.to_string());
     }
-    (String::from_utf8(rest).unwrap(), since.elapsed())
+    (rest, since.elapsed())
+}
+
+/// How long an answer took to come to its end, or to break off.
+async fn ended(mut response: Response, since: Instant) -> Duration {
+    while let Ok(Some(_)) = response.chunk().await {}
+    since.elapsed()
 }
 
 /// Waits until so many answers were cut off since their key had ended: feeds and exports.
@@ -80,7 +62,8 @@ async fn all_that_is_under_way_with_a_revoked_key_ends_within_a_second() {
         .await;
     let (client, key, id) = key(&org).await;
 
-    let (lines, uploading) = upload(&client).await;
+    let mut upload = Upload::begin(&client, "before").await;
+    assert_eq!(upload.next().await.unwrap()["status"], "created");
     let listening = client.request(Method::GET, FEED);
     let listening = listening.header("accept", "text/event-stream");
     let mut listening = listening.send().await.unwrap();
@@ -93,9 +76,9 @@ async fn all_that_is_under_way_with_a_revoked_key_ends_within_a_second() {
     let path = format!("/api/v1/keys/{id}");
     org.admin.delete(&path).await.ok(204);
     let revoked = Instant::now();
-    let ((reason, uploaded), (_, listened), ()) = tokio::join!(
-        rest(uploading, revoked),
-        rest(listening, revoked),
+    let ((reason, uploaded), listened, ()) = tokio::join!(
+        rest_of(&mut upload, revoked),
+        ended(listening, revoked),
         until_cut(&system, 2.0, 1.0)
     );
     assert!(
@@ -107,8 +90,8 @@ async fn all_that_is_under_way_with_a_revoked_key_ends_within_a_second() {
     // Who reads slowly gets no more than what was on its way, and no end that looks like one.
     assert_eq!(lines_of_feed.rest().await, None);
     assert_eq!(export.rest().await, None);
-    // Nothing that comes afterwards is taken; there may be nobody left to send it to.
-    let _ = lines.send(contact("after"));
+    // Nothing that comes afterwards is taken.
+    send(&upload.lines, "after");
     let here = position_of("contacts", &org).await;
     let ids = org.admin.get_at(EXPORT, &here).await.text();
     assert!(ids.contains("\nbefore,") && !ids.contains("\nafter,"));

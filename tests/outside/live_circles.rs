@@ -11,12 +11,8 @@ use crate::system;
 
 /// An organization's circle, and somebody in it.
 async fn member_of(org: &Organization<'_>, person: &Person) -> String {
-    let name = json!({"name": "Drivers"});
-    let made = org.admin.post("/api/v1/circles", &name).await.ok(201);
-    let circle = made["id"].as_str().unwrap().to_owned();
-    let path = format!("/api/v1/circles/{circle}/invites");
-    let invited = org.admin.post_nothing(&path).await.ok(201);
-    person.join(invited["code"].as_str().unwrap()).await;
+    let circle = org.circle("Drivers").await;
+    person.join(&org.invite(&circle).await).await;
     circle
 }
 

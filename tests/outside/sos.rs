@@ -111,12 +111,8 @@ async fn an_organization_is_told_until_its_member_leaves() {
     let system = system().await;
     let (org, other) = (system.organization().await, system.organization().await);
     let ada = system.person("Ada").await;
-    let body = json!({"name": "Couriers"});
-    let circle = org.admin.post("/api/v1/circles", &body).await.ok(201);
-    let circle = circle["id"].as_str().unwrap();
-    let invite = format!("/api/v1/circles/{circle}/invites");
-    let invite = org.admin.post_nothing(&invite).await.ok(201);
-    ada.joins_by(invite["code"].as_str().unwrap()).await;
+    let circle = org.circle("Couriers").await;
+    ada.joins_by(&org.invite(&circle).await).await;
 
     let late = (Utc::now() - TimeDelta::minutes(10)).to_rfc3339();
     let body = json!({"lat": 1.5, "lng": 2.5, "message": "Hilfe!", "recorded_at": late});

@@ -18,15 +18,15 @@ const NDJSON: &str = "application/x-ndjson";
 const SOON: Duration = Duration::from_secs(20);
 
 /// An upload that is under way.
-struct Upload {
-    lines: mpsc::UnboundedSender<String>,
+pub(super) struct Upload {
+    pub(super) lines: mpsc::UnboundedSender<String>,
     response: Response,
     answers: String,
 }
 
 impl Upload {
     /// Begins one with a line.
-    async fn begin(client: &Client, first: &str) -> Self {
+    pub(super) async fn begin(client: &Client, first: &str) -> Self {
         let (lines, coming) = mpsc::unbounded_channel();
         let coming = futures::stream::unfold(coming, async |mut coming| {
             let line: String = coming.recv().await?;
@@ -45,7 +45,7 @@ impl Upload {
     }
 
     /// The next line of answer; `None` at the end, and where it breaks off.
-    async fn next(&mut self) -> Option<Value> {
+    pub(super) async fn next(&mut self) -> Option<Value> {
         loop {
             if let Some(end) = self.answers.find('\n') {
                 let line: String = self.answers.drain(..=end).collect();
@@ -59,7 +59,7 @@ impl Upload {
     }
 }
 
-fn send(lines: &mpsc::UnboundedSender<String>, id: &str) {
+pub(super) fn send(lines: &mpsc::UnboundedSender<String>, id: &str) {
     let line = json!({"id": id, "email": "a@b.c"});
     // Where the upload has ended, there is nobody left to send to.
     let _ = lines.send(format!("{line}\n"));
