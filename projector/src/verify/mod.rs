@@ -54,28 +54,21 @@ pub async fn verify(
     stop: &CancellationToken,
 ) -> Result<Verified, RepairError> {
     let mut copy = Box::pin(Copy::open(log, pool, name, Role::Scratch, batch)).await?;
-    let checking = Box::pin(check_patiently(log, clock, &mut copy, tell));
+    let checking = Box::pin(async {
+        let mut patience = Patience::begin();
+        loop {
+            match check(log, clock, &mut copy, tell).await {
+                Err(error) if patience.allows(&error).await => copy.reload().await?,
+                checked => return checked,
+            }
+        }
+    });
     let Some(verified) = stop.run_until_cancelled(checking).await else {
         copy.abandon(pool).await?;
         return Err(RepairError::Stopped);
     };
     copy.layout.drop(&mut copy.session).await?;
     verified
-}
-
-async fn check_patiently(
-    log: &EventLog,
-    clock: &dyn Clock,
-    copy: &mut Copy,
-    tell: Tell<'_>,
-) -> Result<Verified, RepairError> {
-    let mut patience = Patience::begin();
-    loop {
-        match check(log, clock, copy, tell).await {
-            Err(error) if patience.allows(&error).await => copy.reload().await?,
-            checked => return checked,
-        }
-    }
 }
 
 async fn check(
