@@ -33,7 +33,7 @@ A line of the feed:
 | `time` | When, in UTC |
 | `subject` | What it is about |
 | `correlationId` | Shared by everything that follows from one request |
-| `causationId` | The id of the event that led to this one, `null` where a request did |
+| `causationId` | The id of the event that led to this one; where a request did, that request's id; `null` where neither did |
 | `data` | As described below |
 
 A webhook's body is `{"type", "timestamp", "data", "position"}`. The event's id is not in it; its `webhook-id` header is unique per delivery and stays the same over attempts and replays. A pattern ends in `*`: `run.*`.
