@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use schemas::Log;
+use sqlx::error::DatabaseError;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, PgConnection, PgPool};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::checkpoint::log_name;
 
@@ -14,6 +15,10 @@ use crate::checkpoint::log_name;
 const CONNECT: Duration = Duration::from_secs(3);
 /// For an operator, who would rather wait than be told to try again.
 const CONNECT_PATIENTLY: Duration = Duration::from_secs(20);
+/// Between two attempts.
+const AGAIN: Duration = Duration::from_millis(250);
+/// The SQLSTATE of a server whose `max_connections` are all taken.
+const TOO_MANY_CONNECTIONS: &str = "53300";
 
 /// How sessions are set up that write rows.
 const WRITING: [(&str, &str); 6] = [
@@ -121,11 +126,65 @@ async fn open(options: PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
     open_within(CONNECT, options).await
 }
 
+/// Where the server has no place left for one more session, another may leave in time.
 async fn open_within(
     patience: Duration,
     options: PgConnectOptions,
 ) -> Result<PgConnection, sqlx::Error> {
-    timeout(patience, options.connect())
+    let opening = async {
+        loop {
+            match options.connect().await {
+                Err(error) if has_no_place(&error) => sleep(AGAIN).await,
+                opened => return opened,
+            }
+        }
+    };
+    timeout(patience, opening)
         .await
         .unwrap_or(Err(sqlx::Error::PoolTimedOut))
+}
+
+fn has_no_place(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(DatabaseError::code);
+    code.is_some_and(|code| code == TOO_MANY_CONNECTIONS)
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::postgres::PgSslMode;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// What a server sends that refuses a session.
+    fn refusal(code: &str) -> Vec<u8> {
+        let fields = format!("SFATAL\0VFATAL\0C{code}\0Mno\0\0");
+        let length = u32::try_from(fields.len() + 4).unwrap();
+        [b"E", &length.to_be_bytes()[..], fields.as_bytes()].concat()
+    }
+
+    #[tokio::test]
+    async fn a_server_without_a_place_is_asked_again() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let wrong_password = "28P01";
+        let server = tokio::spawn(async move {
+            for code in [TOO_MANY_CONNECTIONS, TOO_MANY_CONNECTIONS, wrong_password] {
+                let (mut connection, _) = listener.accept().await.unwrap();
+                let mut startup = [0; 8];
+                connection.read_exact(&mut startup).await.unwrap();
+                connection.write_all(&refusal(code)).await.unwrap();
+                // Until the other side has read it.
+                connection.read_to_end(&mut Vec::new()).await.ok();
+            }
+        });
+        let options = PgConnectOptions::new().host("127.0.0.1").port(port);
+        let options = options.username("waypost").ssl_mode(PgSslMode::Disable);
+        let opened = open_within(CONNECT_PATIENTLY, options).await;
+        let error = opened.unwrap_err();
+        let code = error.as_database_error().and_then(DatabaseError::code);
+        assert_eq!(code.as_deref(), Some(wrong_password), "{error:?}");
+        server.await.unwrap();
+    }
 }

@@ -42,7 +42,8 @@ const ATTEMPTS: usize = 5;
 const SETTINGS: &[(&str, &str)] = &[
     ("listen_addresses", "127.0.0.1"),
     ("unix_socket_directories", ""),
-    ("max_connections", "200"),
+    // A service holds up to some forty under load, and tests run many services side by side.
+    ("max_connections", "800"),
     ("max_wal_size", "4GB"),
     ("jit", "off"),
     ("timezone", "UTC"),
