@@ -1,5 +1,5 @@
-//! Pages of a list of a million orders, each over the first page by a bare handler with one
-//! indexed query of the same table; also while more orders are imported.
+//! Pages of a list of a million orders of one status, and of all orders, each over the first page
+//! by a bare handler with one indexed query of the same table; also while more orders are imported.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,8 +22,7 @@ use crate::system::{System, until_ready};
 
 const LIMIT: usize = 100;
 const PAGES: [usize; 4] = [1, 100, 5_000, 10_000];
-/// The fill gives every fourth order each status.
-const STATUSES: usize = 4;
+/// What five of six orders are.
 const STATUS: &str = "COMPLETED";
 const CONNECTIONS: usize = 1;
 
@@ -37,8 +36,15 @@ pub(crate) struct Lists<'a> {
     pub(crate) orders: usize,
 }
 
-/// Fills an empty log with so many orders of one organization, and measures their pages.
-pub(crate) async fn measure(system: &System, orders: usize, time: Duration, report: &mut Report) {
+/// Fills an empty log with so many orders of one organization that are completed, and a fifth as
+/// many others, and measures their pages.
+pub(crate) async fn measure(
+    system: &System,
+    completed: usize,
+    time: Duration,
+    report: &mut Report,
+) {
+    let orders = completed / 5 * 6;
     let (org, key) = system.organization().await;
     let fill = Fill::open(system.home(), system.servers.nats_url(), &org, "w").await;
     let started = Instant::now();
@@ -113,7 +119,7 @@ impl Lists<'_> {
     fn pages(&self, status: &str) -> impl Iterator<Item = usize> {
         let listed = match status {
             "" => self.orders,
-            _ => self.orders / STATUSES,
+            _ => self.orders / 6 * 5,
         };
         PAGES.into_iter().filter(move |page| page * LIMIT <= listed)
     }

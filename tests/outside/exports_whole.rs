@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::io::{Cursor, Write as _};
 use std::process::{Command, Stdio};
 
-use calamine::{Reader as _, Xlsx};
+use calamine::{Data, Reader as _, Xlsx};
 use harness::{Answer, Organization};
+use local_servers::TemporaryHome;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
@@ -17,9 +18,66 @@ use super::exports::position_of;
 use super::ndjson;
 use crate::system;
 
-const EXPORT: &str = "/api/export/contacts";
-/// The fields that are written, and their places in a row.
-const FIELDS: [(&str, usize); 4] = [("lastName", 2), ("email", 3), ("jobTitle", 5), ("city", 8)];
+/// A kind of record that is exported.
+struct Kind {
+    name: &'static str,
+    sheet: &'static str,
+    /// How many columns it has before `updatedAt`, which nobody else knows; `createdAt` is the last
+    /// of them.
+    width: usize,
+    /// The fields that are written, with their places in a row.
+    fields: &'static [(&'static str, usize, Content)],
+}
+
+/// What a field holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Content {
+    Text,
+    Whole,
+    Percent,
+    Day,
+}
+
+const COMPANIES: Kind = Kind {
+    name: "companies",
+    sheet: "Companies",
+    width: 13,
+    fields: &[
+        ("name", 1, Content::Text),
+        ("email", 5, Content::Text),
+        ("address", 6, Content::Text),
+        ("city", 7, Content::Text),
+        ("employees", 9, Content::Whole),
+        ("annualRevenue", 10, Content::Whole),
+    ],
+};
+
+const DEALS: Kind = Kind {
+    name: "deals",
+    sheet: "Deals",
+    width: 13,
+    fields: &[
+        ("title", 1, Content::Text),
+        ("stage", 2, Content::Text),
+        ("companyName", 7, Content::Text),
+        ("owner", 10, Content::Text),
+        ("amount", 3, Content::Whole),
+        ("probability", 5, Content::Percent),
+        ("expectedCloseDate", 11, Content::Day),
+    ],
+};
+
+const CONTACTS: Kind = Kind {
+    name: "contacts",
+    sheet: "Contacts",
+    width: 12,
+    fields: &[
+        ("lastName", 2, Content::Text),
+        ("email", 3, Content::Text),
+        ("jobTitle", 5, Content::Text),
+        ("city", 8, Content::Text),
+    ],
+};
 
 /// What stands: the row of each record, by its id.
 type Account = BTreeMap<String, Vec<String>>;
@@ -27,7 +85,7 @@ type Account = BTreeMap<String, Vec<String>>;
 /// What is done to a record of a number.
 #[derive(Clone, Debug)]
 enum Step {
-    Write(u8, [String; 4]),
+    Write(u8, [String; 4], u16),
     Delete(u8),
 }
 
@@ -35,7 +93,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     // Texts that spreadsheets take for formulas are changed on purpose; others are tested for that.
     let text = || "[A-Za-zéß漢ש🚲][A-Za-z0-9é漢ש🚲 ,\"\n]{0,20}[a-z]";
     let texts = [text(), text(), text(), text()];
-    let write = (any::<u8>(), texts).prop_map(|(id, texts)| Step::Write(id % 150, texts));
+    let write = (any::<u8>(), texts, any::<u16>());
+    let write = write.prop_map(|(id, texts, number)| Step::Write(id % 150, texts, number));
     let delete = any::<u8>().prop_map(|id| Step::Delete(id % 150));
     proptest::collection::vec(prop_oneof![4 => write, 1 => delete], 600)
 }
@@ -49,54 +108,79 @@ fn created_at(number: u8) -> String {
     format!("2020-01-01T00:{:02}:00Z", 59 - number / 3)
 }
 
+/// A field's value, as it is written and as it is read.
+fn value(
+    content: Content,
+    texts: &mut impl Iterator<Item = String>,
+    number: u16,
+) -> (Value, String) {
+    match content {
+        Content::Text => {
+            let text = texts.next().unwrap_or_default();
+            (json!(text), text)
+        }
+        Content::Whole => (json!(number), number.to_string()),
+        Content::Percent => {
+            let percent = f64::from(number % 400) / 4.0;
+            (json!(percent), percent.to_string())
+        }
+        Content::Day => {
+            let first = chrono::NaiveDate::from_ymd_opt(2020, 1, 1).unwrap();
+            let day = first + chrono::Days::new(u64::from(number % 5_000));
+            (json!(day.to_string()), day.to_string())
+        }
+    }
+}
+
 /// Does all steps, several in a request; gives the account of them.
-async fn carried_out(org: &Organization<'_>, steps: Vec<Step>) -> Account {
+async fn carried_out(kind: &Kind, org: &Organization<'_>, steps: Vec<Step>) -> Account {
     let mut account = Account::new();
     let mut lines = Vec::new();
     for step in steps {
         match step {
-            Step::Write(number, texts) => {
-                let mut line = json!({"id": id(number), "createdAt": created_at(number)});
-                let mut row = vec![String::new(); 12];
-                row[0] = id(number);
-                row[11] = created_at(number);
-                for ((field, place), text) in FIELDS.into_iter().zip(texts) {
-                    line[field] = json!(text);
-                    row[place] = text;
+            Step::Write(nth, texts, number) => {
+                let mut line = json!({"id": id(nth), "createdAt": created_at(nth)});
+                let mut row = vec![String::new(); kind.width];
+                row[0] = id(nth);
+                row[kind.width - 1] = created_at(nth);
+                let mut texts = texts.into_iter();
+                for (field, place, content) in kind.fields {
+                    (line[field], row[*place]) = value(*content, &mut texts, number);
                 }
                 lines.push(line);
-                account.insert(id(number), row);
+                account.insert(id(nth), row);
             }
-            Step::Delete(number) => {
-                send(org, &mut lines).await;
-                let path = format!("/api/v1/records/contacts/{}", id(number));
+            Step::Delete(nth) => {
+                send(kind, org, &mut lines).await;
+                let path = format!("/api/v1/records/{}/{}", kind.name, id(nth));
                 let gone = org.admin.delete(&path).await.status;
-                let stood = account.remove(&id(number)).is_some();
+                let stood = account.remove(&id(nth)).is_some();
                 assert_eq!(gone, if stood { 204 } else { 404 });
             }
         }
     }
-    send(org, &mut lines).await;
+    send(kind, org, &mut lines).await;
     account
 }
 
-async fn send(org: &Organization<'_>, lines: &mut Vec<Value>) {
+async fn send(kind: &Kind, org: &Organization<'_>, lines: &mut Vec<Value>) {
     if lines.is_empty() {
         return;
     }
     let body = ndjson(lines.drain(..));
-    let path = "/api/v1/records/contacts";
+    let path = format!("/api/v1/records/{}", kind.name);
     let answer = org
         .admin
-        .post_bytes(path, "application/x-ndjson", body)
+        .post_bytes(&path, "application/x-ndjson", body)
         .await;
     assert!(!answer.text().contains("\"error\""), "{}", answer.text());
 }
 
 /// The rows of an account, newest first and then by id.
-fn rows(account: &Account) -> Vec<Vec<String>> {
+fn rows(kind: &Kind, account: &Account) -> Vec<Vec<String>> {
     let mut rows: Vec<_> = account.values().cloned().collect();
-    rows.sort_by(|a, b| (&b[11], &a[0]).cmp(&(&a[11], &b[0])));
+    let created = kind.width - 1;
+    rows.sort_by(|a, b| (&b[created], &a[0]).cmp(&(&a[created], &b[0])));
     rows
 }
 
@@ -119,64 +203,84 @@ fn read_by(program: &str, arguments: &[&str], bytes: &[u8]) -> Option<Vec<u8>> {
 const PYTHON: &str = "import csv, io, json, sys; text = io.TextIOWrapper(sys.stdin.buffer, \
                       'utf-8', newline=''); print(json.dumps(list(csv.reader(text))))";
 
-/// The rows without `updatedAt`, which the account does not know.
-fn without_update(mut rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
+/// The rows without the header and without `updatedAt`.
+fn told(kind: &Kind, mut rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
     for row in &mut rows {
-        row.truncate(12);
+        row.truncate(kind.width);
     }
     rows.remove(0);
     rows
 }
 
-async fn packed(org: &Organization<'_>, coding: &str) -> Answer {
-    let request = org.admin.request(Method::GET, EXPORT);
+async fn packed(org: &Organization<'_>, path: &str, coding: &str) -> Answer {
+    let request = org.admin.request(Method::GET, path);
     Answer::to(request.header("accept-encoding", coding)).await
 }
 
-#[tokio::test]
-async fn every_file_holds_what_was_written_and_nothing_else() {
+/// Rows as a CSV reader finds them.
+fn rows_of(csv: &[u8]) -> Vec<Vec<String>> {
+    let mut reader = csv::ReaderBuilder::new();
+    let mut reader = reader.has_headers(false).from_reader(csv);
+    let rows: Result<_, _> = reader.deserialize().collect();
+    rows.unwrap()
+}
+
+/// A cell of a workbook in the words of CSV.
+fn in_words(cell: &Data) -> String {
+    match cell {
+        Data::DateTime(moment) => {
+            let (year, month, day, hour, minute, second, _) = moment.to_ymd_hms_milli();
+            format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// What `LibreOffice` makes of a workbook, as CSV; `None` where it is not installed.
+fn read_by_an_office(workbook: &[u8]) -> Option<Vec<u8>> {
+    let folder = TemporaryHome::new().expect("a folder");
+    let (file, home) = (folder.path().join("export.xlsx"), folder.path().display());
+    std::fs::write(&file, workbook).unwrap();
+    // Commas, quotation marks, UTF-8, all lines, and cells by their content, not by their format.
+    let csv = "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,false,false";
+    let mut command = Command::new("soffice");
+    command
+        .arg(format!("-env:UserInstallation=file://{home}/profile"))
+        .args(["--headless", "--convert-to", csv, "--outdir"])
+        .arg(folder.path())
+        .arg(&file);
+    let output = command.output().ok()?;
+    let csv = std::fs::read(folder.path().join("export.csv"));
+    Some(csv.unwrap_or_else(|error| panic!("{error}: {output:?}")))
+}
+
+async fn every_file_holds_what_was_written(kind: Kind) {
     let org = system().await.organization().await;
     let mut runner = TestRunner::default();
     let steps = steps().new_tree(&mut runner).unwrap().current();
-    let wanted = rows(&carried_out(&org, steps).await);
+    let wanted = rows(&kind, &carried_out(&kind, &org, steps).await);
     assert!(wanted.len() > 60, "{}", wanted.len());
 
-    let position = position_of("contacts", &org).await;
-    let csv = org.admin.get_at(EXPORT, &position).await.body;
-    let mut reader = csv::ReaderBuilder::new();
-    let mut reader = reader.has_headers(false).from_reader(csv.as_slice());
-    let read: Result<Vec<Vec<String>>, _> = reader.deserialize().collect();
-    assert_eq!(without_update(read.unwrap()), wanted);
+    let path = format!("/api/export/{}", kind.name);
+    let position = position_of(kind.name, &org).await;
+    let csv = org.admin.get_at(&path, &position).await.body;
+    assert_eq!(told(&kind, rows_of(&csv)), wanted);
     if let Some(read) = read_by("python3", &["-c", PYTHON], &csv) {
-        assert_eq!(
-            without_update(serde_json::from_slice(&read).unwrap()),
-            wanted
-        );
+        assert_eq!(told(&kind, serde_json::from_slice(&read).unwrap()), wanted);
     }
     for coding in ["gzip", "zstd"] {
-        let answer = packed(&org, coding).await;
+        let answer = packed(&org, &path, coding).await;
         assert_eq!(answer.header("content-encoding"), Some(coding));
         if let Some(read) = read_by(coding, &["-dc"], &answer.body) {
             assert!(read == csv, "{coding}");
         }
     }
-
-    let excel = org.admin.get(&format!("{EXPORT}?format=excel")).await.body;
-    let mut workbook = Xlsx::new(Cursor::new(excel)).unwrap();
-    let sheet = workbook.worksheet_range("Contacts").unwrap();
-    let cells: Vec<Vec<String>> = sheet
-        .rows()
-        .skip(1)
-        .map(|row| row.iter().map(ToString::to_string).collect())
-        .collect();
-    assert_eq!(cells.len(), wanted.len());
-    for (cells, row) in cells.iter().zip(&wanted) {
-        for place in [0, 2, 3, 5, 8] {
-            assert_eq!(cells[place], row[place]);
-        }
+    let excel = org.admin.get(&format!("{path}?format=excel")).await.body;
+    a_workbook_holds(&kind, excel, wanted.clone());
+    let pdf = org.admin.get(&format!("{path}?format=pdf")).await.body;
+    if let Some(image) = read_by("pdftoppm", &["-gray", "-r", "100", "-l", "1", "-"], &pdf) {
+        a_page_is_filled_within_its_margins(&image);
     }
-
-    let pdf = org.admin.get(&format!("{EXPORT}?format=pdf")).await.body;
     if let Some(text) = read_by("pdftotext", &["-layout", "-", "-"], &pdf) {
         let text = String::from_utf8(text).unwrap();
         let found: Vec<&str> = text
@@ -186,4 +290,69 @@ async fn every_file_holds_what_was_written_and_nothing_else() {
         let ids: Vec<&str> = wanted.iter().map(|row| row[0].as_str()).collect();
         assert_eq!(found, ids);
     }
+}
+
+fn a_workbook_holds(kind: &Kind, excel: Vec<u8>, mut wanted: Vec<Vec<String>>) {
+    let by_an_office = read_by_an_office(&excel);
+    let mut workbook = Xlsx::new(Cursor::new(excel)).unwrap();
+    let sheet = workbook.worksheet_range(kind.sheet).unwrap();
+    let cells = sheet.rows().map(|row| row.iter().map(in_words).collect());
+    let cells = told(kind, cells.collect());
+    if let Some(csv) = by_an_office {
+        let read = told(kind, rows_of(&csv));
+        assert_eq!(read.len(), wanted.len());
+        for (read, row) in read.iter().zip(&wanted) {
+            for (field, place, content) in kind.fields {
+                // Days are told as the office's language has them.
+                assert!(
+                    read[*place] == row[*place] || *content == Content::Day,
+                    "{field}: {read:?}"
+                );
+            }
+        }
+    }
+    let days = kind.fields.iter().filter(|field| field.2 == Content::Day);
+    for (_, place, _) in days {
+        for row in &mut wanted {
+            row[*place].push_str("T00:00:00Z");
+        }
+    }
+    assert_eq!(cells, wanted);
+}
+
+/// Looks at the image of a page, as PGM: width, height and the highest value, then a byte for each
+/// point.
+fn a_page_is_filled_within_its_margins(image: &[u8]) {
+    let mut parts = image.splitn(4, u8::is_ascii_whitespace);
+    assert_eq!(parts.next(), Some(&b"P5"[..]));
+    let mut number = || {
+        let digits = std::str::from_utf8(parts.next().unwrap()).unwrap();
+        digits.parse::<usize>().unwrap()
+    };
+    let (width, height) = (number(), number());
+    let points = &image[image.len() - width * height..];
+    let (mut ink, edge) = (0, width / 50);
+    for (nth, _) in points.iter().enumerate().filter(|(_, point)| **point < 192) {
+        let (x, y) = (nth % width, nth / width);
+        let inside = (edge..width - edge).contains(&x) && (edge..height - edge).contains(&y);
+        assert!(inside, "ink at {x}, {y} of {width}, {height}");
+        ink += 1;
+    }
+    let share = points.len() / ink;
+    assert!((5..100).contains(&share), "one point of {share} is inked");
+}
+
+#[tokio::test]
+async fn every_file_of_companies_holds_what_was_written_and_nothing_else() {
+    every_file_holds_what_was_written(COMPANIES).await;
+}
+
+#[tokio::test]
+async fn every_file_of_deals_holds_what_was_written_and_nothing_else() {
+    every_file_holds_what_was_written(DEALS).await;
+}
+
+#[tokio::test]
+async fn every_file_of_contacts_holds_what_was_written_and_nothing_else() {
+    every_file_holds_what_was_written(CONTACTS).await;
 }

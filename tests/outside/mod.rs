@@ -1,5 +1,4 @@
 //! The tests, a module per capability.
-use serde_json::{Value, json};
 
 mod account_own;
 mod accounts;
@@ -12,6 +11,7 @@ mod characters;
 mod checks;
 mod circles;
 mod codes;
+mod common;
 mod connections;
 mod counts;
 mod crash;
@@ -91,22 +91,4 @@ mod webhooks;
 mod websocket;
 mod workflows;
 
-/// Records or other objects, one a line.
-fn ndjson(lines: impl IntoIterator<Item = Value>) -> String {
-    let mut text = String::new();
-    for line in lines {
-        text.push_str(&line.to_string());
-        text.push('\n');
-    }
-    text
-}
-
-/// A workflow of these steps that can be triggered.
-fn active(steps: &Value) -> Value {
-    json!({"name": "Test", "status": "ACTIVE", "steps": steps})
-}
-
-/// A workflow whose runs end as soon as they have begun.
-fn only_begins() -> Value {
-    active(&json!([{"id": "start", "type": "TRIGGER"}]))
-}
+use self::common::{active, ndjson, only_begins};

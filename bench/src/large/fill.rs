@@ -89,11 +89,20 @@ impl Fill {
         }
     }
 
-    /// Writes so many new orders, from that number on.
+    /// Writes so many new orders, from that number on; five of six are completed.
     pub(crate) async fn orders(&self, from: usize, count: usize) {
         for first in (from..from + count).step_by(AT_ONCE) {
             let numbers = first..(first + AT_ONCE).min(from + count);
-            let commits = numbers.map(|number| self.record(Kind::Order, number, 0, 0));
+            let commits = numbers.map(|number| {
+                let mut order = self.order(number, 0);
+                order.status = match number % 6 {
+                    0 => OrderStatus::Active,
+                    _ => OrderStatus::Completed,
+                };
+                let stream = StreamId::new(&self.org, AggregateType::Order, order.id.as_str());
+                let events = vec![Event::OrderCreated(order)];
+                commit(stream, Expected::Empty, events, self.began)
+            });
             for position in self.log.commit_each(commits.collect()).await {
                 position.expect("a commit");
             }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-/// Bytes of one endpoint's filters that are held, about. Nobody changes what an endpoint wants so
-/// often before what it wanted earlier was delivered.
+/// Bytes of one endpoint's filters that are held, about, where there are more than two. Nobody
+/// changes what an endpoint wants so often before what it wanted earlier was delivered. The two
+/// newest stay as they are: nearly as much each, where they have as many patterns as they may.
 const MAX_BYTES: usize = 16 * 1024;
 /// What a filter takes up beside its patterns, and a pattern beside its text.
 const FILTER_BYTES: usize = 64;
