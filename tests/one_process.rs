@@ -12,24 +12,29 @@
 use harness::{Shape, System};
 
 /// What depends on how the services are cut into processes: what goes from one to another, what is
-/// shared or counted, what starts, stops and fails, and that every path is answered. What only one
-/// service does, whatever runs beside it, is tested against four processes.
+/// shared or counted, what starts, stops and fails, that every path is answered, and what
+/// `docs/security.md` promises. What only one service does, whatever runs beside it, is tested
+/// against four processes.
 #[allow(dead_code, reason = "some modules help those that are left out")]
 mod outside {
     mod account_own;
     mod accounts;
     mod backup;
+    mod bounds_in_memory;
+    mod characters;
     mod checks;
     mod circles;
     mod codes;
     mod common;
     mod connections;
+    mod counts;
     mod crash;
     mod dashboard;
     mod deliveries;
     mod documents;
     mod events;
     mod exports;
+    mod exports_bounds;
     mod feeds_bounds;
     mod feeds_sight;
     mod forgetting;
@@ -46,6 +51,7 @@ mod outside {
     mod live_locations;
     mod live_pace;
     mod locations;
+    mod master_key;
     mod neighbours;
     mod not_triggered;
     mod on_pages;
@@ -55,19 +61,26 @@ mod outside {
     mod pages;
     mod pages_docs;
     mod pages_system;
+    mod people;
     mod projections;
     mod records;
     mod retry;
     mod runs;
+    mod secrecy;
     mod settings;
     mod sos;
     mod steps;
+    mod targets;
+    mod templates;
     mod tenants;
     mod throttles;
+    mod token_repeats;
+    mod tokens;
     mod traces;
     mod trigger;
     mod triggers;
     mod uploads;
+    mod uploads_packed;
     mod webhook_replays;
     mod webhooks;
     mod websocket;

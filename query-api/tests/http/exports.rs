@@ -65,6 +65,21 @@ async fn csv_has_every_contact_newest_first() {
 }
 
 #[tokio::test]
+async fn rows_that_stand_in_no_order_come_newest_first_too() {
+    let house = House::open().await;
+    let shuffled = "INSERT INTO contacts (org_id, id, created_at, updated_at)
+        SELECT $1, 'c' || lpad(i::text, 5, '0'), '2026-11-21Z'::timestamptz - make_interval(secs => i), now()
+        FROM generate_series(0, 4999) AS i ORDER BY md5(i::text)";
+    house.execute(shuffled).await;
+    house.execute("ANALYZE contacts -- of $1").await;
+    let text = house.get("/api/export/contacts").await.text();
+    let found: Vec<_> = text.lines().skip(1).map(|row| &row[..6]).collect();
+    let wanted: Vec<_> = (0..5_000).map(|id| format!("c{id:05}")).collect();
+    assert_eq!(found, wanted);
+    house.close().await;
+}
+
+#[tokio::test]
 async fn excel_and_pdf_have_every_contact_too() {
     let house = house_of_contacts().await;
     let excel = house.get("/api/export/contacts?format=excel").await;
