@@ -1,4 +1,4 @@
-//! What can be seen from outside and depends on it, against all services in one process.
+//! What can be seen from outside and depends on the shape, against all services in one process.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -15,7 +15,6 @@ use harness::{Shape, System};
 /// shared or counted, what starts, stops and fails, that every path is answered, and what
 /// `docs/security.md` promises. What only one service does, whatever runs beside it, is tested
 /// against four processes.
-#[allow(dead_code, reason = "some modules help those that are left out")]
 mod outside {
     mod account_own;
     mod accounts;

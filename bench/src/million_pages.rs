@@ -22,7 +22,7 @@ use crate::system::{System, until_ready};
 
 const LIMIT: usize = 100;
 const PAGES: [usize; 4] = [1, 100, 5_000, 10_000];
-/// What five of six orders are.
+/// What five of six orders are, by the fill.
 const STATUS: &str = "COMPLETED";
 const CONNECTIONS: usize = 1;
 
@@ -34,6 +34,8 @@ pub(crate) struct Lists<'a> {
     pub(crate) key: &'a str,
     /// How many orders it has.
     pub(crate) orders: usize,
+    /// How many of these are of [`STATUS`].
+    completed: usize,
 }
 
 /// Fills an empty log with so many orders of one organization that are completed, and a fifth as
@@ -62,6 +64,7 @@ pub(crate) async fn measure(
         org: &org,
         key: &key,
         orders,
+        completed,
     };
     pages(&lists, time, report).await;
     pages_during_import(&lists, &fill, time, report).await;
@@ -119,7 +122,7 @@ impl Lists<'_> {
     fn pages(&self, status: &str) -> impl Iterator<Item = usize> {
         let listed = match status {
             "" => self.orders,
-            _ => self.orders / 6 * 5,
+            _ => self.completed,
         };
         PAGES.into_iter().filter(move |page| page * LIMIT <= listed)
     }

@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use schemas::Log;
-use sqlx::error::DatabaseError;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, PgConnection, PgPool};
 use tokio::time::{sleep, timeout};
 
 use crate::checkpoint::log_name;
+use crate::error::has_code;
 
 /// A server that is there takes a connection in far less.
 const CONNECT: Duration = Duration::from_secs(3);
@@ -134,7 +134,7 @@ async fn open_within(
     let opening = async {
         loop {
             match options.connect().await {
-                Err(error) if has_no_place(&error) => sleep(AGAIN).await,
+                Err(error) if has_code(&error, &[TOO_MANY_CONNECTIONS]) => sleep(AGAIN).await,
                 opened => return opened,
             }
         }
@@ -142,11 +142,6 @@ async fn open_within(
     timeout(patience, opening)
         .await
         .unwrap_or(Err(sqlx::Error::PoolTimedOut))
-}
-
-fn has_no_place(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(DatabaseError::code);
-    code.is_some_and(|code| code == TOO_MANY_CONNECTIONS)
 }
 
 #[cfg(test)]
@@ -183,8 +178,7 @@ mod tests {
         let options = options.username("waypost").ssl_mode(PgSslMode::Disable);
         let opened = open_within(CONNECT_PATIENTLY, options).await;
         let error = opened.unwrap_err();
-        let code = error.as_database_error().and_then(DatabaseError::code);
-        assert_eq!(code.as_deref(), Some(wrong_password), "{error:?}");
+        assert!(has_code(&error, &[wrong_password]), "{error:?}");
         server.await.unwrap();
     }
 }

@@ -1,9 +1,16 @@
 //! Why a projector stops, or a feed does not go on for now.
 
 use event_log::{ReadError, TailError, VaultError, WentBack};
+use sqlx::error::DatabaseError;
 
 use crate::projection::ApplyError;
 use crate::reader::ReaderError;
+
+/// Whether the database answered one of these SQLSTATEs.
+pub(crate) fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
+    let code = error.as_database_error().and_then(DatabaseError::code);
+    code.is_some_and(|code| codes.contains(&&*code))
+}
 
 /// Why a projector cannot work at all.
 #[derive(Debug, thiserror::Error)]

@@ -9,7 +9,6 @@ use futures::future::try_join_all;
 use schemas::Log;
 use serde::Serialize;
 use service::progress::CHANNEL;
-use sqlx::error::DatabaseError;
 use sqlx::{Connection as _, PgConnection, PgPool};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -18,7 +17,7 @@ use uuid::Uuid;
 use crate::checkpoint::{self, Checkpoint};
 use crate::copy::layout::{Layout, run};
 use crate::copy::{Copy, Fold, Patience, Progress, Tell, advance_together};
-use crate::error::{FeedError, RepairError};
+use crate::error::{FeedError, RepairError, has_code};
 use crate::pace::Pace;
 use crate::projection::{LOGS, Role, bigint};
 
@@ -286,6 +285,5 @@ async fn announce(
 
 /// Whether a lock could not be had in time.
 fn is_busy(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(DatabaseError::code);
-    code.is_some_and(|code| code == "55P03" || code == "40P01")
+    has_code(error, &["55P03", "40P01"])
 }

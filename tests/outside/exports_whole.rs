@@ -14,6 +14,7 @@ use proptest::test_runner::TestRunner;
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use super::documents::text_of;
 use super::exports::position_of;
 use super::ndjson;
 use crate::system;
@@ -281,8 +282,7 @@ async fn every_file_holds_what_was_written(kind: Kind) {
     if let Some(image) = read_by("pdftoppm", &["-gray", "-r", "100", "-l", "1", "-"], &pdf) {
         a_page_is_filled_within_its_margins(&image);
     }
-    if let Some(text) = read_by("pdftotext", &["-layout", "-", "-"], &pdf) {
-        let text = String::from_utf8(text).unwrap();
+    if let Some(text) = text_of(&pdf) {
         let found: Vec<&str> = text
             .split_whitespace()
             .filter(|word| word.starts_with("record"))
