@@ -8,11 +8,14 @@ use clap::Parser;
 use command_api::accounts::{AccountSettings, Accounts};
 use command_api::{CommandSettings, Dependencies, Operations, circles, webhooks, workflows};
 use domain::target::Ranges;
-use event_log::{EventLog, Keyring, LogSettings};
+use event_log::{EventLog, Keyring, LogSettings, is_away};
 use service::settings::{
     CommonSettings, DatabaseSettings, HttpSettings, OpenRunSettings, TraceSettings,
 };
-use service::{SystemClock, database, telemetry};
+use service::{SystemClock, database, once_there, telemetry};
+use tokio_util::sync::CancellationToken;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Takes commands by HTTP and appends events.
 #[derive(Debug, Parser)]
@@ -62,28 +65,39 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn start(cli: Cli) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+async fn start(cli: Cli) -> Result<(), Failure> {
     let traces = telemetry::init_traced(&cli.common, &cli.traces, "command-api")?;
     let ended = run(cli).await;
     traces.finish().await;
     ended
 }
 
-async fn run(cli: Cli) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+async fn run(cli: Cli) -> Result<(), Failure> {
     let shutdown = service::until_signalled()?;
+    let start = async |stop| dependencies(&cli, stop).await;
+    let started = once_there(&shutdown, |error: &Failure| is_away(&**error), start).await?;
+    if let Some(dependencies) = started {
+        command_api::run(dependencies, &cli.http, shutdown).await?;
+    }
+    Ok(())
+}
+
+async fn dependencies(cli: &Cli, shutdown: CancellationToken) -> Result<Dependencies, Failure> {
     let keyring = Keyring::load(&cli.common.home)?;
     let log = EventLog::connect(&cli.log, keyring).await?;
     let pool = database::connect(&cli.database)?;
     let clock = Arc::new(SystemClock);
-    let access = Access::start(&log, &pool, cli.limits, clock.clone(), shutdown.clone()).await?;
+    let limits = cli.limits.clone();
+    let access = Access::start(&log, &pool, limits, clock.clone(), shutdown.clone()).await?;
     let workflows = workflows::Directory::start(log.clone(), shutdown.clone()).await?;
     let circles = circles::Directory::start(log.clone(), shutdown.clone()).await?;
-    let webhooks = webhooks::Directory::start(log.clone(), shutdown.clone()).await?;
+    let webhooks = webhooks::Directory::start(log.clone(), shutdown).await?;
     let open_runs = cli.open_runs.per_organization;
     let open_runs = workflows::OpenRuns::at_most(open_runs, pool.clone());
     let operations = Operations::new(pool.clone());
-    let accounts = Accounts::new(cli.accounts, pool, log.keyring(), &cli.common.home)?;
-    let dependencies = Dependencies {
+    let (home, keyring) = (&cli.common.home, log.keyring());
+    let accounts = Accounts::new(cli.accounts.clone(), pool, keyring, home)?;
+    Ok(Dependencies {
         log,
         access,
         accounts,
@@ -93,9 +107,7 @@ async fn run(cli: Cli) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         circles,
         webhooks,
         clock,
-        settings: cli.commands,
-        open_targets: cli.open_targets,
-    };
-    command_api::run(dependencies, &cli.http, shutdown).await?;
-    Ok(())
+        settings: cli.commands.clone(),
+        open_targets: cli.open_targets.clone(),
+    })
 }

@@ -1,5 +1,7 @@
 //! What can go wrong besides an append.
 
+use async_nats::ConnectErrorKind;
+
 use crate::WentBack;
 
 /// Why the log cannot be used at all.
@@ -28,6 +30,32 @@ pub enum Error {
         /// What the server said.
         reason: String,
     },
+}
+
+impl Error {
+    /// Whether the log may be usable a moment later: its servers are away, or not ready yet.
+    fn passes(&self) -> bool {
+        match self {
+            Self::Connect(error) => !matches!(
+                error.kind(),
+                ConnectErrorKind::ServerParse
+                    | ConnectErrorKind::Authentication
+                    | ConnectErrorKind::AuthorizationViolation
+                    | ConnectErrorKind::Tls
+            ),
+            Self::Prepare { .. } => true,
+            Self::Address(_) | Self::Unfit(_) | Self::OtherMasterKey => false,
+        }
+    }
+}
+
+/// Whether something failed only because the log is away or not ready yet.
+pub fn is_away(error: &(dyn std::error::Error + 'static)) -> bool {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.into_iter().any(|cause| {
+        cause.downcast_ref().is_some_and(Error::passes)
+            || cause.downcast_ref().is_some_and(ReadError::passes)
+    })
 }
 
 /// Why a read failed.

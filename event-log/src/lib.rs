@@ -47,7 +47,7 @@ pub use bucket::Bucket;
 pub use cause::CAUSE_HEADER;
 pub use checkpoint::CheckpointBucket;
 pub use durability::Durability;
-pub use error::{Error, ReadError, TailError};
+pub use error::{Error, ReadError, TailError, is_away};
 pub use follower::Follower;
 pub use keyring::{Keyring, KeyringError, MasterKeyFiles};
 pub use load::Size;

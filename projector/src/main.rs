@@ -2,14 +2,13 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::Parser;
-use event_log::{EventLog, Keyring, LogSettings};
+use event_log::{EventLog, Keyring, LogSettings, is_away};
 use projector::{Dependencies, ProjectorSettings};
 use service::health::{self, Readiness};
 use service::settings::{CommonSettings, DatabaseSettings, HttpSettings, TraceSettings};
-use service::{SystemClock, edge, listen, serve, telemetry, until_signalled};
+use service::{SystemClock, edge, listen, once_there, serve, telemetry, until_signalled};
 use tokio_util::sync::CancellationToken;
 
 /// Keeps the read models up with the event log.
@@ -73,11 +72,10 @@ async fn work(
     let pool = service::database::connect(&settings.database)?;
     let keyring = Keyring::load(&settings.common.home)?;
     readiness.add("log", || async { Err("not connected yet".to_owned()) });
-    let connected = shutdown.run_until_cancelled(connect(&settings.log, &keyring));
-    let Some(log) = connected.await else {
+    let connect = async |_| EventLog::connect(&settings.log, keyring.clone()).await;
+    let Some(log) = once_there(&shutdown, |error| is_away(error), connect).await? else {
         return Ok(());
     };
-    let log = log?;
     readiness.add("log", {
         let log = log.clone();
         move || {
@@ -93,18 +91,4 @@ async fn work(
         readiness,
     };
     Ok(projector::run(deps, shutdown).await?)
-}
-
-/// Waits for a log that is away.
-async fn connect(settings: &LogSettings, keyring: &Keyring) -> Result<EventLog, event_log::Error> {
-    loop {
-        // The future is large, and lives only once: it belongs on the heap.
-        match Box::pin(EventLog::connect(settings, keyring.clone())).await {
-            Err(error @ event_log::Error::Connect(_)) => {
-                tracing::warn!(%error, "Waiting for the event log");
-                tokio::time::sleep(Duration::from_secs(1)).await;
-            }
-            done => return done,
-        }
-    }
 }

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use access::{Access, LimitSettings};
 use clap::Parser;
-use event_log::{EventLog, Keyring, LogSettings};
+use event_log::{EventLog, Keyring, LogSettings, is_away};
 use query_api::{Dependencies, QuerySettings};
 use service::settings::{CommonSettings, DatabaseSettings, HttpSettings, TraceSettings};
-use service::{SystemClock, database, telemetry};
+use service::{SystemClock, database, once_there, telemetry};
+use tokio_util::sync::CancellationToken;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Answers reads and exports by HTTP from the read models.
 #[derive(Debug, Parser)]
@@ -41,29 +44,36 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn start(cli: Cli) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+async fn start(cli: Cli) -> Result<(), Failure> {
     let traces = telemetry::init_traced(&cli.common, &cli.traces, "query-api")?;
     let ended = run(cli).await;
     traces.finish().await;
     ended
 }
 
-async fn run(cli: Cli) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+async fn run(cli: Cli) -> Result<(), Failure> {
     let shutdown = service::until_signalled()?;
+    let start = async |stop| dependencies(&cli, stop).await;
+    let started = once_there(&shutdown, |error: &Failure| is_away(&**error), start).await?;
+    if let Some(dependencies) = started {
+        query_api::run(dependencies, &cli.http, shutdown).await?;
+    }
+    Ok(())
+}
+
+async fn dependencies(cli: &Cli, shutdown: CancellationToken) -> Result<Dependencies, Failure> {
     let keyring = Keyring::load(&cli.common.home)?;
     let log = EventLog::connect(&cli.log, keyring).await?;
     // Requests are counted in tables that the role of the reads cannot write.
     let counting = database::connect(&cli.database)?;
     let clock = Arc::new(SystemClock);
-    let limits = cli.limits;
-    let access = Access::start(&log, &counting, limits, clock.clone(), shutdown.clone()).await?;
-    let dependencies = Dependencies {
+    let limits = cli.limits.clone();
+    let access = Access::start(&log, &counting, limits, clock.clone(), shutdown).await?;
+    Ok(Dependencies {
         access,
         log,
         pool: database::connect_read_only(&cli.database)?,
         clock,
-        settings: cli.queries,
-    };
-    query_api::run(dependencies, &cli.http, shutdown).await?;
-    Ok(())
+        settings: cli.queries.clone(),
+    })
 }

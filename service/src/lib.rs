@@ -21,6 +21,7 @@ mod request_context;
 mod serve;
 pub mod settings;
 mod shares;
+mod start;
 pub mod telemetry;
 
 pub use client::{Client, Networks};
@@ -33,6 +34,7 @@ pub use request_context::RequestContext;
 pub use serve::{ServeError, listen, serve, until_signalled};
 pub use settings::Secret;
 pub use shares::{Share, Shares};
+pub use start::once_there;
 
 /// Requests allocate much and free on other threads, which the system's allocator is slow at; for
 /// every program that this is part of.

@@ -70,6 +70,33 @@ async fn put_contact(org: &Organization<'_>, id: &str) -> Answer {
 }
 
 #[tokio::test]
+async fn services_that_start_while_the_log_is_away_wait_for_it() {
+    let mut system = System::start_alone(SHAPE, DEFAULTS).await;
+    let mut nats = system.nats.take().unwrap();
+    nats.stop().await.unwrap();
+    for program in system.programs() {
+        program.restart();
+    }
+    let programs = system.programs().len();
+    eventually("each to say that it waits", async || {
+        let said = system.said();
+        let waiting = said.matches("Waiting for what this service needs");
+        (waiting.count() >= programs).then_some(())
+    })
+    .await;
+    nats.restart().await.unwrap();
+    system.until_ready().await;
+    assert!(
+        system
+            .programs()
+            .iter_mut()
+            .all(|program| !program.has_ended())
+    );
+    let org = system.organization().await;
+    assert_eq!(put_contact(&org, "c1").await.status, 201);
+}
+
+#[tokio::test]
 async fn without_the_log_commands_are_refused_at_once_and_reads_go_on() {
     let mut system = System::start_alone(SHAPE, DEFAULTS).await;
     let mut nats = system.nats.take().unwrap();

@@ -61,13 +61,13 @@ pub struct Dependencies {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The log does not answer.
-    #[error(transparent)]
+    #[error("cannot read where the log ends: {0}")]
     Read(#[from] ReadError),
     /// The log cannot be followed.
     #[error(transparent)]
     Tail(#[from] TailError),
     /// The accounts and circles cannot be read.
-    #[error(transparent)]
+    #[error("cannot read who there is: {0}")]
     People(#[from] people::StartError),
     /// The HTTP client could not be made.
     #[error("the HTTP client could not be created: {0}")]

@@ -269,8 +269,7 @@ impl Nemesis {
         self.done.counted_alone.push((since, Instant::now()));
     }
 
-    /// Starts again what has ended by itself, as whoever runs services has it done: one that is
-    /// started while NATS is away says so and ends.
+    /// Starts again what has ended by itself, as whoever runs services has it done.
     fn supervise(&mut self) {
         for nth in 0..SERVICES {
             let program = &mut self.system.programs()[nth];

@@ -6,11 +6,11 @@ mod services;
 use std::time::Duration;
 
 use access::Access;
-use event_log::EventLog;
+use event_log::{EventLog, is_away};
 use local_servers::{Servers, Urls};
 use schemas::Log;
 use service::settings::{CommonSettings, DatabaseSettings, HttpSettings, Secret, TraceSettings};
-use service::{database, health, telemetry};
+use service::{database, health, once_there, telemetry};
 use sqlx::PgPool;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -87,9 +87,13 @@ impl Up {
         self.database.read_url = urls.reader.clone().map(Secret::new);
         let pool = database::connect(&self.database)?;
         database::migrate(&pool).await?;
-        let nats_url = urls.nats.clone().unwrap_or_default();
-        let services = Services::start(self.services, common, &self.database, nats_url, shutdown);
-        let mut services = Box::pin(services).await?;
+        self.services.log.nats_url = urls.nats.clone();
+        let (settings, database) = (self.services, &self.database);
+        let start = async |stop| Services::start(settings.clone(), common, database, &stop).await;
+        let started = once_there(shutdown, |error: &Failure| is_away(&**error), start).await?;
+        let Some(mut services) = started else {
+            return Ok(());
+        };
         let url = format!("http://{}", listener.local_addr()?);
         let router = std::mem::take(&mut services.router);
         let router = router.merge(health::router(services.readiness.clone()));

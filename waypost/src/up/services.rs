@@ -19,7 +19,7 @@ use workflow_runner::RunnerSettings;
 use crate::Failure;
 
 /// The settings of all services.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(super) struct Settings {
     #[command(flatten)]
     pub(super) log: LogSettings,
@@ -51,14 +51,9 @@ impl Services {
         settings: Settings,
         common: &CommonSettings,
         database: &DatabaseSettings,
-        nats_url: String,
         shutdown: &CancellationToken,
     ) -> Result<Self, Failure> {
-        let log_settings = LogSettings {
-            nats_url: Some(nats_url),
-            ..settings.log
-        };
-        let log = EventLog::connect(&log_settings, Keyring::load(&common.home)?).await?;
+        let log = EventLog::connect(&settings.log, Keyring::load(&common.home)?).await?;
         tell_durability(log.durability());
         let pool = database::connect(database)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);

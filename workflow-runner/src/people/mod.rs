@@ -51,7 +51,7 @@ struct Look {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The log does not answer.
-    #[error(transparent)]
+    #[error("cannot read the accounts and circles from the log: {0}")]
     Read(#[from] ReadError),
     /// The log has a hole.
     #[error(transparent)]
