@@ -1,4 +1,4 @@
-//! A file system of a server's own, whose power can fail and which can be full.
+//! A file system of a server's own, whose power can fail, and which can be full or hang.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,10 +11,11 @@ const SIZE: &str = "8G";
 /// How long it may take until nothing uses it any more.
 const IN_USE: Duration = Duration::from_secs(30);
 /// The programs that are needed, and the Debian packages that bring them.
-const PROGRAMS: [(&str, &str); 4] = [
+const PROGRAMS: [(&str, &str); 5] = [
     ("mkfs.ext4", "e2fsprogs"),
     ("mount", "mount"),
     ("umount", "mount"),
+    ("fsfreeze", "util-linux"),
     ("xfs_io", "xfsprogs"),
 ];
 
@@ -78,6 +79,16 @@ impl Disk {
         std::fs::remove_file(self.filler()).expect("what filled the disk");
     }
 
+    /// From now on whoever writes to it waits.
+    pub(crate) async fn freeze(&self) {
+        run(Command::new("fsfreeze").arg("--freeze").arg(&self.data)).await;
+    }
+
+    /// Lets everybody go on who waits.
+    pub(crate) async fn thaw(&self) {
+        run(Command::new("fsfreeze").arg("--unfreeze").arg(&self.data)).await;
+    }
+
     fn filler(&self) -> PathBuf {
         self.data.join("filler")
     }
@@ -90,6 +101,9 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
+        // Nobody who waits for it could end.
+        let mut thaw = std::process::Command::new("fsfreeze");
+        let _ = thaw.arg("--unfreeze").arg(&self.data).output();
         // Lazily, should somebody still look into it.
         let mut unmount = std::process::Command::new("umount");
         let _ = unmount.arg("--lazy").arg(&self.data).status();
@@ -116,6 +130,19 @@ pub(crate) async fn copy(from: &Path, to: &Path) {
     let mut copy = Command::new("cp");
     run(copy.arg("-a").arg(from.join(".")).arg(to)).await;
     run(Command::new("sync").arg("-f").arg(to)).await;
+}
+
+/// Removes all that is in a folder, which may be where a disk is mounted.
+pub(crate) fn clear(folder: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            std::fs::remove_dir_all(entry.path())?;
+        } else {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 async fn run(command: &mut Command) {

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 
 use crate::reaper::Group;
 
@@ -102,6 +102,21 @@ impl Program {
         self.signal(Signal::CONT);
     }
 
+    /// Has it open at most so many files and connections more than it has now, and gives the limit
+    /// that it had.
+    pub fn limit_files_to_open(&self, more: usize) -> std::io::Result<Rlimit> {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", self.child.id()))?.count();
+        self.limit_files(Rlimit {
+            current: u64::try_from(open + more).ok(),
+            ..getrlimit(Resource::Nofile)
+        })
+    }
+
+    /// Sets how many files and connections it may have open, and gives the limit that it had.
+    pub fn limit_files(&self, limit: Rlimit) -> std::io::Result<Rlimit> {
+        Ok(prlimit(Some(self.pid()), Resource::Nofile, limit)?)
+    }
+
     /// The program's name.
     pub fn name(&self) -> &str {
         &self.name
@@ -122,9 +137,12 @@ impl Program {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
     fn signal(&self, signal: Signal) {
-        let pid = Pid::from_child(&self.child);
-        kill_process(pid, signal).expect("a running program");
+        kill_process(self.pid(), signal).expect("a running program");
     }
 }
 

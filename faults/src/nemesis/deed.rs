@@ -32,6 +32,8 @@ pub enum Deed {
     OlderCheckpoint,
     /// Postgres ends all its connections, again and again.
     CutConnections,
+    /// A service may open hardly any more files or connections for some seconds.
+    FewFiles,
     /// All between services and NATS or Postgres takes 20 to 400 ms longer in each direction.
     Delay,
     /// Nothing passes between services and NATS or Postgres; connections stay open.
@@ -48,6 +50,8 @@ pub enum Deed {
     StepDown,
     /// Two of three NATS servers are killed, and come back.
     TwoOfThree,
+    /// A NATS server is killed and comes back without its data; with three.
+    FolderLost,
     /// Postgres is killed, and its data are put back to what they were some time ago.
     OlderDatabase,
     /// Power fails, of a server or of all: what is not on their disks is lost; with --disks.
@@ -56,6 +60,8 @@ pub enum Deed {
     DiskFails,
     /// A server's disk is full for some seconds; with --disks.
     DiskFull,
+    /// A server's disk hangs for some seconds; with --disks.
+    DiskHangs,
     /// The clocks of some services jump by up to an hour, and back; with --clocks.
     ClockJumps,
 }
@@ -72,12 +78,15 @@ impl Deed {
             Self::KillAgainAndAgain | Self::Partition | Self::StepDown | Self::ClockJumps => 8,
             Self::Second => 7,
             Self::Restart
+            | Self::FewFiles
+            | Self::DiskHangs
             | Self::OlderCheckpoint
             | Self::HoldAnswers
             | Self::HoldRequests
             | Self::Refuse => 6,
             Self::KillNatsAndPostgres
             | Self::TwoOfThree
+            | Self::FolderLost
             | Self::OlderDatabase
             | Self::DiskFails
             | Self::DiskFull => 4,
@@ -88,8 +97,8 @@ impl Deed {
     /// Whether a run can do it.
     fn suits(self, options: &Options) -> bool {
         match self {
-            Self::StepDown | Self::TwoOfThree => options.nats == 3,
-            Self::PowerLoss | Self::DiskFails | Self::DiskFull => options.disks,
+            Self::StepDown | Self::TwoOfThree | Self::FolderLost => options.nats == 3,
+            Self::PowerLoss | Self::DiskFails | Self::DiskFull | Self::DiskHangs => options.disks,
             Self::ClockJumps => options.clocks,
             Self::HoldLong => options.seconds >= LONG_RUN,
             _ => true,
@@ -144,9 +153,10 @@ mod tests {
             .map(ToString::to_string)
             .collect();
         let expected = "kill kill-two kill-again-and-again kill-nats-and-postgres hold-still \
-                        hold-long restart second older-checkpoint cut-connections delay partition \
-                        hold-answers hold-requests cut-answers refuse step-down two-of-three \
-                        older-database power-loss disk-fails disk-full clock-jumps";
+                        hold-long restart second older-checkpoint cut-connections few-files delay \
+                        partition hold-answers hold-requests cut-answers refuse step-down \
+                        two-of-three folder-lost older-database power-loss disk-fails disk-full \
+                        disk-hangs clock-jumps";
         assert_eq!(names.join(" "), expected);
     }
 

@@ -60,6 +60,18 @@ impl Nemesis {
         }
     }
 
+    /// A disk hangs for some seconds: whoever writes to it waits, and goes on afterwards.
+    pub(super) async fn disk_hangs(&mut self) {
+        let (began, nth) = (Instant::now(), self.some_server());
+        self.done.hurt(self.servers.name(nth));
+        self.servers.disks[nth].freeze().await;
+        tokio::time::sleep(self.dice.millis(200..8_000)).await;
+        self.servers.disks[nth].thaw().await;
+        if self.servers.is_postgres(nth) {
+            self.counted_alone(began);
+        }
+    }
+
     /// Postgres is killed and its data are put back to what they were the last time, or kept to be
     /// put back the next time.
     pub(super) async fn older_database(&mut self) {
@@ -71,7 +83,7 @@ impl Nemesis {
         if let Some(then) = self.database_kept.take() {
             self.done.hurt("put back".to_owned());
             since = then;
-            clear(&data).expect("data of Postgres");
+            disk::clear(&data).expect("data of Postgres");
             disk::copy(&kept, &data).await;
             std::fs::remove_dir_all(&kept).expect("what was kept");
         } else {
@@ -101,17 +113,4 @@ impl Nemesis {
     fn some_server(&mut self) -> usize {
         self.dice.below(self.servers.count())
     }
-}
-
-/// Removes all that is in a folder, which may be where a disk is mounted.
-fn clear(folder: &std::path::Path) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            std::fs::remove_dir_all(entry.path())?;
-        } else {
-            std::fs::remove_file(entry.path())?;
-        }
-    }
-    Ok(())
 }

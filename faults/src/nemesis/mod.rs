@@ -7,6 +7,7 @@ mod deed;
 mod deeds;
 mod disks;
 mod done;
+mod grants;
 mod older;
 mod ways;
 
@@ -215,6 +216,7 @@ impl Nemesis {
             Deed::Second => self.second().await,
             Deed::OlderCheckpoint => self.older_checkpoint().await,
             Deed::CutConnections => self.cut_connections().await,
+            Deed::FewFiles => self.few_files().await,
             Deed::Delay
             | Deed::Partition
             | Deed::HoldAnswers
@@ -223,10 +225,12 @@ impl Nemesis {
             | Deed::Refuse => self.hurt_ways(deed).await,
             Deed::StepDown => self.step_down().await,
             Deed::TwoOfThree => self.two_of_three().await,
+            Deed::FolderLost => self.folder_lost().await,
             Deed::OlderDatabase => self.older_database().await,
             Deed::PowerLoss => self.power_loss().await,
             Deed::DiskFails => self.disk_fails().await,
             Deed::DiskFull => self.disk_full().await,
+            Deed::DiskHangs => self.disk_hangs().await,
             Deed::ClockJumps => self.clock_jumps().await,
         }
         self.done.end(deed.to_string(), began);
