@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use projector::{BATCH, rebuild};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
-use schemas::record::{Deleted, Order, OrderClient, OrderProduct, OrderStatus};
+use schemas::record::{Deleted, Lead, Order, OrderClient, OrderProduct, OrderStatus};
 use schemas::{AggregateType, Event, Log, OrgId, StreamId};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -16,11 +16,8 @@ use uuid::Uuid;
 use crate::equality::{assert_equal, verified};
 use crate::support::{World, start};
 
-const STATUSES: [(OrderStatus, &str); 3] = [
-    (OrderStatus::Active, "ACTIVE"),
-    (OrderStatus::Completed, "COMPLETED"),
-    (OrderStatus::Cancelled, "CANCELLED"),
-];
+/// How many statuses of a kind are tried.
+const STATUSES: usize = 7;
 
 /// Many rows come to be at one moment; some before 1970, and some far from now.
 const TIMES: [&str; 4] = [
@@ -32,7 +29,95 @@ const TIMES: [&str; 4] = [
 
 const IDS: usize = 30;
 
-/// What happens to an order of one of two organizations.
+/// Records that are listed by status.
+struct Kind {
+    table: &'static str,
+    aggregate: AggregateType,
+    /// Statuses as they are written, each with the state of its list; empty for none.
+    statuses: [(String, String); STATUSES],
+    put: fn(id: &str, status: &str, at: DateTime<Utc>) -> Event,
+    delete: fn(Deleted) -> Event,
+}
+
+impl Kind {
+    fn orders() -> Self {
+        let statuses = ["ACTIVE", "COMPLETED", "CANCELLED"].into_iter().cycle();
+        let mut statuses = statuses.map(|word| (word.to_owned(), word.to_owned()));
+        Self {
+            table: "orders",
+            aggregate: AggregateType::Order,
+            statuses: [(); STATUSES].map(|()| statuses.next().unwrap()),
+            put: order,
+            delete: Event::OrderDeleted,
+        }
+    }
+
+    /// Texts that are the same by their first 100 characters, whatever their case, are one.
+    fn leads() -> Self {
+        let beginning = "ü".repeat(100);
+        let longer = [format!("{}x", "Ü".repeat(100)), format!("{beginning}y")];
+        let statuses = [
+            ("", ""),
+            ("New", "new"),
+            ("NEW", "new"),
+            ("ŁÓDŹ", "łódź"),
+            ("a\0b", "a\u{fffd}b"),
+            (longer[0].as_str(), beginning.as_str()),
+            (longer[1].as_str(), beginning.as_str()),
+        ];
+        Self {
+            table: "leads",
+            aggregate: AggregateType::Lead,
+            statuses: statuses.map(|(text, state)| (text.to_owned(), state.to_owned())),
+            put: lead,
+            delete: Event::LeadDeleted,
+        }
+    }
+
+    fn event(&self, id: &str, put: Option<(usize, usize)>) -> Event {
+        match put {
+            None => (self.delete)(Deleted { id: id.into() }),
+            Some((status, at)) => (self.put)(id, &self.statuses[status].0, time(at)),
+        }
+    }
+}
+
+fn order(id: &str, status: &str, at: DateTime<Utc>) -> Event {
+    let status = match status {
+        "ACTIVE" => OrderStatus::Active,
+        "COMPLETED" => OrderStatus::Completed,
+        _ => OrderStatus::Cancelled,
+    };
+    Event::OrderUpdated(Order {
+        id: id.into(),
+        order_number: "1".to_owned(),
+        status,
+        amount: 1,
+        plan: None,
+        client: OrderClient {
+            name: None,
+            email: None,
+        },
+        product: OrderProduct { name: None },
+        created_at: at,
+    })
+}
+
+fn lead(id: &str, status: &str, at: DateTime<Utc>) -> Event {
+    Event::LeadUpdated(Lead {
+        id: id.into(),
+        name: "Ada".to_owned(),
+        phone: None,
+        email: None,
+        service: None,
+        source: None,
+        status: (!status.is_empty()).then(|| status.to_owned()),
+        score: 1,
+        created_at: at,
+    })
+}
+
+/// What happens to a record of one of two organizations.
 #[derive(Clone, Debug)]
 struct Change {
     org: usize,
@@ -42,7 +127,7 @@ struct Change {
 }
 
 fn change() -> impl Strategy<Value = Change> {
-    let put = prop::option::weighted(0.7, (0..STATUSES.len(), 0..TIMES.len()));
+    let put = prop::option::weighted(0.7, (0..STATUSES, 0..TIMES.len()));
     (0..2_usize, 0..IDS, put).prop_map(|(org, id, put)| Change { org, id, put })
 }
 
@@ -76,40 +161,33 @@ fn time(nth: usize) -> DateTime<Utc> {
     TIMES[nth].parse().unwrap()
 }
 
-fn event(id: &str, put: Option<(usize, usize)>) -> Event {
-    let Some((status, at)) = put else {
-        return Event::OrderDeleted(Deleted { id: id.into() });
-    };
-    Event::OrderUpdated(Order {
-        id: id.into(),
-        order_number: "1".to_owned(),
-        status: STATUSES[status].0,
-        amount: 1,
-        plan: None,
-        client: OrderClient {
-            name: None,
-            email: None,
-        },
-        product: OrderProduct { name: None },
-        created_at: time(at),
-    })
-}
-
 struct Writer<'a> {
     world: &'a World,
     ids: &'a Ids,
+    kind: &'a Kind,
     orgs: [OrgId; 2],
     seen: BTreeMap<(usize, usize), u64>,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    fn new(world: &'a World, ids: &'a Ids, kind: &'a Kind) -> Self {
+        Self {
+            world,
+            ids,
+            kind,
+            orgs: [(); 2].map(|()| OrgId::from(Uuid::new_v4())),
+            seen: BTreeMap::new(),
+        }
+    }
+
     async fn append(&mut self, changes: &[Change]) {
         for Change { org, id, put } in changes {
             let name = &self.ids.0[*id].0;
-            let stream = StreamId::new(&self.orgs[*org], AggregateType::Order, name);
+            let stream = StreamId::new(&self.orgs[*org], self.kind.aggregate, name);
             let before = self.seen.get(&(*org, *id)).copied().unwrap_or_default();
-            let end = self.world.append(stream, before, vec![event(name, *put)]);
-            self.seen.insert((*org, *id), end.await);
+            let event = self.kind.event(name, *put);
+            let end = self.world.append(stream, before, vec![event]).await;
+            self.seen.insert((*org, *id), end);
         }
     }
 
@@ -121,19 +199,24 @@ impl Writer<'_> {
 /// A block: state of the list, level, time and id of its first row, and how many rows it has.
 type Block = (String, i16, Option<DateTime<Utc>>, String, i64);
 
-/// The blocks that an organization's orders make up after all changes.
-fn expected(changes: &[Change], org: usize, ids: &Ids) -> BTreeSet<Block> {
-    let mut orders = BTreeMap::new();
+/// The blocks that an organization's records make up after all changes.
+fn expected(kind: &Kind, changes: &[Change], org: usize, ids: &Ids) -> BTreeSet<Block> {
+    let mut records = BTreeMap::new();
     for change in changes.iter().filter(|change| change.org == org) {
         let id = ids.0[change.id].0.as_str();
         match change.put {
-            None => orders.remove(id),
-            Some((status, at)) => orders.insert(id, (STATUSES[status].1, time(at))),
+            None => records.remove(id),
+            Some((status, at)) => records.insert(id, (kind.statuses[status].1.as_str(), time(at))),
         };
     }
     let mut blocks = BTreeSet::new();
-    for state in ["", "ACTIVE", "COMPLETED", "CANCELLED"] {
-        let mut list: Vec<_> = orders
+    let states: BTreeSet<_> = kind
+        .statuses
+        .iter()
+        .map(|(_, state)| state.as_str())
+        .collect();
+    for state in [""].into_iter().chain(states) {
+        let mut list: Vec<_> = records
             .iter()
             .filter(|(_, (status, _))| state.is_empty() || *status == state)
             .map(|(id, (_, at))| (Reverse(*at), *id))
@@ -155,14 +238,15 @@ fn expected(changes: &[Change], org: usize, ids: &Ids) -> BTreeSet<Block> {
     blocks
 }
 
-async fn read(world: &World, org: &OrgId) -> BTreeSet<Block> {
+async fn read(world: &World, kind: &Kind, org: &OrgId) -> BTreeSet<Block> {
     let blocks: Vec<Block> = sqlx::query_as(
         "SELECT state, level, nullif(created_at, 'infinity'), id, count FROM list_blocks
-         WHERE org_id = $1 AND kind = 'orders' AND parent = ''
+         WHERE org_id = $1 AND kind = $2 AND parent = ''
            AND age = CASE WHEN id = '' THEN -9223372036854775808
                           ELSE -(extract(epoch FROM created_at) * 1000000)::bigint END",
     )
     .bind(org.as_str())
+    .bind(kind.table)
     .fetch_all(&world.pool)
     .await
     .unwrap();
@@ -174,28 +258,27 @@ async fn read(world: &World, org: &OrgId) -> BTreeSet<Block> {
 async fn check(
     world: &World,
     ids: &Ids,
+    kind: &Kind,
     changes: &[Change],
     batch: usize,
 ) -> Result<(), TestCaseError> {
-    let orgs = [(); 2].map(|()| OrgId::from(Uuid::new_v4()));
     let before = world.log.end(Log::Events).await.unwrap().sequence();
     let mut deps = world.deps();
     deps.settings.batch = batch;
-    let seen = BTreeMap::new();
-    let mut writer = Writer {
-        world,
-        ids,
-        orgs,
-        seen,
-    };
+    let mut writer = Writer::new(world, ids, kind);
     writer.append(changes).await;
-    let expected = [0, 1].map(|org| expected(changes, org, ids));
+    let expected = [0, 1].map(|org| expected(kind, changes, org, ids));
     for delivery in 0..2 {
         let projector = start(deps.clone());
         world.caught_up(Log::Events, writer.end()).await;
         projector.stop().await;
         for (org, expected) in writer.orgs.iter().zip(&expected) {
-            prop_assert_eq!(&read(world, org).await, expected, "delivery {}", delivery);
+            prop_assert_eq!(
+                &read(world, kind, org).await,
+                expected,
+                "delivery {}",
+                delivery
+            );
         }
         // Everything comes once more, in other batches, upon the rows that stand.
         deps.settings.batch = 41 - batch;
@@ -207,65 +290,83 @@ async fn check(
     Ok(())
 }
 
-#[test]
-fn blocks_are_what_the_rows_of_a_list_make_up() {
+fn check_histories(kind: &Kind, cases: u32) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let world = runtime.block_on(World::new());
     let ids = runtime.block_on(Ids::find(&world));
     let mut runner = TestRunner::new(Config {
-        cases: 40,
+        cases,
         failure_persistence: None,
         ..Config::default()
     });
     let histories = (prop::collection::vec(change(), 1..80), 1..40_usize);
     let outcome = runner.run(&histories, |(changes, batch)| {
-        runtime.block_on(check(&world, &ids, &changes, batch))
+        runtime.block_on(check(&world, &ids, kind, &changes, batch))
     });
     runtime.block_on(world.end());
     outcome.unwrap();
 }
 
+#[test]
+fn blocks_are_what_the_rows_of_a_list_make_up() {
+    check_histories(&Kind::orders(), 40);
+}
+
+#[test]
+fn blocks_by_free_text_are_what_the_rows_of_a_list_make_up() {
+    check_histories(&Kind::leads(), 40);
+}
+
 #[tokio::test]
 async fn blocks_are_checked_and_rebuilt_with_their_rows() {
+    for kind in [Kind::orders(), Kind::leads()] {
+        check_rebuild(&kind).await;
+    }
+}
+
+async fn check_rebuild(kind: &Kind) {
     let world = World::new().await;
     let ids = Ids::find(&world).await;
-    let orgs = [(); 2].map(|()| OrgId::from(Uuid::new_v4()));
-    let seen = BTreeMap::new();
-    let mut writer = Writer {
-        world: &world,
-        ids: &ids,
-        orgs,
-        seen,
-    };
+    let mut writer = Writer::new(&world, &ids, kind);
     let put = |nth: usize| Change {
         org: nth % 2,
         id: nth % IDS,
-        put: (!nth.is_multiple_of(7)).then_some((nth % STATUSES.len(), nth % TIMES.len())),
+        put: (!nth.is_multiple_of(7)).then_some((nth % STATUSES, nth % TIMES.len())),
     };
     let changes: Vec<_> = (0..100).map(put).collect();
     let (first, second) = changes.split_at(60);
     writer.append(first).await;
     let projector = world.start();
     world.caught_up(Log::Events, writer.end()).await;
-    assert_equal(&world, "orders").await;
+    assert_equal(&world, kind.table).await;
 
-    sqlx::query("UPDATE list_blocks SET count = count + 1 WHERE level = 1 AND state = ''")
+    sqlx::query("UPDATE list_blocks SET count = count + 1 WHERE level = 1 AND state <> ''")
         .execute(&world.pool)
         .await
         .unwrap();
     let stop = CancellationToken::new();
-    let wrong = verified(&world, "orders", &|_| (), &stop).await;
+    let wrong = verified(&world, kind.table, &|_| (), &stop).await;
     assert!(wrong.unwrap().differences > 0);
-    rebuild(&world.log, &world.pool, &["orders"], BATCH, &|_| (), &stop)
-        .await
-        .unwrap();
-    assert_equal(&world, "orders").await;
+    rebuild(
+        &world.log,
+        &world.pool,
+        &[kind.table],
+        BATCH,
+        &|_| (),
+        &stop,
+    )
+    .await
+    .unwrap();
+    assert_equal(&world, kind.table).await;
     // And the projector goes on from them.
     writer.append(second).await;
     world.caught_up(Log::Events, writer.end()).await;
     projector.stop().await;
     for (org, id) in writer.orgs.iter().enumerate() {
-        assert_eq!(read(&world, id).await, expected(&changes, org, &ids));
+        assert_eq!(
+            read(&world, kind, id).await,
+            expected(kind, &changes, org, &ids)
+        );
     }
     world.end().await;
 }

@@ -75,9 +75,11 @@ async fn mistakes_are_found(world: &World, (name, table, column): (&str, &str, &
     assert!(!told.contains("Secret"), "{told}");
 
     // Added: the same row under another key. Removed: the one that was changed.
-    let columns = with_another_key(world, table).await;
-    let added =
-        format!("INSERT INTO {table} SELECT {columns} FROM {table} WHERE {column} = 'Secret Name'");
+    let (columns, values) = with_another_key(world, table).await;
+    let added = format!(
+        "INSERT INTO {table} ({columns})
+         SELECT {values} FROM {table} WHERE {column} = 'Secret Name'"
+    );
     assert_eq!(change(world, added).await, 1, "{name}");
     let gone = format!(
         "DELETE FROM {table} WHERE {column} = 'Secret Name'
@@ -91,17 +93,18 @@ async fn mistakes_are_found(world: &World, (name, table, column): (&str, &str, &
     assert!(told.contains("not in the log"), "{told}");
 }
 
-/// A table's columns, with a digit more at the end of the first of its key that can take one.
-async fn with_another_key(world: &World, table: &str) -> String {
-    sqlx::query_scalar(
-        "SELECT string_agg(CASE WHEN attnum = (
+/// The columns of a table that are written, and their values, with a digit more at the end of the
+/// first of its key that can take one.
+async fn with_another_key(world: &World, table: &str) -> (String, String) {
+    sqlx::query_as(
+        "SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum), string_agg(CASE WHEN attnum = (
                     SELECT min(one.attnum) FROM pg_attribute AS one
                     WHERE one.attrelid = conrelid AND one.attnum = ANY(conkey)
                       AND one.atttypid IN ('text'::regtype, 'bigint'::regtype))
                 THEN format('(%1$I || ''0'')::%2$s', attname, format_type(atttypid, NULL))
                 ELSE quote_ident(attname) END, ', ' ORDER BY attnum)
          FROM pg_attribute JOIN pg_constraint ON conrelid = attrelid AND contype = 'p'
-         WHERE attrelid = $1::regclass AND attnum > 0",
+         WHERE attrelid = $1::regclass AND attnum > 0 AND attgenerated = ''",
     )
     .bind(table)
     .fetch_one(&world.pool)

@@ -9,7 +9,7 @@ use serde::Serialize;
 use service::HttpError;
 use sqlx::PgPool;
 
-use super::list::{Asked, Found, List};
+use super::list::{Asked, Found, List, Of};
 use crate::paging::{Listed, Page, Parameters, find_page, wrong};
 use crate::progress::Projection;
 use crate::reading::Reading;
@@ -69,7 +69,7 @@ pub(super) async fn list_clients(
     let clients = find_clients(org, page, models).await?;
     let list = List {
         kind: "clients",
-        state: "",
+        of: Of::State(""),
     };
     list.answer(clients, page, &uri, (org, models)).await
 }

@@ -39,8 +39,16 @@ impl Asked {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List<'a> {
     pub(super) kind: &'static str,
-    /// Empty for all.
-    pub(super) state: &'a str,
+    pub(super) of: Of<'a>,
+}
+
+/// What of a kind a list has.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Of<'a> {
+    /// All of it where this is empty, else what has a state.
+    State(&'a str),
+    /// What has this text in a field, whatever its case.
+    Value(&'static str, &'a str),
 }
 
 impl List<'_> {
@@ -61,14 +69,31 @@ impl List<'_> {
     }
 
     async fn count(self, org: &OrgId, models: &PgPool) -> Result<i64, sqlx::Error> {
-        sqlx::query_scalar!(
-            r#"SELECT coalesce(sum(count), 0)::bigint AS "total!" FROM totals
-               WHERE org_id = $1 AND kind = $2 AND parent = '' AND state = $3"#,
-            org.as_str(),
-            self.kind,
-            self.state,
-        )
-        .fetch_one(models)
-        .await
+        let (org, kind) = (org.as_str(), self.kind);
+        match self.of {
+            Of::State(state) => {
+                sqlx::query_scalar!(
+                    r#"SELECT coalesce(sum(count), 0)::bigint AS "total!" FROM totals
+                       WHERE org_id = $1 AND kind = $2 AND parent = '' AND state = $3"#,
+                    org,
+                    kind,
+                    state,
+                )
+                .fetch_one(models)
+                .await
+            }
+            Of::Value(field, value) => {
+                sqlx::query_scalar!(
+                    r#"SELECT coalesce(sum(count), 0)::bigint AS "total!" FROM field_totals
+                       WHERE org_id = $1 AND kind = $2 AND field = $3 AND value = lower($4)"#,
+                    org,
+                    kind,
+                    field,
+                    value,
+                )
+                .fetch_one(models)
+                .await
+            }
+        }
     }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use service::HttpError;
 use sqlx::PgPool;
 
-use super::list::{Asked, Found, List};
+use super::list::{Asked, Found, List, Of};
 use crate::paging::{Listed, Page, Parameters, find_page};
 use crate::progress::Projection;
 use crate::reading::Reading;
@@ -119,7 +119,7 @@ pub(super) async fn list_orders(
     let orders: Vec<Order> = rows.into_iter().map(Order::from).collect();
     let list = List {
         kind: "orders",
-        state: status,
+        of: Of::State(status),
     };
     list.answer(orders, page, &uri, (org, models)).await
 }

@@ -3,7 +3,8 @@
 /// Finds a page of `$row`s of a table, newest first and then by id: those within a condition on
 /// `$1`, the organization, `$2`, what the list belongs to, and `$3`, the state that it is of; the
 /// latter two empty for none. `$total` says which counters the list's total is the sum of. Every
-/// row carries that total.
+/// row carries that total. Where blocks and counters know a state by another name than `$3`, `$key`
+/// is that name, and `$counters` the table of which `$total` speaks.
 ///
 /// The list's blocks, counted by the projection in the same snapshot, lead from a number to the
 /// block that the page begins in, so that no more than a block is passed over, in an index alone.
@@ -13,18 +14,27 @@
 macro_rules! find_page {
     ($row:ident from $table:literal by $id:literal: $columns:literal within $within:literal,
      total $total:literal, ($org:expr, $parent:expr, $state:expr), $page:expr) => {
+        find_page!(
+            $row from $table by $id: $columns within $within,
+            known as "$3", total "parent = $2 AND " $total in "totals",
+            ($org, $parent, $state), $page
+        )
+    };
+    ($row:ident from $table:literal by $id:literal: $columns:literal within $within:literal,
+     known as $key:literal, total $($total:literal)+ in $counters:literal,
+     ($org:expr, $parent:expr, $state:expr), $page:expr) => {
         sqlx::query_as!(
             $row,
             r#"WITH list AS MATERIALIZED (
-                   SELECT coalesce(sum(count), 0)::bigint AS total FROM totals
-                   WHERE org_id = $1 AND parent = $2 AND "# + $total + r#" AND kind = '"# + $table + r#"'
+                   SELECT coalesce(sum(count), 0)::bigint AS total FROM "# + $counters + r#"
+                   WHERE org_id = $1 AND "# + $($total +)+ r#" AND kind = '"# + $table + r#"'
                ), part AS MATERIALIZED (
                    SELECT age, id, next_age, next_id, upto - count AS before
                    FROM (SELECT age, id, count,
                                 lead(age) OVER list AS next_age, lead(id) OVER list AS next_id,
                                 (sum(count) OVER list)::bigint AS upto
                          FROM list_blocks
-                         WHERE org_id = $1 AND parent = $2 AND state = $3 AND level = 2
+                         WHERE org_id = $1 AND parent = $2 AND state = "# + $key + r#" AND level = 2
                            AND kind = '"# + $table + r#"'
                          WINDOW list AS (ORDER BY age, id ROWS UNBOUNDED PRECEDING)) AS parts
                    WHERE $6::bigint > 0 AND upto > $6 ORDER BY age, id LIMIT 1
@@ -35,7 +45,7 @@ macro_rules! find_page {
                                     + (sum(count) OVER (ORDER BY age, id ROWS UNBOUNDED PRECEDING))::bigint
                                     AS upto
                          FROM list_blocks
-                         WHERE org_id = $1 AND parent = $2 AND state = $3 AND level = 1
+                         WHERE org_id = $1 AND parent = $2 AND state = "# + $key + r#" AND level = 1
                            AND kind = '"# + $table + r#"'
                            AND (age, id) >= ((SELECT age FROM part), (SELECT id FROM part))
                            AND (age, id) < (coalesce((SELECT next_age FROM part), 9223372036854775807),

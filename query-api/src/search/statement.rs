@@ -8,7 +8,7 @@ use sqlx::{FromRow, PgPool, Postgres, QueryBuilder};
 use super::asked::Search;
 use super::counts::Counts;
 use super::hit::{Found, Hits};
-use super::kind::Kind;
+use super::kind::{KEY_LENGTH, Kind};
 use super::order::{Order, Stretch};
 use crate::paging::{Grouping, Page};
 
@@ -37,6 +37,11 @@ impl<'a> Within<'a> {
     /// Those of one state; of every state where it is empty.
     pub(crate) fn of_state(self, state: &'a str) -> Self {
         Self { state, ..self }
+    }
+
+    /// Whether its key alone says that a record is of the state; of longer texts it says too little.
+    pub(crate) fn is_known_by_key(&self) -> bool {
+        self.state.chars().count() < KEY_LENGTH
     }
 
     /// Finds a page. `columns` are SQL, over the kind's table. Where counting what was found takes
@@ -97,8 +102,8 @@ impl<'a> Within<'a> {
         self.of_its_state(query);
         search.filter.conditions(query, self.kind);
         if let Some(pattern) = search.pattern() {
-            query.push(" AND ").push(self.kind.found_by).push(" ILIKE ");
-            query.push_bind(pattern);
+            query.push(" AND search_text LIKE lower(");
+            query.push_bind(pattern).push(")");
         }
     }
 

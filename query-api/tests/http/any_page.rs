@@ -6,20 +6,148 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, TimeDelta, Utc};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use url::form_urlencoded;
 
 use crate::support::House;
 
-const STATUSES: [&str; 2] = ["ACTIVE", "COMPLETED"];
+/// How many statuses of a kind are tried.
+const STATUSES: usize = 6;
 
-/// An order by its number; its status and its moment, or `None` where it is deleted.
+/// A record by its number; its status and its moment, or `None` where it is deleted.
 type Change = (usize, Option<(usize, i64)>);
 
-/// An order's status and time, by its id.
-type Orders = BTreeMap<String, (&'static str, DateTime<Utc>)>;
+/// A record's status and time, by its id.
+type Records = BTreeMap<String, (String, DateTime<Utc>)>;
 
-/// Rounds of changes: in each most orders share few moments, and some are written again.
+/// Records that are listed by status.
+struct Kind {
+    table: &'static str,
+    clear: &'static str,
+    insert: &'static str,
+    /// What records have; empty for none.
+    statuses: [String; STATUSES],
+    /// What lists are filtered by; empty for all.
+    asked: Vec<String>,
+}
+
+impl Kind {
+    fn orders() -> Self {
+        let statuses = [
+            "ACTIVE",
+            "COMPLETED",
+            "ACTIVE",
+            "COMPLETED",
+            "ACTIVE",
+            "ACTIVE",
+        ];
+        Self {
+            table: "orders",
+            clear: "DELETE FROM orders WHERE org_id = $1",
+            insert:
+                "INSERT INTO orders
+                         (org_id, id, order_number, status, amount, created_at, updated_at)
+                     SELECT $1, id, id, status, 1, at, at
+                     FROM UNNEST($2::text[], $3::text[], $4::timestamptz[]) AS new (id, status, at)",
+            statuses: statuses.map(str::to_owned),
+            asked: ["", "ACTIVE", "COMPLETED"].map(str::to_owned).into(),
+        }
+    }
+
+    /// Texts that are the same whatever their case are one, also those of which more than the
+    /// beginning must be compared.
+    fn leads() -> Self {
+        let beginning = "Ü".repeat(100);
+        let statuses = [
+            "",
+            "New",
+            "NEW",
+            "Łódź",
+            &format!("{beginning}a"),
+            &format!("{beginning}b"),
+        ];
+        let asked = ["", "neW", "łódŹ", &"ü".repeat(99), &format!("{beginning}A")];
+        Self {
+            table: "leads",
+            clear: "DELETE FROM leads WHERE org_id = $1",
+            insert:
+                "INSERT INTO leads (org_id, id, name, status, score, created_at, updated_at)
+                     SELECT $1, id, id, nullif(status, ''), 1, at, at
+                     FROM UNNEST($2::text[], $3::text[], $4::timestamptz[]) AS new (id, status, at)",
+            statuses: statuses.map(str::to_owned),
+            asked: asked.map(str::to_owned).into(),
+        }
+    }
+
+    async fn write(
+        &self,
+        house: &House,
+        changes: &[Change],
+        ids: &[String],
+        records: &mut Records,
+    ) {
+        let since: DateTime<Utc> = "2026-01-01T00:00:00Z".parse().unwrap();
+        for (number, put) in changes {
+            let id = ids[*number].clone();
+            match put {
+                None => records.remove(&id),
+                Some((status, moment)) => {
+                    let at = since + TimeDelta::microseconds(*moment);
+                    records.insert(id, (self.statuses[*status].clone(), at))
+                }
+            };
+        }
+        house.execute(self.clear).await;
+        sqlx::query(self.insert)
+            .bind(house.org.as_str())
+            .bind(records.keys().collect::<Vec<_>>())
+            .bind(records.values().map(|one| &one.0).collect::<Vec<_>>())
+            .bind(records.values().map(|one| one.1).collect::<Vec<_>>())
+            .execute(&house.pool)
+            .await
+            .unwrap();
+        house.count_lists().await;
+    }
+
+    /// Holds a list against the records: every page by its number, and the walk by its links.
+    async fn compare(
+        &self,
+        house: &House,
+        records: &Records,
+        asked: &str,
+        limit: usize,
+    ) -> Result<(), TestCaseError> {
+        let is_listed =
+            |status: &str| asked.is_empty() || status.to_lowercase() == asked.to_lowercase();
+        let mut list: Vec<_> = records
+            .iter()
+            .filter(|(_, (status, _))| is_listed(status))
+            .map(|(id, (_, at))| (Reverse(*at), id.clone()))
+            .collect();
+        list.sort_unstable();
+        let list: Vec<_> = list.into_iter().map(|(_, id)| id).collect();
+        let status: String = form_urlencoded::byte_serialize(asked.as_bytes()).collect();
+        let filter = match status.as_str() {
+            "" => String::new(),
+            status => format!("&status={status}"),
+        };
+        let first = format!("/api/v1/{}?limit={limit}{filter}", self.table);
+        for page in 1..=list.len() / limit + 2 {
+            let answer = house.get(&format!("{first}&page={page}")).await;
+            let expected = list.iter().skip((page - 1) * limit).take(limit);
+            let expected: Vec<_> = expected.cloned().collect();
+            prop_assert_eq!(answer.all("id"), expected, "{} page {}", first, page);
+            let total = answer.json()["total"].clone();
+            prop_assert_eq!(total, list.len(), "{} page {}", first, page);
+            prop_assert_eq!(answer.next().is_some(), page * limit < list.len());
+        }
+        prop_assert_eq!(house.walk(first).await, list);
+        Ok(())
+    }
+}
+
+/// Rounds of changes: in each most records share few moments, and some are written again.
 fn rounds() -> impl Strategy<Value = Vec<Vec<Change>>> {
-    let put = prop::option::weighted(0.9, (0..STATUSES.len(), 0..4_i64));
+    let put = prop::option::weighted(0.9, (0..STATUSES, 0..4_i64));
     let changes = prop::collection::vec((0..150_usize, put), 1..250);
     prop::collection::vec(changes, 1..4)
 }
@@ -41,68 +169,17 @@ async fn ids(house: &House) -> Vec<String> {
     .unwrap()
 }
 
-async fn write(house: &House, changes: &[Change], ids: &[String], orders: &mut Orders) {
-    let since: DateTime<Utc> = "2026-01-01T00:00:00Z".parse().unwrap();
-    for (number, put) in changes {
-        let id = ids[*number].clone();
-        match put {
-            None => orders.remove(&id),
-            Some((status, moment)) => {
-                let at = since + TimeDelta::microseconds(*moment);
-                orders.insert(id, (STATUSES[*status], at))
-            }
-        };
-    }
-    house.execute("DELETE FROM orders WHERE org_id = $1").await;
-    sqlx::query(
-        "INSERT INTO orders (org_id, id, order_number, status, amount, created_at, updated_at)
-         SELECT $1, id, id, status, 1, at, at
-         FROM UNNEST($2::text[], $3::text[], $4::timestamptz[]) AS new (id, status, at)",
-    )
-    .bind(house.org.as_str())
-    .bind(orders.keys().collect::<Vec<_>>())
-    .bind(orders.values().map(|order| order.0).collect::<Vec<_>>())
-    .bind(orders.values().map(|order| order.1).collect::<Vec<_>>())
-    .execute(&house.pool)
-    .await
-    .unwrap();
-    house.count_lists().await;
-}
-
-/// Holds a list against the orders: every page by its number, and the walk by its links.
-async fn compare(
-    house: &House,
-    orders: &Orders,
-    status: &str,
-    limit: usize,
-) -> Result<(), TestCaseError> {
-    let mut list: Vec<_> = orders
-        .iter()
-        .filter(|(_, (its, _))| status.is_empty() || *its == status)
-        .map(|(id, (_, at))| (Reverse(*at), id.clone()))
-        .collect();
-    list.sort_unstable();
-    let list: Vec<_> = list.into_iter().map(|(_, id)| id).collect();
-    let filter = match status {
-        "" => String::new(),
-        status => format!("&status={status}"),
-    };
-    let first = format!("/api/v1/orders?limit={limit}{filter}");
-    for page in 1..=list.len() / limit + 2 {
-        let answer = house.get(&format!("{first}&page={page}")).await;
-        let expected = list.iter().skip((page - 1) * limit).take(limit);
-        let expected: Vec<_> = expected.cloned().collect();
-        prop_assert_eq!(answer.all("id"), expected, "page {}", page);
-        let total = answer.json()["total"].clone();
-        prop_assert_eq!(total, list.len());
-        prop_assert_eq!(answer.next().is_some(), page * limit < list.len());
-    }
-    prop_assert_eq!(house.walk(first).await, list);
-    Ok(())
+#[test]
+fn every_page_and_every_walk_is_what_sorting_the_rows_gives() {
+    check_histories(&Kind::orders());
 }
 
 #[test]
-fn every_page_and_every_walk_is_what_sorting_the_rows_gives() {
+fn pages_and_walks_of_free_text_are_what_sorting_the_rows_gives() {
+    check_histories(&Kind::leads());
+}
+
+fn check_histories(kind: &Kind) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let house = runtime.block_on(House::open());
     let ids = runtime.block_on(ids(&house));
@@ -113,11 +190,11 @@ fn every_page_and_every_walk_is_what_sorting_the_rows_gives() {
     });
     let outcome = runner.run(&(rounds(), 1..30_usize), |(rounds, limit)| {
         runtime.block_on(async {
-            let mut orders = Orders::new();
+            let mut records = Records::new();
             for changes in rounds {
-                write(&house, &changes, &ids, &mut orders).await;
-                for status in ["", STATUSES[0], STATUSES[1]] {
-                    compare(&house, &orders, status, limit).await?;
+                kind.write(&house, &changes, &ids, &mut records).await;
+                for asked in &kind.asked {
+                    kind.compare(&house, &records, asked, limit).await?;
                 }
             }
             Ok(())

@@ -218,7 +218,7 @@ async fn wrong_parameters_are_refused_by_name() {
             "{error}"
         );
     }
-    // Leads have a status, but no filter by it.
+    // A status of leads may be any text.
     assert_eq!(house.get("/api/v1/leads?status=DONE").await.status, 200);
     house.close().await;
 }

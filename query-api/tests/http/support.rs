@@ -236,7 +236,9 @@ impl House {
             "INSERT INTO totals (org_id, kind, state, count)
              SELECT org_id, 'orders', '', count(*) FROM orders WHERE org_id = $1 GROUP BY 1
              UNION ALL
-             SELECT org_id, 'orders', status, count(*) FROM orders WHERE org_id = $1 GROUP BY 1, 3",
+             SELECT org_id, 'orders', status, count(*) FROM orders WHERE org_id = $1 GROUP BY 1, 3
+             UNION ALL
+             SELECT org_id, 'leads', '', count(*) FROM leads WHERE org_id = $1 GROUP BY 1",
             "INSERT INTO totals (org_id, kind, parent, state, count)
              SELECT org_id, 'runs', workflow_id, state, count(*) FROM runs
              WHERE org_id = $1 GROUP BY 1, 3, 4",

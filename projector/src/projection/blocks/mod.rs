@@ -25,16 +25,42 @@ pub(super) struct Rows {
     pub(super) id: &'static str,
     /// The column of what a list belongs to, where it belongs to something.
     pub(super) parent: Option<&'static str>,
-    /// The column that there is a list of each value of.
-    pub(super) state: Option<&'static str>,
+    /// What there is a list of each value of.
+    pub(super) state: Option<State>,
+}
+
+/// The column of a state, of each of which there is a list.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum State {
+    /// It holds one of few words.
+    Word(&'static str),
+    /// It holds free text. A list has the rows whose text is the same by its beginning, whatever
+    /// its case, as another column has it; what has no text is in none of these.
+    Text(&'static str),
 }
 
 impl Rows {
     /// The indexes that blocks are counted in.
     pub(super) fn indexes(self) -> Vec<String> {
-        let newest = format!("{}_newest", self.table);
-        let by_state = self.state.map(|state| format!("{newest}_by_{state}"));
-        [newest].into_iter().chain(by_state).collect()
+        let table = self.table;
+        let by_state = self.state.map(|state| match state {
+            State::Word(column) => format!("{table}_newest_by_{column}"),
+            State::Text(column) => format!("{table}_by_{column}"),
+        });
+        [format!("{table}_newest")]
+            .into_iter()
+            .chain(by_state)
+            .collect()
+    }
+}
+
+impl State {
+    /// The column of what the rows of a list have in common.
+    fn key(self) -> String {
+        match self {
+            Self::Word(column) => column.to_owned(),
+            Self::Text(column) => format!("{column}_key"),
+        }
     }
 }
 
@@ -44,7 +70,8 @@ struct List {
     org_id: String,
     /// Empty where the list belongs to nothing.
     parent: String,
-    /// Empty for the rows of all states.
+    /// Empty for the rows of all states. Free text as it was written, until it is to be written
+    /// here.
     state: String,
 }
 
@@ -82,8 +109,9 @@ impl Blocks {
 
     /// Either of both: 1 or -1.
     pub(super) fn change(&mut self, place: Place<'_>, change: i64) {
-        let states = [Some(""), self.rows.state.map(|_| place.state)];
-        for state in states.into_iter().flatten() {
+        let state = self.rows.state.map(|_| place.state);
+        let state = state.filter(|state| !state.is_empty());
+        for state in [""].into_iter().chain(state) {
             let list = List {
                 org_id: place.org_id.to_owned(),
                 parent: place.parent.to_owned(),
@@ -97,10 +125,11 @@ impl Blocks {
     /// Writes the changes. The rows must have been written before: blocks whose bounds change are
     /// counted anew.
     pub(super) async fn write(mut self, rows: &mut PgConnection) -> Result<(), sqlx::Error> {
-        for changes in self.lists.values_mut() {
-            changes.retain(|_, change| *change != 0);
+        self.leave_out_unchanged();
+        if let Some(State::Text(_)) = self.rows.state {
+            self.join_equal_states(rows).await?;
+            self.leave_out_unchanged();
         }
-        self.lists.retain(|_, changes| !changes.is_empty());
         if self.lists.is_empty() {
             return Ok(());
         }
@@ -117,6 +146,34 @@ impl Blocks {
                 (*list, *level, Plan::of(changes, *level, known))
             });
         self.carry_out(rows, &plans.collect::<Vec<_>>()).await
+    }
+
+    fn leave_out_unchanged(&mut self) {
+        for changes in self.lists.values_mut() {
+            changes.retain(|_, change| *change != 0);
+        }
+        self.lists.retain(|_, changes| !changes.is_empty());
+    }
+
+    /// Makes one list of those whose states are the same text. Which are is for Postgres to say: it
+    /// compares what is asked for as well.
+    async fn join_equal_states(&mut self, rows: &mut PgConnection) -> Result<(), sqlx::Error> {
+        let states = self.lists.keys().map(|list| list.state.as_str());
+        let states: BTreeSet<_> = states.filter(|state| !state.is_empty()).collect();
+        if states.is_empty() {
+            return Ok(());
+        }
+        let keys = store::keys_of(rows, &states).await?;
+        for (mut list, changes) in std::mem::take(&mut self.lists) {
+            if let Some(key) = keys.get(&list.state) {
+                list.state.clone_from(key);
+            }
+            let joined = self.lists.entry(list).or_default();
+            for (key, change) in changes {
+                *joined.entry(key).or_default() += change;
+            }
+        }
+        Ok(())
     }
 
     /// Of each list and level the blocks about the changes.

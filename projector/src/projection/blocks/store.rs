@@ -1,5 +1,7 @@
 //! The blocks as they are kept.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use sqlx::postgres::PgBindIterExt as _;
 use sqlx::{AssertSqlSafe, PgConnection};
 
@@ -38,6 +40,20 @@ macro_rules! keys {
             $($more as _,)*
         )
     };
+}
+
+/// What each of some texts counts as.
+pub(super) async fn keys_of(
+    rows: &mut PgConnection,
+    texts: &BTreeSet<&str>,
+) -> Result<BTreeMap<String, String>, sqlx::Error> {
+    let found = sqlx::query!(
+        r#"SELECT text AS "text!", lower(left(text, 100)) AS "key!"
+           FROM UNNEST($1::text[]) AS asked (text)"#,
+        texts.iter().copied().bind_iter() as _,
+    );
+    let found = found.fetch_all(rows).await?.into_iter();
+    Ok(found.map(|row| (row.text, row.key)).collect())
 }
 
 /// The blocks that begin in a stretch, and the last that begins before it; each with the place of
@@ -243,7 +259,7 @@ fn size_of_rows(table: Rows, is_of_state: bool) -> String {
     } = table;
     let of_parent = parent.map(|column| format!(" AND one.{column} = block.parent"));
     let of_state = state.filter(|_| is_of_state);
-    let of_state = of_state.map(|column| format!(" AND one.{column} = block.state"));
+    let of_state = of_state.map(|state| format!(" AND one.{} = block.state", state.key()));
     let within = format!(
         "(SELECT count(*) FROM {table} AS one WHERE one.org_id = block.org_id{}{}",
         of_parent.unwrap_or_default(),

@@ -36,7 +36,7 @@ impl<'a> Grouped<'a> {
         }
         for Put { key, record, .. } in &change.put {
             let (created_at, state) = T::listed(record);
-            let revenue = brought_in(state, T::amount(record));
+            let revenue = brought_in(&state, T::amount(record));
             for (field, value) in T::GROUPS.iter().zip(T::groups(record)) {
                 let value = beginning_of(value.unwrap_or_default());
                 grouped.add((key.0, field, value), created_at, 1, revenue);

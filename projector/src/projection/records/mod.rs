@@ -46,7 +46,7 @@ struct Held {
     org_id: String,
     id: String,
     created_at: DateTime<Utc>,
-    /// Empty for kinds that are not listed by state.
+    /// Empty for kinds that are not listed by state, and where there is none.
     state: String,
     /// 0 for kinds whose amounts are not summed up.
     amount: i64,
@@ -126,7 +126,7 @@ trait Table: Send + Sync {
     }
 
     /// When a record came to be, and its state where there is a list of each.
-    fn listed(record: &Self::Record) -> (DateTime<Utc>, &str);
+    fn listed(record: &Self::Record) -> (DateTime<Utc>, Cow<'_, str>);
 
     /// What a record's amount is; 0 where amounts are not summed up.
     fn amount(record: &Self::Record) -> i64;
@@ -206,7 +206,7 @@ fn count<'a, T: Table>(change: &'a Change<'_, T::Record>) -> (Totals, Blocks, By
         blocks.add(Place {
             org_id: key.0,
             parent: "",
-            state,
+            state: &state,
             created_at,
             id: key.1,
         });

@@ -10,7 +10,7 @@ use schemas::{AggregateType, Event};
 use sqlx::PgConnection;
 use sqlx::postgres::PgBindIterExt as _;
 
-use super::super::blocks::Rows;
+use super::super::blocks::{Rows, State};
 use super::super::text::{optional, storable};
 use super::super::totals::Totals;
 use super::{Change, Gone, Held, Left, Put, Table, deletions, leads, orders, touched};
@@ -71,8 +71,8 @@ macro_rules! table {
                 Box::pin(held.fetch_all(rows))
             }
 
-            fn listed(record: &$record) -> (DateTime<Utc>, &str) {
-                let state: fn(&$record) -> &str = $state_of;
+            fn listed(record: &$record) -> (DateTime<Utc>, Cow<'_, str>) {
+                let state: fn(&$record) -> Cow<'_, str> = $state_of;
                 (record.created_at, state(record))
             }
 
@@ -148,7 +148,7 @@ macro_rules! table {
             $(#[$doc])*
             $name of $record in $table by $created, $updated, $deleted
                 $(with $derive, $($derived),+)?
-                listed by None, "''" = |_| "", summed by "0::bigint" = |_| 0,
+                listed by None, "''" = |_| "".into(), summed by "0::bigint" = |_| 0,
                 counted by ($($counted = $counted_value),+)
                 $(grouped by ($($group = $group_value),+))? {
                 $($columns)+
@@ -220,7 +220,8 @@ table! {
     /// The orders of every organization, with what they bring in.
     Orders of Order in "orders" by OrderCreated, OrderUpdated, OrderDeleted
         with orders::recount, "revenue_months", "orders_by_time"
-        listed by Some("status"), "status" = |order| orders::status_name(order.status),
+        listed by Some(State::Word("status")),
+            "status" = |order| orders::status_name(order.status).into(),
         summed by "amount" = |order| order.amount,
         counted by ()
         grouped by ("status" = |order| Some(orders::status_name(order.status).into()),
@@ -239,6 +240,9 @@ table! {
     /// The leads of every organization.
     Leads of Lead in "leads" by LeadCreated, LeadUpdated, LeadDeleted
         with leads::recount, "leads_by_time"
+        listed by Some(State::Text("status")),
+            "coalesce(status, '')" = |lead| optional(lead.status.as_ref()).unwrap_or_default(),
+        summed by "0::bigint" = |_| 0,
         counted by ("status" = |lead| optional(lead.status.as_ref()))
         grouped by ("status" = |lead| optional(lead.status.as_ref()),
             "source" = |lead| optional(lead.source.as_ref())) {

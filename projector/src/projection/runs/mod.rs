@@ -15,7 +15,7 @@ use sqlx::PgConnection;
 use self::outlines::Outlines;
 use self::rows::{Folded, Key};
 use self::run::Run;
-use super::blocks::{Blocks, Place, Rows};
+use super::blocks::{self, Blocks, Place, Rows};
 use super::totals::Totals;
 use super::{ApplyError, Projection};
 
@@ -26,7 +26,7 @@ const ROWS: Rows = Rows {
     table: KIND,
     id: "run_id",
     parent: Some("workflow_id"),
-    state: Some("state"),
+    state: Some(blocks::State::Word("state")),
 };
 
 /// The runs of every organization.
