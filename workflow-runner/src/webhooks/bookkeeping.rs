@@ -5,7 +5,8 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::checkpoint::Checkpoint;
-use super::dispatcher::{CROWD, Dispatcher};
+use super::dispatcher::{CROWD, Dispatcher, State};
+use super::open_records::{OpenRecords, RECENT};
 use super::tasks::Tasks;
 
 /// How long attempts under way may take to end at shutdown.
@@ -30,14 +31,17 @@ impl Dispatcher {
     }
 
     fn checkpoint(&self, partition: u16) -> Checkpoint {
-        let (attempts, requests) = (self.state.attempts_through, self.directory.through());
         let scheduler = &self.state.scheduler;
-        let mut checkpoint = scheduler.checkpoint(partition, self.cursor, attempts, requests);
         let giving_up = self.state.giving_up.values();
-        for open in giving_up.filter(|of| of.partition == partition) {
-            checkpoint.attempts_after = checkpoint.attempts_after.min(open.oldest - 1);
+        let giving_up = giving_up.filter(|of| of.partition == partition);
+        let giving_up = giving_up.flat_map(|of| of.records.iter().copied());
+        let open = scheduler.open_records(partition).chain(giving_up);
+        Checkpoint {
+            through: self.cursor,
+            retries: OpenRecords::new(open.collect(), self.state.attempts_through),
+            requests_through: self.directory.through(),
+            queues: scheduler.checkpoints(partition),
         }
-        checkpoint
     }
 
     #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
@@ -76,5 +80,36 @@ impl Dispatcher {
             }
         }
         self.saving.finish(self.checkpoints_now()).await;
+    }
+}
+
+impl State {
+    /// Learns where the deliveries' log ends. Whoever takes over reads what follows the last attempt
+    /// that was known here, so a process with little to deliver must not stay behind all others.
+    /// What is its own of what stood there when it looked before has been reported since.
+    pub(super) fn take_end(&mut self, end: u64) {
+        let before = std::mem::replace(&mut self.attempts_end, end);
+        // Each move is written for every partition.
+        if before >= self.attempts_through + RECENT / 2 {
+            self.attempts_through = before;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_delivers_little_follows_the_others_one_look_behind() {
+        let mut state = State::default();
+        state.attempts_through = 100;
+        let mut known_after = |end| {
+            state.take_end(end);
+            state.attempts_through
+        };
+        assert_eq!(known_after(RECENT), 100);
+        assert_eq!(known_after(RECENT + 9), RECENT);
+        assert_eq!(known_after(RECENT * 2), RECENT, "it has hardly moved");
     }
 }

@@ -10,6 +10,7 @@ use event_log::{CheckpointBucket, EventLog};
 use schemas::WebhookId;
 use serde::{Deserialize, Serialize};
 
+use super::open_records::OpenRecords;
 use super::requests::RequestCursor;
 
 /// How far a partition has come.
@@ -19,9 +20,9 @@ pub(super) struct Checkpoint {
     /// Every event up to here has had its first attempt recorded for every endpoint that has no
     /// place of its own below.
     pub(super) through: u64,
-    /// Every delivery that waits to be tried again has its last attempt behind this sequence of
-    /// the deliveries' log.
-    pub(super) attempts_after: u64,
+    /// Where the last attempts stand of deliveries that wait to be tried again.
+    #[serde(flatten)]
+    pub(super) retries: OpenRecords,
     /// Everything that owners asked for up to here in the stream of all facts is carried out, for
     /// every endpoint that has no place of its own below.
     #[serde(default)]
@@ -78,7 +79,7 @@ mod tests {
         };
         let checkpoint = Checkpoint {
             through: 9,
-            attempts_after: 3,
+            retries: OpenRecords::new(vec![4, 6], 20_000),
             requests_through: 8,
             queues: BTreeMap::from([("h1".into(), queue)]),
         };
@@ -93,7 +94,10 @@ mod tests {
     fn what_was_stored_before_is_read() {
         let stored = r#"{"through":9,"attemptsAfter":3,"lanes":{"h1":{"through":7}}}"#;
         let read: Checkpoint = serde_json::from_str(stored).unwrap();
-        assert_eq!((read.through, read.attempts_after), (9, 3));
+        assert_eq!(
+            (read.through, read.retries),
+            (9, OpenRecords::new(vec![4], 4))
+        );
         assert_eq!(read.queues[&"h1".into()].through, Some(7));
     }
 }

@@ -33,13 +33,15 @@ use crate::leases::{Leases, Owned};
 /// How many deliveries of all endpoints may wait for a retry before failing ones are held sooner.
 pub(super) const CROWD: usize = 200_000;
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
+/// How often the end of the deliveries' log is looked for.
+const END_EVERY: Duration = Duration::from_secs(10);
 const TAIL_ATTEMPTS: u32 = 3;
 const TAIL_AGAIN: Duration = Duration::from_secs(1);
 
-/// Deliveries that are being ended, and the oldest of their last attempts.
+/// Deliveries that are being ended, by their last attempts.
 pub(super) struct GivingUp {
     pub(super) partition: u16,
-    pub(super) oldest: u64,
+    pub(super) records: Vec<u64>,
 }
 
 /// The dispatcher. All its state is its own; tasks only report to it.
@@ -68,6 +70,8 @@ pub(super) struct State {
     pub(super) partitions: OwnedPartitions,
     /// The sequence up to which recorded attempts are known.
     pub(super) attempts_through: u64,
+    /// Where the deliveries' log ended when it was looked for last.
+    pub(super) attempts_end: u64,
     pub(super) payload_cache: PayloadCache,
     /// Requests under way.
     pub(super) sending: usize,
@@ -83,7 +87,10 @@ impl Dispatcher {
     /// Where the log cannot be followed.
     pub(super) async fn run(mut self, shutdown: CancellationToken) -> Result<(), TailError> {
         let mut checkpoint = interval(CHECKPOINT_EVERY);
-        checkpoint.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut end = interval(END_EVERY);
+        for every in [&mut checkpoint, &mut end] {
+            every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        }
         self.change_ownership();
         let mut freed = self.limit.freed();
         let ended = loop {
@@ -100,6 +107,7 @@ impl Dispatcher {
                 Ok(()) = self.owned.changed() => self.change_ownership(),
                 () = sleep(until_wake) => self.state.scheduler.wake(self.now()),
                 _ = checkpoint.tick() => self.keep_books(),
+                _ = end.tick() => self.tasks.look_for_end(&self.sender.log),
                 () = self.saving.ended() => {}
                 () = shutdown.cancelled() => break Ok(()),
             }
@@ -221,14 +229,14 @@ impl Dispatcher {
 
     /// Ends deliveries that nobody will try again, in the background.
     pub(super) fn give_up(&mut self, partition: u16, records: Vec<u64>) {
-        let Some(oldest) = records.iter().min().copied() else {
+        if records.is_empty() {
             return;
-        };
+        }
         self.state.given_up += 1;
         let number = self.state.given_up;
-        let giving_up = GivingUp { partition, oldest };
+        self.tasks.give_up(&self.sender, number, records.clone());
+        let giving_up = GivingUp { partition, records };
         self.state.giving_up.insert(number, giving_up);
-        self.tasks.give_up(&self.sender, number, records);
     }
 
     /// Has deliveries queued that an endpoint's owner asked for.

@@ -7,8 +7,9 @@
 //!
 //! **At least once, under one id.** A delivery is named by its endpoint and event, the same after
 //! any restart. [`checkpoint`] says how far first attempts have been recorded; what lies behind
-//! is read from the log again, and asked of the deliveries' log before anything is sent. Only an
-//! attempt that ended between the receiver's answer and its record is made again.
+//! is read from the log again, and asked of the deliveries' log before anything is sent. Which
+//! deliveries wait to be tried again it tells by where their last attempts stand ([`open_records`]).
+//! Only an attempt that ended between the receiver's answer and its record is made again.
 //!
 //! **Ownership.** Endpoints are cut into partitions, each served by one process at a time; should
 //! two meet in a moment of handing over, the log's expected sequence lets one of them record.
@@ -29,6 +30,7 @@ mod disable;
 mod dispatcher;
 mod feed;
 mod filters;
+mod open_records;
 mod ownership;
 mod partitions;
 mod payload;

@@ -9,6 +9,7 @@ use super::checkpoint::Checkpoint;
 use super::directory::Endpoint;
 use super::dispatcher::Dispatcher;
 use super::feed::Feed;
+use super::open_records::OpenRecords;
 use super::queue::EndpointQueue;
 use super::requests::RequestCursor;
 use super::takeover::{TakenOver, Waiting};
@@ -41,7 +42,7 @@ impl Dispatcher {
     /// Makes queues for partitions whose checkpoints were read.
     pub(super) fn serve(&mut self, round: u64, taken: TakenOver) {
         self.state.attempts_through = self.state.attempts_through.max(taken.attempts_end);
-        let mut after = taken.attempts_end;
+        let mut open = OpenRecords::new(Vec::new(), taken.attempts_end);
         let mut served = BTreeSet::new();
         for (partition, checkpoint) in taken.partitions {
             // Without a checkpoint each endpoint starts where it was made.
@@ -49,11 +50,11 @@ impl Dispatcher {
             if !self
                 .state
                 .partitions
-                .taken_over(partition, round, checkpoint.attempts_after)
+                .taken_over(partition, round, checkpoint.retries.clone())
             {
                 continue;
             }
-            after = after.min(checkpoint.attempts_after);
+            open = open.and(&checkpoint.retries);
             served.insert(partition);
             for (endpoint, queue) in self.queues_of(partition, &checkpoint, taken.events_end) {
                 let named = (&endpoint.org, &endpoint.id);
@@ -64,8 +65,8 @@ impl Dispatcher {
             (self.sender.log.clone(), self.sender.feed),
             self.leases.clone(),
         );
-        self.tasks
-            .load_retries(from, leases, round, served, after..taken.attempts_end);
+        let what = (open, taken.attempts_end);
+        self.tasks.load_retries(from, leases, round, served, what);
     }
 
     fn queues_of(

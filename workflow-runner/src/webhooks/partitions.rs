@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::checkpoint::Checkpoint;
+use super::open_records::OpenRecords;
 
 /// The partitions of this process.
 #[derive(Debug, Default)]
@@ -18,12 +19,12 @@ struct OwnedPartition {
     stage: Stage,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum Stage {
     /// Its checkpoint is being read.
     TakingOver,
-    /// It is served; deliveries to be tried again are being read from behind this attempt.
-    LoadingRetries { attempts_after: u64 },
+    /// It is served; the deliveries to be tried again that its checkpoint tells of are being read.
+    LoadingRetries(OpenRecords),
     /// All is known.
     Settled,
 }
@@ -71,19 +72,19 @@ impl OwnedPartitions {
     }
 
     /// The checkpoint of a partition was read; `false` where it is ours no longer.
-    pub(super) fn taken_over(&mut self, partition: u16, round: u64, attempts_after: u64) -> bool {
+    pub(super) fn taken_over(&mut self, partition: u16, round: u64, retries: OpenRecords) -> bool {
         let owned = self.held.get_mut(&partition);
         let Some(owned) = owned.filter(|owned| owned.round == round) else {
             return false;
         };
-        owned.stage = Stage::LoadingRetries { attempts_after };
+        owned.stage = Stage::LoadingRetries(retries);
         true
     }
 
     /// Deliveries to be tried again were read for those gained in this round.
     pub(super) fn retries_loaded(&mut self, round: u64) {
         for owned in self.held.values_mut().filter(|owned| owned.round == round) {
-            if matches!(owned.stage, Stage::LoadingRetries { .. }) {
+            if matches!(owned.stage, Stage::LoadingRetries(_)) {
                 owned.stage = Stage::Settled;
             }
         }
@@ -108,10 +109,10 @@ impl OwnedPartitions {
         partition: u16,
         mut checkpoint: Checkpoint,
     ) -> Option<Checkpoint> {
-        match self.held.get(&partition)?.stage {
+        match &self.held.get(&partition)?.stage {
             Stage::TakingOver => return None,
-            Stage::LoadingRetries { attempts_after } => {
-                checkpoint.attempts_after = checkpoint.attempts_after.min(attempts_after);
+            Stage::LoadingRetries(retries) => {
+                checkpoint.retries = checkpoint.retries.and(retries);
             }
             Stage::Settled => {}
         }
@@ -123,10 +124,14 @@ impl OwnedPartitions {
 mod tests {
     use super::*;
 
-    fn checkpoint(attempts_after: u64) -> Checkpoint {
+    fn retries(record: u64, through: u64) -> OpenRecords {
+        OpenRecords::new(vec![record], through)
+    }
+
+    fn checkpoint(retries: OpenRecords) -> Checkpoint {
         Checkpoint {
             through: 9,
-            attempts_after,
+            retries,
             requests_through: 0,
             queues: BTreeMap::new(),
         }
@@ -146,18 +151,14 @@ mod tests {
         let mut partitions = OwnedPartitions::default();
         let round = partitions.change(&BTreeSet::from([1])).round;
         assert!(!partitions.serves(1));
-        assert_eq!(partitions.still_open(1, checkpoint(50)), None);
-        assert!(partitions.taken_over(1, round, 7));
+        let now = || checkpoint(retries(50, 90_000));
+        assert_eq!(partitions.still_open(1, now()), None);
+        assert!(partitions.taken_over(1, round, retries(7, 80_000)));
         assert!(partitions.serves(1));
-        assert_eq!(
-            partitions.still_open(1, checkpoint(50)),
-            Some(checkpoint(7))
-        );
+        let both = checkpoint(OpenRecords::new(vec![7, 50], 80_000));
+        assert_eq!(partitions.still_open(1, now()), Some(both));
         partitions.retries_loaded(round);
-        assert_eq!(
-            partitions.still_open(1, checkpoint(50)),
-            Some(checkpoint(50))
-        );
+        assert_eq!(partitions.still_open(1, now()), Some(now()));
     }
 
     #[test]
@@ -166,7 +167,7 @@ mod tests {
         let first = partitions.change(&BTreeSet::from([1])).round;
         partitions.change(&BTreeSet::new());
         partitions.change(&BTreeSet::from([1]));
-        assert!(!partitions.taken_over(1, first, 7));
+        assert!(!partitions.taken_over(1, first, retries(7, 9)));
         assert!(!partitions.serves(1));
     }
 }

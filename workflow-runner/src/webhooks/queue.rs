@@ -311,11 +311,11 @@ impl EndpointQueue {
         }
     }
 
-    /// The lowest place in the deliveries' log that tells of a delivery still to be tried again.
-    pub(super) fn oldest_record(&self) -> Option<u64> {
+    /// The places in the deliveries' log that tell of deliveries still to be tried again.
+    pub(super) fn open_records(&self) -> impl Iterator<Item = u64> {
         let waiting = self.retries.values().map(|retry| retry.recorded);
         let under_way = self.under_way.values().flatten().copied();
-        waiting.chain(under_way).min()
+        waiting.chain(under_way)
     }
 
     /// When the failures began that no success has followed.

@@ -36,6 +36,7 @@ impl Dispatcher {
             Report::TakenOver(round, taken) => self.serve(round, taken),
             Report::RetriesLoaded(round, waiting) => self.take_waiting(round, waiting),
             Report::GaveUp(number) => _ = self.state.giving_up.remove(&number),
+            Report::AttemptsEnd(end) => self.state.take_end(end),
         }
     }
 

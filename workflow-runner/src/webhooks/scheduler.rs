@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use chrono::{DateTime, TimeDelta, Utc};
 use schemas::{OrgId, WebhookId};
 
-use super::checkpoint::{Checkpoint, EndpointCheckpoint};
+use super::checkpoint::EndpointCheckpoint;
 use super::concurrency::{ConcurrencyLimit, Full, Permit};
 use super::queue::EndpointQueue;
 use super::requests;
@@ -222,20 +222,10 @@ impl Scheduler {
         }
     }
 
-    /// How far a partition has come, where the log was followed up to `through`, attempts were
-    /// recorded up to `attempts_through`, and owners' requests known up to `requests_through`.
-    pub(super) fn checkpoint(
-        &self,
-        partition: u16,
-        through: u64,
-        attempts_through: u64,
-        requests_through: u64,
-    ) -> Checkpoint {
+    /// How far those of a partition's endpoints have come that have something open or fail.
+    pub(super) fn checkpoints(&self, partition: u16) -> BTreeMap<WebhookId, EndpointCheckpoint> {
         let mut queues = BTreeMap::new();
-        let mut attempts_after = attempts_through;
-        let members = self.members.get(&partition).into_iter().flatten();
-        let slots = members.filter_map(|webhook| Some((webhook, self.slots.get(webhook)?)));
-        for (webhook, slot) in slots {
+        for (webhook, slot) in self.slots_of(partition) {
             let queue = EndpointCheckpoint {
                 through: slot.queue.cursor(),
                 failing_since: slot.queue.failing_since(),
@@ -244,16 +234,20 @@ impl Scheduler {
             if queue != EndpointCheckpoint::default() {
                 queues.insert(webhook.clone(), queue);
             }
-            if let Some(oldest) = slot.queue.oldest_record() {
-                attempts_after = attempts_after.min(oldest - 1);
-            }
         }
-        Checkpoint {
-            through,
-            attempts_after,
-            requests_through,
-            queues,
-        }
+        queues
+    }
+
+    /// The places in the deliveries' log that tell of a partition's deliveries still to be tried
+    /// again.
+    pub(super) fn open_records(&self, partition: u16) -> impl Iterator<Item = u64> {
+        let slots = self.slots_of(partition);
+        slots.flat_map(|(_, slot)| slot.queue.open_records())
+    }
+
+    fn slots_of(&self, partition: u16) -> impl Iterator<Item = (&WebhookId, &Slot)> {
+        let members = self.members.get(&partition).into_iter().flatten();
+        members.filter_map(|webhook| Some((webhook, self.slots.get(webhook)?)))
     }
 }
 

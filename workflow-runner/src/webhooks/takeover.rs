@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use event_log::{EventLog, Item, ReadError, TailError};
 use futures::future::join_all;
+use futures::{StreamExt as _, stream};
 use schemas::delivery::Message;
 use schemas::{DeliveryId, Log, Recorded, WebhookId};
 use tokio::time::sleep;
@@ -12,11 +13,14 @@ use tokio::time::sleep;
 use super::attempt;
 use super::checkpoint::Checkpoint;
 use super::feed::Feed;
+use super::open_records::OpenRecords;
 use super::work::Retry;
 use crate::checkpoints::Checkpoints;
 use crate::retry::retry_while;
 
 const BATCH: usize = 1_000;
+/// Deliveries that are asked for at the same time.
+const SIDE_BY_SIDE: usize = 32;
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Where the partitions that were taken over stand.
@@ -63,18 +67,28 @@ async fn end(log: &EventLog, of: Log) -> u64 {
     }
 }
 
-/// Finds the partitions' deliveries that wait to be tried again, as the attempts behind `after`
-/// and up to `end` tell.
+/// Deliveries that were found to wait.
+#[derive(Debug, Default)]
+pub(super) struct Loaded {
+    pub(super) waiting: Vec<Waiting>,
+    /// How many events were read to find them.
+    pub(super) read: usize,
+}
+
+/// Finds the partitions' deliveries that wait to be tried again, as their attempts up to `end`
+/// tell.
 pub(super) async fn load_retries(
     log: &EventLog,
     feed: Feed,
-    is_ours: impl Fn(&WebhookId) -> bool,
-    after: u64,
+    is_ours: impl Fn(&WebhookId) -> bool + Sync,
+    open: &OpenRecords,
     end: u64,
-) -> Vec<Waiting> {
+) -> Loaded {
+    let concerns_us =
+        |message: &Message| Feed::of(&message.event_type) == feed && is_ours(&message.webhook_id);
     loop {
-        match read_waiting(log, feed, &is_ours, after, end).await {
-            Ok(waiting) => return waiting,
+        match read_waiting(log, &concerns_us, open, end).await {
+            Ok(loaded) => return loaded,
             Err(error) => {
                 tracing::error!(%error, "Deliveries to be retried cannot be read");
                 sleep(AGAIN).await;
@@ -93,30 +107,60 @@ enum LoadError {
 
 async fn read_waiting(
     log: &EventLog,
-    feed: Feed,
-    is_ours: &impl Fn(&WebhookId) -> bool,
-    after: u64,
+    concerns_us: &(impl Fn(&Message) -> bool + Sync),
+    open: &OpenRecords,
     end: u64,
-) -> Result<Vec<Waiting>, LoadError> {
-    let mut tail = log.tail(Log::Deliveries, after, &[]).await?;
+) -> Result<Loaded, LoadError> {
     let mut waiting: HashMap<DeliveryId, Waiting> = HashMap::new();
-    while tail.last_sequence() < end && !tail.caught_up() {
-        for item in tail.next(BATCH).await?.items {
-            if let Item::Event(recorded) = item {
-                note(&mut waiting, &recorded, |message| {
-                    Feed::of(&message.event_type) == feed && is_ours(&message.webhook_id)
-                });
+    let mut read = 0;
+    if open.after() < end {
+        let mut tail = log.tail(Log::Deliveries, open.after(), &[]).await?;
+        while tail.last_sequence() < end && !tail.caught_up() {
+            let batch = tail.next(BATCH).await?;
+            read += batch.items.len();
+            for recorded in batch.items.iter().filter_map(Item::event) {
+                note(&mut waiting, recorded, concerns_us);
             }
         }
     }
-    Ok(waiting.into_values().collect())
+    // Asked for afterwards, they cannot stand further back than what was read tells.
+    let lasts = stream::iter(open.named().to_vec()).map(|record| last_event(log, record));
+    let mut lasts = lasts.buffer_unordered(SIDE_BY_SIDE);
+    while let Some(last) = lasts.next().await {
+        read += 1;
+        if let Some(recorded) = last {
+            note(&mut waiting, &recorded, concerns_us);
+        }
+    }
+    Ok(Loaded {
+        waiting: waiting.into_values().collect(),
+        read,
+    })
+}
+
+/// The last event of the delivery of which one stands at `record`: an attempt that was under way
+/// when the checkpoint was made may have been recorded since, and before what is read. `None` where
+/// there is none any more, or none that can be read.
+async fn last_event(log: &EventLog, record: u64) -> Option<Recorded> {
+    let read = async || {
+        let named = log.get(Log::Deliveries, record).await?;
+        match named {
+            Some(named) => log.last(&named.stream).await,
+            None => Ok(None),
+        }
+    };
+    let last = retry_while(read, ReadError::passes).await;
+    last.unwrap_or_else(|error| {
+        tracing::error!(record, %error, "A delivery to be retried cannot be read");
+        None
+    })
 }
 
 /// Notes what an event left to do; later events of a delivery go over earlier ones.
 fn note(
     waiting: &mut HashMap<DeliveryId, Waiting>,
     recorded: &Recorded,
-    concerns_us: impl Fn(&Message) -> bool,
+    concerns_us: &impl Fn(&Message) -> bool,
 ) {
     let Some((message, _)) = attempt::tried(&recorded.event) else {
         return;
@@ -136,3 +180,7 @@ fn note(
         None => _ = waiting.remove(&message.delivery_id),
     }
 }
+
+#[cfg(test)]
+#[path = "takeover_tests.rs"]
+mod tests;

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::future::Future;
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use event_log::EventLog;
 use futures::StreamExt as _;
 use futures::stream;
-use schemas::{OrgId, WebhookId};
+use schemas::{Log, OrgId, WebhookId};
 use service::Shares;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
@@ -19,6 +18,7 @@ use tokio_util::task::TaskTracker;
 use super::checkpoint::Checkpoint;
 use super::directory::Endpoint;
 use super::feed::Feed;
+use super::open_records::OpenRecords;
 use super::replay::{Replayed, Replayer};
 use super::scheduler::QueueKey;
 use super::sender::{Job, Progress, Sender};
@@ -49,6 +49,8 @@ pub(super) enum Report {
     RetriesLoaded(u64, Vec<Waiting>),
     /// Deliveries of a queue that is gone were ended.
     GaveUp(u64),
+    /// Where the deliveries' log ended.
+    AttemptsEnd(u64),
 }
 
 /// The dispatcher's tasks; they end with it.
@@ -170,15 +172,26 @@ impl Tasks {
         leases: Leases,
         round: u64,
         partitions: BTreeSet<u16>,
-        attempts: Range<u64>,
+        (open, attempts_end): (OpenRecords, u64),
     ) {
         let tell = self.tell.clone();
         self.spawn(async move {
-            let (after, end) = (attempts.start, attempts.end);
             let is_ours =
                 |webhook: &WebhookId| partitions.contains(&leases.partition_of(webhook.as_str()));
-            let waiting = takeover::load_retries(&log, feed, is_ours, after, end).await;
-            report(&tell, Report::RetriesLoaded(round, waiting));
+            let loaded = takeover::load_retries(&log, feed, is_ours, &open, attempts_end).await;
+            let (waiting, read) = (loaded.waiting.len(), loaded.read);
+            tracing::debug!(waiting, read, "Read which deliveries are to be retried");
+            report(&tell, Report::RetriesLoaded(round, loaded.waiting));
+        });
+    }
+
+    /// Finds out where the deliveries' log ends; where it does not answer, another time.
+    pub(super) fn look_for_end(&self, log: &EventLog) {
+        let (log, tell) = (log.clone(), self.tell.clone());
+        self.spawn(async move {
+            if let Ok(end) = log.end(Log::Deliveries).await {
+                report(&tell, Report::AttemptsEnd(end.sequence()));
+            }
         });
     }
 

@@ -1,11 +1,15 @@
 //! Restarts, sudden deaths and several processes.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chrono::TimeDelta;
-use schemas::delivery::Outcome;
-use schemas::{AggregateType, StreamId};
+use chrono::{DateTime, TimeDelta};
+use event_log::CheckpointBucket;
+use schemas::delivery::{Attempted, Message, Outcome};
+use schemas::{AggregateType, Event, EventId, StreamId};
+use service::clock::ManualClock;
+use uuid::Uuid;
 use workflow_runner::webhooks::WebhookSettings;
 
 use super::{Attempts, Receiver, Runner, settings};
@@ -89,6 +93,79 @@ async fn a_retry_outlives_the_process_that_planned_it() {
     }
     assert!(counts(&receiver).values().all(|count| *count == 2));
     runner.stop().await;
+}
+
+/// Attempts of others, more than are read again.
+async fn attempts_of_others(world: &World) {
+    const STREAMS: u64 = 110;
+    const EACH: usize = 100;
+    let others = world.neighbour();
+    let commits = (0..STREAMS).map(|nth| {
+        let id = format!("msg_{nth}");
+        let attempted = Event::DeliveryAttempted(Attempted {
+            message: Message {
+                delivery_id: id.as_str().into(),
+                webhook_id: "theirs".into(),
+                event_id: EventId(Uuid::nil()),
+                event_sequence: 1,
+                event_type: "contact.created".to_owned(),
+            },
+            attempt: 1,
+            at: DateTime::UNIX_EPOCH,
+            duration_ms: 1,
+            status: Some(200),
+            error: None,
+            response: None,
+            outcome: Outcome::Succeeded,
+        });
+        let stream = StreamId::new(&others.org, AggregateType::Delivery, &id);
+        write(&stream, 0, vec![attempted; EACH]).into()
+    });
+    for appended in world.log.commit_each(commits.collect()).await {
+        appended.unwrap();
+    }
+}
+
+/// Whether a checkpoint names a delivery that waits.
+async fn is_one_named(world: &World) -> bool {
+    let name = CheckpointBucket::Webhooks.name();
+    let bucket = world.log.bucket(name, None).await.unwrap();
+    for partition in 0..32 {
+        let stored = bucket.get(&format!("partition.{partition}")).await.unwrap();
+        let stored = stored.map(|stored| String::from_utf8(stored.to_vec()).unwrap());
+        if stored.is_some_and(|stored| stored.contains("olderAttempts")) {
+            return true;
+        }
+    }
+    false
+}
+
+#[tokio::test]
+async fn a_retry_is_made_however_much_others_had_delivered_meanwhile() {
+    let mut world = World::new().await;
+    let receiver = Receiver::start().await;
+    receiver.answer(500);
+    let settings = WebhookSettings {
+        retries: vec![Duration::from_hours(1)],
+        ..settings()
+    };
+    let runner = Runner::with(&world, settings.clone()).await;
+    world.webhook(&receiver.url("/"), &["contact.*"]).await;
+    world.contacts(0..1, 0).await;
+    receiver.wait_for(1).await;
+    attempts_of_others(&world).await;
+    receiver.answer(200);
+    // By what it delivers itself it learns how far the log has come.
+    world.contacts(1..2, 0).await;
+    receiver.wait_for(2).await;
+    runner.stop().await;
+    assert!(is_one_named(&world).await);
+    world.clock = Arc::new(ManualClock::new(world.clock.now() + TimeDelta::hours(2)));
+    let runner = Runner::with(&world, settings).await;
+    let received = receiver.wait_for(3).await;
+    assert_eq!(received[2].contact(), "c0");
+    runner.stop().await;
+    assert!(!is_one_named(&world).await);
 }
 
 /// Kills and restarts a runner again and again while events come in: each event arrives, and its
