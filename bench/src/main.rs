@@ -20,6 +20,7 @@ mod hostile;
 mod large;
 mod live;
 mod load;
+mod many;
 mod million;
 mod million_pages;
 mod plain;
@@ -67,6 +68,10 @@ struct Options {
     /// Aggregates of the large log, each with five events.
     #[arg(long, default_value_t = 1_000_000)]
     aggregates: usize,
+    /// Accounts to start among, as many waiting runs, and a tenth as many circles and open
+    /// deliveries.
+    #[arg(long, default_value_t = 1_000_000)]
+    accounts: usize,
     /// Events that are projected and rebuilt.
     #[arg(long, default_value_t = 1_000_000)]
     projected: usize,
@@ -113,7 +118,7 @@ enum Part {
     Export,
     /// Events projected and rebuilt per second.
     Rebuild,
-    /// Pages of a list of a million orders (minutes; only when named).
+    /// Pages of lists of a million orders, runs and deliveries (minutes; only when named).
     Pages,
     /// An ordinary tenant beside strangers and bad neighbours.
     Hostile,
@@ -121,6 +126,9 @@ enum Part {
     Million,
     /// Memory, restarts and latency on a log of millions of events (minutes; only when named).
     Large,
+    /// Memory and restarts among a million accounts, circles, waiting runs and open deliveries
+    /// (minutes; only when named).
+    Many,
 }
 
 fn main() {
@@ -222,12 +230,15 @@ async fn run(options: Options) {
         million::measure(options.rows, options.rounds, &mut report).await;
     }
     if options.only == Some(Part::Pages) {
-        let system = System::start(&[]).await;
-        million_pages::measure(&system, options.projected, time, &mut report).await;
+        million_pages::measure(options.projected, time, &mut report).await;
     }
     if options.only == Some(Part::Large) {
         let mut system = System::start(&[]).await;
         large::measure(&mut system, options.aggregates, &mut report).await;
+    }
+    if options.only == Some(Part::Many) {
+        let mut system = System::start(&[]).await;
+        many::measure(&mut system, options.accounts, &mut report).await;
     }
     report.print();
 }

@@ -96,6 +96,17 @@ impl Report {
         self.push(&what, [figure, String::new(), String::new()], "");
     }
 
+    /// What something of ours and something else hold in memory, in bytes: now, and at most.
+    pub(crate) fn memories(&mut self, what: &str, ours: (u64, u64), other: (u64, u64)) {
+        let mebibytes = |bytes: u64| bytes / (1024 * 1024);
+        let shown = |(now, most): (u64, u64)| {
+            format!("{} MiB, {} at most", mebibytes(now), mebibytes(most))
+        };
+        #[expect(clippy::cast_precision_loss, reason = "memories of a bench are small")]
+        let ratio = ours.0 as f64 / other.0.max(1) as f64;
+        self.push(what, [shown(ours), shown(other), format!("{ratio:.2}")], "");
+    }
+
     fn push(&mut self, what: &str, [ours, other, ratio]: [String; 3], aim: &str) {
         eprintln!("{what}: {ours} {other} {ratio}");
         self.rows

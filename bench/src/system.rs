@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use local_servers::{LocalNats, Servers, TemporaryHome, Urls};
 use serde_json::Value;
+use sqlx::{Connection as _, Executor as _, PgConnection};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
@@ -176,6 +177,17 @@ impl System {
         serde_json::from_slice(&output.stdout).expect("one JSON object")
     }
 
+    /// Lets Postgres do at once what it would do by itself in the minutes after many rows came, on
+    /// both processors, while something is measured.
+    pub(crate) async fn tidy_database(&self) {
+        let mut database = PgConnection::connect(self.servers.database_url())
+            .await
+            .expect("Postgres");
+        for sql in ["VACUUM (ANALYZE)", "CHECKPOINT"] {
+            database.execute(sql).await.expect("done");
+        }
+    }
+
     /// An organization and a key of it that may do everything.
     pub(crate) async fn organization(&self) -> (String, String) {
         let org = self.waypost(&["org", "create", "--name", "Bench"]).await;
@@ -197,8 +209,13 @@ fn folder() -> PathBuf {
 
 /// Waits until a program says that it is ready.
 pub(crate) async fn until_ready(addr: SocketAddr) {
+    ready_within(addr, Duration::from_secs(30)).await;
+}
+
+/// The same for so long at most.
+pub(crate) async fn ready_within(addr: SocketAddr, patience: Duration) {
     let request = b"GET /readyz HTTP/1.1\r\nhost: bench\r\n\r\n";
-    let end = Instant::now() + Duration::from_secs(30);
+    let end = Instant::now() + patience;
     loop {
         assert!(Instant::now() < end, "{addr} does not become ready");
         if TcpStream::connect(addr).await.is_ok() {

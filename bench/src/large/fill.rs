@@ -2,14 +2,13 @@
 //! end, persons that move.
 
 use std::path::Path;
-use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use event_log::{Binding, Commit, EventLog, Expected, Keyring, LogSettings, Write};
 use schemas::record::{Contact, Lead, Order, OrderClient, OrderProduct, OrderStatus};
 use schemas::{
-    AccountId, AggregateType, Context, Event, EventId, Log, NewEvent, OrgId, RecordId, RunId,
-    StepId, StreamId, WorkflowId, account, location, run, workflow,
+    AccountId, AggregateType, Context, Event, EventId, NewEvent, OrgId, RecordId, RunId, StepId,
+    StreamId, WorkflowId, account, location, run, workflow,
 };
 use serde_json::{Map, json};
 use uuid::Uuid;
@@ -68,6 +67,11 @@ impl Fill {
             workflow: WorkflowId::from(workflow),
             began: Utc::now(),
         }
+    }
+
+    /// The log that it writes to.
+    pub(crate) fn log(&self) -> &EventLog {
+        &self.log
     }
 
     /// Writes five events of each of so many aggregates, mixed as they would come over time.
@@ -298,13 +302,6 @@ impl Fill {
         let seconds = i64::try_from(number).expect("small");
         self.began - TimeDelta::seconds(seconds * 60)
     }
-
-    /// Waits until the log answers.
-    pub(super) async fn end(&self) {
-        while self.log.end(Log::Events).await.is_err() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    }
 }
 
 /// The id of the aggregate of a number.
@@ -312,7 +309,13 @@ pub(crate) fn id(number: usize) -> RecordId {
     RecordId::from(format!("r{number}"))
 }
 
-fn commit(stream: StreamId, expected: Expected, events: Vec<Event>, time: DateTime<Utc>) -> Commit {
+/// One decision on one aggregate.
+pub(crate) fn commit(
+    stream: StreamId,
+    expected: Expected,
+    events: Vec<Event>,
+    time: DateTime<Utc>,
+) -> Commit {
     let events = events.into_iter().map(|event| NewEvent {
         id: EventId(Uuid::now_v7()),
         time,

@@ -6,6 +6,11 @@ pub(crate) mod fill;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use event_log::EventLog;
+use local_servers::LocalNats;
+use schemas::Log;
+use tokio::time::sleep;
+
 use crate::load::{self, Connection};
 use crate::report::Report;
 use crate::system::{System, until_ready};
@@ -15,7 +20,7 @@ use fill::{EVENTS_EACH, Fill};
 const LONE: usize = 500;
 /// Persons for so many aggregates.
 const AGGREGATES_A_PERSON: usize = 200;
-const PROGRAMS: [&str; 4] = ["projector", "query-api", "workflow-runner", "command-api"];
+pub(crate) const PROGRAMS: [&str; 4] = ["projector", "query-api", "workflow-runner", "command-api"];
 
 /// Fills an empty log with five events for each of `aggregates`, and starts every service on it.
 pub(crate) async fn measure(system: &mut System, aggregates: usize, report: &mut Report) {
@@ -34,7 +39,7 @@ pub(crate) async fn measure(system: &mut System, aggregates: usize, report: &mut
     let started = Instant::now();
     let positions = fill.persons(aggregates.div_ceil(AGGREGATES_A_PERSON)).await;
     report.count("positions written", positions, started.elapsed());
-    crash_nats(system, &fill, report).await;
+    crash_nats(system, fill.log(), "with all events", report).await;
 
     let mut full = Vec::new();
     for program in PROGRAMS {
@@ -72,16 +77,25 @@ pub(crate) async fn measure(system: &mut System, aggregates: usize, report: &mut
 pub(crate) const DEFINITION: &str =
     r#"{"name":"Large","status":"ACTIVE","steps":[{"id":"start","type":"TRIGGER"}]}"#;
 
-async fn crash_nats(system: &mut System, fill: &Fill, report: &mut Report) {
+/// Kills NATS and tells how it comes back, `with` what the log holds.
+pub(crate) async fn crash_nats(
+    system: &mut System,
+    log: &EventLog,
+    with: &str,
+    report: &mut Report,
+) {
     let nats = system.nats();
-    report.memory("NATS", resident(nats.pid().expect("a process")));
+    let memory = |nats: &LocalNats| resident(nats.pid().expect("a process"));
+    report.memory(&format!("NATS {with}"), memory(nats));
     nats.kill();
     let started = Instant::now();
     nats.restart().await.expect("a restart");
-    fill.end().await;
-    report.time("NATS answers again after kill -9", started.elapsed(), "");
-    let pid = nats.pid().expect("a process");
-    report.memory("NATS after that", resident(pid));
+    while log.end(Log::Events).await.is_err() {
+        sleep(Duration::from_millis(5)).await;
+    }
+    let what = format!("NATS {with} answers again after kill -9");
+    report.time(&what, started.elapsed(), "");
+    report.memory(&format!("NATS {with} after that"), memory(nats));
 }
 
 async fn commands_on_an_empty_log(system: &System, key: &str) -> Vec<Duration> {
@@ -105,23 +119,22 @@ async fn lone_commands(addr: SocketAddr, key: &str) -> Vec<Duration> {
     times
 }
 
-async fn caught_up(system: &System) {
+/// Waits until the projections have applied all that the log holds.
+pub(crate) async fn caught_up(system: &System) {
     loop {
         let listed = system.waypost(&["projection", "list"]).await;
         let projections = listed["projections"].as_array().expect("projections");
-        let behind: u64 = projections
-            .iter()
-            .filter_map(|one| one["lag"].as_u64())
-            .sum();
-        if behind == 0 {
+        let mut lags = projections.iter().filter_map(|one| one["lag"].as_u64());
+        // A projector that has just started has told of none yet.
+        if !projections.is_empty() && lags.all(|lag| lag == 0) {
             return;
         }
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        sleep(Duration::from_millis(200)).await;
     }
 }
 
 /// Bytes that a process holds in memory now.
-fn resident(pid: u32) -> u64 {
+pub(crate) fn resident(pid: u32) -> u64 {
     status(pid, "VmRSS:")
 }
 

@@ -133,17 +133,6 @@ async fn upload(system: &System, key: &str, kind: &str, media: &str, path: &Path
     took
 }
 
-/// Lets Postgres do at once what it would do by itself in the minutes after imports, on both
-/// processors, while the lists and exports are measured.
-pub(super) async fn until_tidied(system: &System) {
-    let mut database = PgConnection::connect(system.servers.database_url())
-        .await
-        .expect("Postgres");
-    for sql in ["VACUUM (ANALYZE)", "CHECKPOINT"] {
-        database.execute(sql).await.expect("done");
-    }
-}
-
 /// Copies a kind's rows into a table like theirs, with all indexes; how many a second.
 async fn copied(system: &System, kind: &str) -> f64 {
     let mut database = PgConnection::connect(system.servers.database_url())

@@ -30,7 +30,7 @@ pub(crate) async fn measure(rows: usize, rounds: usize, report: &mut Report) {
     let (org, key) = system.organization().await;
     imports::small_organizations(&system).await;
     imports::visible(&system, (&org, &key), rows, report).await;
-    imports::until_tidied(&system).await;
+    system.tidy_database().await;
     lists::measure(&system, &key, report).await;
     exports::measure(&system, &key, rows, rounds, report).await;
 }
