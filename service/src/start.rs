@@ -70,11 +70,9 @@ mod tests {
 
     #[tokio::test]
     async fn another_failure_is_told_at_once() {
-        let started = once_there(
-            &CancellationToken::new(),
-            |error| *error == "away",
-            async |_| Err::<(), _>("another master key"),
-        );
+        let shutdown = CancellationToken::new();
+        let start = async |_| Err::<(), _>("another master key");
+        let started = once_there(&shutdown, |error| *error == "away", start);
         assert_eq!(started.await, Err("another master key"));
     }
 
