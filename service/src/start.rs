@@ -61,7 +61,7 @@ mod tests {
         let ended: Vec<_> = tries
             .borrow()
             .iter()
-            .map(|stop| stop.is_cancelled())
+            .map(CancellationToken::is_cancelled)
             .collect();
         assert_eq!(ended, [true, true, false]);
         shutdown.cancel();

@@ -89,7 +89,10 @@ impl Up {
         database::migrate(&pool).await?;
         self.services.log.nats_url = urls.nats.clone();
         let (settings, database) = (self.services, &self.database);
-        let start = async |stop| Services::start(settings.clone(), common, database, &stop).await;
+        let start = async |stop| {
+            let starting = Services::start(settings.clone(), common, database, &stop);
+            Box::pin(starting).await
+        };
         let started = once_there(shutdown, |error: &Failure| is_away(&**error), start).await?;
         let Some(mut services) = started else {
             return Ok(());
