@@ -51,8 +51,8 @@ impl Error {
 
 /// Whether something failed only because the log is away or not ready yet.
 pub fn is_away(error: &(dyn std::error::Error + 'static)) -> bool {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.into_iter().any(|cause| {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    causes.any(|cause| {
         cause.downcast_ref().is_some_and(Error::passes)
             || cause.downcast_ref().is_some_and(ReadError::passes)
     })

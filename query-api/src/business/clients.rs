@@ -9,7 +9,7 @@ use serde::Serialize;
 use service::HttpError;
 use sqlx::PgPool;
 
-use super::list::{Asked, Found, List, Of};
+use super::list::{Asked, Found};
 use crate::paging::{Listed, Page, Parameters, find_page, wrong};
 use crate::progress::Projection;
 use crate::reading::Reading;
@@ -59,19 +59,16 @@ pub(super) async fn list_clients(
     let activity = asked_activity(&parameters)?;
     let models = reading.models(&[Projection::Clients]).await?;
     let (org, page) = (reading.org(), &asked.page);
+    let within = Within::all(&CLIENTS, org).of_state(activity);
     if !(asked.search.is_plain() && activity.is_empty()) {
-        let within = Within::all(&CLIENTS, org).of_state(activity);
         let hits = within
             .find::<Client>(COLUMNS, &asked.search, page, (models, reading.counts()))
             .await?;
         return Ok(asked.answer(&uri, hits));
     }
     let clients = find_clients(org, page, models).await?;
-    let list = List {
-        kind: "clients",
-        of: Of::State(""),
-    };
-    list.answer(clients, page, &uri, (org, models)).await
+    let counting = (models, reading.counts());
+    asked.answer_rows(&uri, clients, within, counting).await
 }
 
 /// Whether a request asks for clients that are active, `true`, or not, `false`; empty where it asks

@@ -9,7 +9,7 @@ use serde::Serialize;
 use service::HttpError;
 use sqlx::PgPool;
 
-use super::list::{Asked, Found, List, Of};
+use super::list::{Asked, Found};
 use crate::paging::{Listed, Page, Parameters, find_page};
 use crate::progress::Projection;
 use crate::reading::Reading;
@@ -68,14 +68,8 @@ pub(super) async fn list_leads(
         return Ok(asked.answer(&uri, hits));
     }
     let leads = find_leads(org, &status, page, models).await?;
-    let list = List {
-        kind: "leads",
-        of: match status.as_str() {
-            "" => Of::State(""),
-            status => Of::Value("status", status),
-        },
-    };
-    list.answer(leads, page, &uri, (org, models)).await
+    let counting = (models, reading.counts());
+    asked.answer_rows(&uri, leads, within, counting).await
 }
 
 async fn find_leads(

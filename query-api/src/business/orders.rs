@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use service::HttpError;
 use sqlx::PgPool;
 
-use super::list::{Asked, Found, List, Of};
+use super::list::{Asked, Found};
 use crate::paging::{Listed, Page, Parameters, find_page};
 use crate::progress::Projection;
 use crate::reading::Reading;
@@ -110,18 +110,15 @@ pub(super) async fn list_orders(
     let status = asked_status(&parameters)?;
     let models = reading.models(&[Projection::Orders]).await?;
     let (org, page) = (reading.org(), &asked.page);
+    let within = Within::all(&ORDERS, org).of_state(status);
     if !asked.search.is_plain() {
-        let within = Within::all(&ORDERS, org).of_state(status);
         let hits = within.find::<Row>(COLUMNS, &asked.search, page, (models, reading.counts()));
         return Ok(asked.answer(&uri, hits.await?.map(Order::from)));
     }
     let rows = find_orders(org, status, page, models).await?;
     let orders: Vec<Order> = rows.into_iter().map(Order::from).collect();
-    let list = List {
-        kind: "orders",
-        of: Of::State(status),
-    };
-    list.answer(orders, page, &uri, (org, models)).await
+    let counting = (models, reading.counts());
+    asked.answer_rows(&uri, orders, within, counting).await
 }
 
 /// The status that a request filters by; empty where it does not.

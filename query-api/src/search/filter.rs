@@ -5,7 +5,7 @@ use service::HttpError;
 use sqlx::{Postgres, QueryBuilder};
 
 use super::asked::asked_words;
-use super::kind::{Field, Holds, KEY_LENGTH, Kind};
+use super::kind::{Field, Holds, Kind, is_known_by_key};
 use crate::paging::{Grouping, Parameters, time_of, wrong};
 
 /// What of a kind's records is listed; all of them where nothing is said.
@@ -106,7 +106,7 @@ impl Field {
                 query.push("lower(left(").push_bind(value.to_owned());
                 query.push(", 100))");
                 // Of longer ones the beginning alone says too little.
-                if value.chars().count() >= KEY_LENGTH {
+                if !is_known_by_key(value) {
                     query.push(" AND lower(").push(self.column);
                     query.push(") = lower(").push_bind(value.to_owned());
                     query.push(")");

@@ -45,7 +45,12 @@ pub(super) enum Holds {
 }
 
 /// How many characters of a text its key has.
-pub(super) const KEY_LENGTH: usize = 100;
+const KEY_LENGTH: usize = 100;
+
+/// Whether a text's key alone says that a field has it; of longer ones it says too little.
+pub(super) fn is_known_by_key(text: &str) -> bool {
+    text.chars().count() < KEY_LENGTH
+}
 
 impl Kind {
     pub(super) fn field(&self, grouping: Grouping) -> Option<&'static Field> {

@@ -8,7 +8,7 @@ use sqlx::{FromRow, PgPool, Postgres, QueryBuilder};
 use super::asked::Search;
 use super::counts::Counts;
 use super::hit::{Found, Hits};
-use super::kind::{KEY_LENGTH, Kind};
+use super::kind::{Kind, is_known_by_key};
 use super::order::{Order, Stretch};
 use crate::paging::{Grouping, Page};
 
@@ -39,9 +39,9 @@ impl<'a> Within<'a> {
         Self { state, ..self }
     }
 
-    /// Whether its key alone says that a record is of the state; of longer texts it says too little.
+    /// Whether its key alone says that a record is of the state.
     pub(crate) fn is_known_by_key(&self) -> bool {
-        self.state.chars().count() < KEY_LENGTH
+        is_known_by_key(self.state)
     }
 
     /// Finds a page. `columns` are SQL, over the kind's table. Where counting what was found takes

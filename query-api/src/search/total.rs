@@ -7,14 +7,14 @@ use sqlx::{PgPool, Postgres, QueryBuilder};
 use super::asked::Search;
 use super::counts::{Counted, Counts, Version};
 use super::filter::Filter;
-use super::kind::{Field, KEY_LENGTH};
+use super::kind::{Field, is_known_by_key};
 use super::statement::Within;
 use crate::paging::Grouping;
 
 impl Within<'_> {
     /// How many there are: from the counters where these know, else counted, unless it is known
     /// from before and nothing has changed.
-    pub(super) async fn total(
+    pub(crate) async fn total(
         self,
         search: &Search,
         models: &PgPool,
@@ -77,7 +77,7 @@ impl Within<'_> {
         let (of, value) = all.next().filter(|_| all.next().is_none())?;
         let field = self.kind.field(of).filter(|field| field.is_counted)?;
         // Of longer ones more than what is counted is compared.
-        (value.chars().count() < KEY_LENGTH).then_some((field, value))
+        is_known_by_key(value).then_some((field, value))
     }
 
     async fn count_by_value(
