@@ -46,16 +46,18 @@ pub(crate) async fn prepare(database_url: &str, keys: &[String], workflow: &str)
         .expect("a workflow");
 }
 
+/// The database that a bare handler reads.
+pub(crate) async fn database() -> PgPool {
+    let url = std::env::var("DATABASE_URL").expect("DATABASE_URL");
+    let pool = PgPoolOptions::new().max_connections(16).connect(&url).await;
+    pool.expect("Postgres")
+}
+
 /// Serves until killed.
 pub(crate) async fn serve(addr: SocketAddr) {
-    let database = std::env::var("DATABASE_URL").expect("DATABASE_URL");
-    let pool = PgPoolOptions::new()
-        .max_connections(16)
-        .connect(&database)
-        .await;
     let router = Router::new()
         .route("/api/v1/workflows/{id}/trigger", post(trigger))
-        .with_state(pool.expect("Postgres"));
+        .with_state(database().await);
     let listener = service::listen(addr).await.expect("a listener");
     let (never, edge) = (CancellationToken::new(), EdgeSettings::default());
     service::serve(listener, router, never, Duration::ZERO, edge)

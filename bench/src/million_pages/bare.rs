@@ -11,13 +11,14 @@ use axum::{Json, Router};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use sqlx::postgres::{PgPoolOptions, PgRow};
+use sqlx::postgres::PgRow;
 use sqlx::types::Json as Column;
 use sqlx::{AssertSqlSafe, FromRow, PgPool};
 use uuid::Uuid;
 
 use super::filled::{WEBHOOK, WORKFLOW};
 use super::{LIMIT, List};
+use crate::plain;
 
 /// A row of a table as a list shows it.
 trait Listed: Serialize + Unpin + Send + for<'r> FromRow<'r, PgRow> {
@@ -120,16 +121,11 @@ pub(super) fn path(list: &List) -> String {
 
 /// Serves the first pages of an organization's lists until killed.
 pub(crate) async fn serve(addr: SocketAddr, org: &str) {
-    let database = std::env::var("DATABASE_URL").expect("DATABASE_URL");
-    let pool = PgPoolOptions::new()
-        .max_connections(16)
-        .connect(&database)
-        .await;
     let router = Router::new()
         .route("/orders", get(list::<OrderRow>))
         .route("/runs", get(list::<RunRow>))
         .route("/deliveries", get(list::<DeliveryRow>))
-        .with_state((pool.expect("Postgres"), Arc::<str>::from(org)));
+        .with_state((plain::database().await, Arc::<str>::from(org)));
     let listener = service::listen(addr).await.expect("a listener");
     axum::serve(listener, router).await.expect("serving");
 }
