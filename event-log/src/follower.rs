@@ -52,10 +52,7 @@ impl EventLog {
             stream: Arc::clone(self.followed(feed)),
             feed,
             only: only.to_vec(),
-            last: Mark {
-                sequence: after,
-                event: None,
-            },
+            last: Mark::at(after),
             pending: tail.pending(),
             source: Source::Own(Box::new(tail)),
         })

@@ -19,6 +19,16 @@ pub struct Mark {
     pub event: Option<EventId>,
 }
 
+impl Mark {
+    /// A place of which is not said what stands there.
+    pub(crate) fn at(sequence: u64) -> Self {
+        Self {
+            sequence,
+            event: None,
+        }
+    }
+}
+
 impl fmt::Display for Mark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.sequence)?;

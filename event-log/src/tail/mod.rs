@@ -1,5 +1,7 @@
 //! Following the log: in order, without gaps, over every restart of the server.
 
+mod begin;
+mod past;
 mod source;
 
 use std::collections::VecDeque;
@@ -7,19 +9,18 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt as _;
-use schemas::{AggregateType, Log};
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
+use self::past::Past;
 use self::source::{Delivered, Fault, Opened, Source, open};
 use crate::batch::{Batch, Item};
 use crate::deleted::Deleted;
 use crate::mark::Mark;
 use crate::shared::SharedStream;
 use crate::streams::LogStream;
-use crate::way::{Way, Whose};
-use crate::{EventLog, ReadError, TailError, envelope};
+use crate::way::Way;
+use crate::{TailError, envelope};
 
 /// How long a copy may bring nothing before its leader is asked whether there is more.
 const LAG: Duration = Duration::from_millis(200);
@@ -33,6 +34,8 @@ pub struct Tail {
     /// Where it is told what was taken.
     shared: Arc<SharedStream>,
     filters: Vec<String>,
+    /// What is to be taken before anything is asked of the server here.
+    past: Option<Past>,
     /// The last event taken.
     last: Mark,
     /// Events that wait behind it in the log, by the word of the copy that is read from.
@@ -65,94 +68,7 @@ enum Received {
     End,
 }
 
-impl EventLog {
-    /// Follows a stream of the log from behind the sequence `after` (0: from the first event);
-    /// only the events of some kinds of aggregate where `only` names any.
-    pub async fn tail(
-        &self,
-        log: Log,
-        after: u64,
-        only: &[AggregateType],
-    ) -> Result<Tail, ReadError> {
-        let filters = only.iter().map(|kind| self.subjects().of_kind(*kind));
-        self.tail_on(log, after, filters.collect()).await
-    }
-
-    /// A tail of a whole stream that asks the server only once something is waited for.
-    pub(crate) fn tail_later(&self, log: Log, after: Mark) -> Tail {
-        let way = Way::of_this_program(self);
-        Tail::behind(self, way, log, Vec::new(), after)
-    }
-
-    /// Follows a stream of the log for somebody outside, from behind `after`: over the connection
-    /// of such readers, and little ahead of what is taken.
-    pub async fn read_for(
-        &self,
-        log: Log,
-        whose: Whose<'_>,
-        after: u64,
-    ) -> Result<Tail, ReadError> {
-        let subjects = self.subjects();
-        let filters = match whose {
-            Whose::All => Vec::new(),
-            Whose::Kind(kind) => vec![subjects.of_kind(kind)],
-            Whose::Organization(org, only) => vec![subjects.of_organization(log, org, only)],
-            Whose::Aggregates(some) => {
-                let some = some.iter();
-                some.map(|one| subjects.of(one).to_string()).collect()
-            }
-        };
-        self.tail_by(Way::of_readers(self), log, after, filters)
-            .await
-    }
-
-    async fn tail_on(&self, log: Log, after: u64, filters: Vec<String>) -> Result<Tail, ReadError> {
-        self.tail_by(Way::of_this_program(self), log, after, filters)
-            .await
-    }
-
-    async fn tail_by(
-        &self,
-        way: Way,
-        log: Log,
-        after: u64,
-        filters: Vec<String>,
-    ) -> Result<Tail, ReadError> {
-        let after = Mark {
-            sequence: after,
-            event: None,
-        };
-        let mut tail = Tail::behind(self, way, log, filters, after);
-        let opened = tail.opening().boxed().await;
-        tail.opened(opened.map_err(|fault| match fault {
-            Fault::Server(reason) => ReadError::Unavailable(reason),
-            Fault::Log(error) => ReadError::Unavailable(error.to_string()),
-        })?);
-        Ok(tail)
-    }
-}
-
 impl Tail {
-    /// What waits behind `after` is not known yet; it is taken for something.
-    fn behind(log: &EventLog, way: Way, feed: Log, filters: Vec<String>, after: Mark) -> Self {
-        Self {
-            way,
-            stream: log.streams().get(feed).clone(),
-            shared: Arc::clone(log.followed(feed)),
-            filters,
-            last: after,
-            pending: 1,
-            end: 0,
-            is_sure: false,
-            source: None,
-            opening: None,
-            asking: None,
-            ready: VecDeque::new(),
-            deleted: Deleted::default(),
-            backoff: BACKOFF,
-        }
-    }
-
     /// Waits for an event, then takes what is ready, up to `max` events; none of them where it
     /// turns out meanwhile that nothing more stands in the log.
     ///
@@ -164,6 +80,16 @@ impl Tail {
     /// going on would hide a loss.
     pub async fn next(&mut self, max: usize) -> Result<Batch, TailError> {
         let max = max.max(1);
+        if let Some(past) = &mut self.past {
+            if let Some(batch) = past.next(max).await? {
+                self.last = batch.mark();
+                // Whether anything came since it began is not known yet.
+                self.pending = past.pending().max(1);
+                return Ok(batch);
+            }
+            self.last = Mark::at(past.end);
+            self.past = None;
+        }
         loop {
             let step = match self.pass_gap().await {
                 Ok(()) => match self.take(max) {
@@ -317,10 +243,7 @@ impl Tail {
         }
         let to = next - 1;
         if self.deleted.explain(from, next) {
-            self.last = Mark {
-                sequence: to,
-                event: None,
-            };
+            self.last = Mark::at(to);
             return Ok(());
         }
         Err(Fault::Log(TailError::Hole { from, to }))

@@ -101,6 +101,53 @@ async fn a_filtered_tail_shows_its_kinds_only() {
     );
 }
 
+/// The past is read kind by kind, and what is appended meanwhile must come once, behind it.
+#[tokio::test]
+async fn a_tail_of_several_kinds_keeps_the_order_of_the_log() {
+    const KINDS: [AggregateType; 4] = [
+        AggregateType::Run,
+        AggregateType::Key,
+        AggregateType::Contact,
+        AggregateType::Webhook,
+    ];
+    let log = TestLog::new().await;
+    let only = [AggregateType::Webhook, AggregateType::Key];
+    let mut wanted = Vec::new();
+    let append_some = async |wanted: &mut Vec<EventId>, from: usize, to: usize| {
+        for n in from..to {
+            // Now many of one kind after another, now each after the other.
+            let kind = KINDS[(n / (n % 7 + 1)) % KINDS.len()];
+            let id = append(&log, kind, &format!("a{n}")).await;
+            if only.contains(&kind) {
+                wanted.push(id);
+            }
+        }
+    };
+    append_some(&mut wanted, 0, 150).await;
+    let mut tails = Vec::new();
+    for max in [1, 7, 1_000] {
+        let tail = log.tail(Log::Events, 0, &only).await.unwrap();
+        assert!(!tail.caught_up());
+        tails.push((tail, max, Vec::new()));
+    }
+    append_some(&mut wanted, 150, 200).await;
+    for (tail, max, read) in &mut tails {
+        while !tail.caught_up() {
+            let batch = next(tail, *max).await;
+            assert!(batch.items.len() <= *max);
+            read.extend(recorded(batch.items));
+        }
+    }
+    append_some(&mut wanted, 200, 230).await;
+    for (tail, max, read) in &mut tails {
+        while read.len() < wanted.len() {
+            read.extend(recorded(next(tail, *max).await.items));
+        }
+        assert!(tail.caught_up());
+        assert_eq!(ids_of(read), wanted);
+    }
+}
+
 #[tokio::test]
 async fn a_wait_that_is_given_up_loses_nothing() {
     let log = TestLog::new().await;

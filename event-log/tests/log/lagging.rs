@@ -107,9 +107,11 @@ async fn the_copys_end_is_not_taken_for_the_end() {
     let last = lagging.own.append(&lagging.run, Expected::At(3), 2).await;
     let log = &lagging.log;
     let only = [AggregateType::Run];
+    let several = [AggregateType::Contact, AggregateType::Run];
     let mut tails = vec![
         log.tail(Log::Events, 0, &[]).await.unwrap(),
         log.tail(Log::Events, 0, &only).await.unwrap(),
+        log.tail(Log::Events, 0, &several).await.unwrap(),
         log.read_for(Log::Events, Whose::All, 0).await.unwrap(),
     ];
     for tail in &mut tails {
@@ -124,8 +126,10 @@ async fn the_copys_end_is_not_taken_for_the_end() {
     }
     let follower = log.follow(Log::Events, 3, &[]).await.unwrap();
     assert!(!follower.caught_up());
-    let at_the_end = log.tail(Log::Events, last, &only).await.unwrap();
-    assert!(at_the_end.caught_up());
+    for kinds in [&only[..], &several] {
+        let at_the_end = log.tail(Log::Events, last, kinds).await.unwrap();
+        assert!(at_the_end.caught_up());
+    }
     let of_none = log.tail(Log::Events, 0, &[AggregateType::Key]).await;
     assert!(of_none.unwrap().caught_up());
     lagging.copy.catch_up();
