@@ -93,6 +93,25 @@ async fn a_csv_is_imported_and_importing_it_again_changes_nothing() {
 }
 
 #[tokio::test]
+async fn cells_stand_between_semicolons_or_tabs_where_the_header_row_says_so() {
+    let system = system().await;
+    let org = system.organization().await;
+    let files = Files::new();
+    for (id, delimiter) in [("a", ";"), ("b", "\t")] {
+        let rows = format!("id|firstName|city\r\n{id}|\"Ada|Bea\"|Bergen, NO\r\n");
+        let file = files.write("list.csv", rows.replace('|', delimiter));
+        let done = import(system, &org, file.to_str().unwrap(), b"").await;
+        assert_eq!(done["imported"], 1, "{done}");
+        let rows = exported(&org, &done["position"]).await;
+        let row = rows.iter().find(|row| &row[0] == id).unwrap();
+        assert_eq!(
+            (&row[1], &row[8]),
+            (&*format!("Ada{delimiter}Bea"), "Bergen, NO")
+        );
+    }
+}
+
+#[tokio::test]
 async fn ndjson_is_imported_from_a_file_and_from_stdin() {
     let system = system().await;
     let org = system.organization().await;

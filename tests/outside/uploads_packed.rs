@@ -79,6 +79,20 @@ async fn a_csv_is_taken_row_by_row() {
 }
 
 #[tokio::test]
+async fn cells_stand_between_semicolons_or_tabs_where_the_header_row_says_so() {
+    let org = system().await.organization().await;
+    for (id, delimiter) in [("a", ";"), ("b", "\t")] {
+        let rows = format!("id|firstName|city\n{id}|\"Ada|Bea\"|Bergen, NO\n");
+        let rows = rows.replace('|', delimiter);
+        let answer = org.admin.post_bytes(PATH, CSV, rows).await;
+        assert_eq!(lines(&answer)[0]["status"], "created", "{}", answer.text());
+        let stored = stored(&org.admin, id, &answer.position()).await;
+        assert_eq!(stored["firstName"], format!("Ada{delimiter}Bea"));
+        assert_eq!(stored["city"], "Bergen, NO");
+    }
+}
+
+#[tokio::test]
 async fn a_header_row_that_does_not_fit_is_refused_with_its_column() {
     let org = system().await.organization().await;
     for (rows, reason) in [

@@ -74,7 +74,7 @@ impl Sender {
             wanted: Vec::with_capacity(lines.len()),
             lines: Vec::with_capacity(lines.len()),
         };
-        let mut table = self.table.as_ref().map(|table| (table, Cells::new()));
+        let mut table = self.table.as_ref().map(|table| (table, table.cells()));
         for line in lines {
             let number = line.number;
             let wanted = self.read(line, &mut table).map(|one| read.wanted.push(one));

@@ -1,6 +1,6 @@
 //! The cells of a CSV's rows.
 
-use csv_core::{ReadRecordResult, Reader};
+use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 /// Cuts rows into cells. To make one costs as much as many rows, so it serves for all of a chunk.
 pub(super) struct Cells {
@@ -9,10 +9,35 @@ pub(super) struct Cells {
     ends: Vec<usize>,
 }
 
+/// What stands between the cells of a CSV, as its header row tells: a comma, or what some
+/// spreadsheets write instead where the comma is for decimals, a semicolon or a tab. No field's
+/// name has one of these. `beginning` may go on behind the header row.
+pub fn delimiter_of(beginning: &[u8]) -> u8 {
+    let (mut commas, mut semicolons, mut tabs, mut quoted) = (0, 0, 0, false);
+    for byte in beginning {
+        match byte {
+            b'"' => quoted = !quoted,
+            _ if quoted => {}
+            b',' => commas += 1,
+            b';' => semicolons += 1,
+            b'\t' => tabs += 1,
+            b'\n' => break,
+            _ => {}
+        }
+    }
+    if commas >= semicolons.max(tabs) {
+        b','
+    } else if semicolons >= tabs {
+        b';'
+    } else {
+        b'\t'
+    }
+}
+
 impl Cells {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(delimiter: u8) -> Self {
         Self {
-            reader: Reader::new(),
+            reader: ReaderBuilder::new().delimiter(delimiter).build(),
             text: Vec::new(),
             ends: Vec::new(),
         }
@@ -55,7 +80,7 @@ mod tests {
     use super::*;
 
     fn assert_cells(row: &str, expected: &[&str]) {
-        let mut cells = Cells::new();
+        let mut cells = Cells::new(b',');
         for _ in 0..2 {
             assert_eq!(cells.of(row.as_bytes()).unwrap(), expected, "{row:?}");
         }
@@ -73,8 +98,27 @@ mod tests {
     }
 
     #[test]
+    fn the_header_row_tells_what_stands_between_cells() {
+        let delimiter = |header: &str| char::from(delimiter_of(header.as_bytes()));
+        for (header, expected) in [
+            ("id", ','),
+            ("", ','),
+            ("id,email", ','),
+            ("id;email\n1,2,3;4", ';'),
+            ("id\temail\r\n", '\t'),
+            ("id,\"a;b;c\",email", ','),
+            ("\"a, b, c\";id", ';'),
+            ("id;a,b", ','),
+        ] {
+            assert_eq!(delimiter(header), expected, "{header:?}");
+        }
+        let mut cells = Cells::new(b';');
+        assert_eq!(cells.of(b"1,5;\"a;b\"").unwrap(), ["1,5", "a;b"]);
+    }
+
+    #[test]
     fn a_row_leaves_nothing_behind_for_the_next() {
-        let mut cells = Cells::new();
+        let mut cells = Cells::new(b',');
         assert_eq!(cells.of(b"one,two,\"three").unwrap().len(), 3);
         assert!(cells.of(b"one,\xff").is_err());
         assert_eq!(cells.of(b"1").unwrap(), ["1"]);
@@ -82,7 +126,7 @@ mod tests {
 
     #[test]
     fn what_is_no_single_row_of_text_is_refused() {
-        let mut cells = Cells::new();
+        let mut cells = Cells::new(b',');
         // Cut in the midst of a character, though all cells together would be text.
         for row in [b"\xc3,\xa9".as_slice(), b"a\xff", b"a,b\rc,d"] {
             assert!(cells.of(row).is_err(), "{row:?}");
@@ -92,7 +136,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_another_program_writes_is_read(rows in vec(vec("\\PC*|[\"\r\n, a]*", 1..5), 1..5)) {
-            let mut cells = Cells::new();
+            let mut cells = Cells::new(b',');
             for row in rows {
                 let mut writer = csv::Writer::from_writer(Vec::new());
                 writer.write_record(&row).unwrap();

@@ -19,6 +19,7 @@ use axum::routing::{post, put as put_route};
 use axum::{Extension, Router};
 use domain::record::Kind;
 
+pub use cells::delimiter_of;
 pub use create::{NewRecord, create};
 pub use delete::{NotDeleted, delete};
 pub use import::{

@@ -4,12 +4,13 @@ use bytes::Bytes;
 use domain::FieldError;
 use domain::record::{Columns, Draft, Kind};
 
-use super::cells::Cells;
+use super::cells::{Cells, delimiter_of};
 
 /// A header row, understood.
 pub(super) struct Table {
     columns: Columns,
     width: usize,
+    delimiter: u8,
     /// As it came: the rows mean nothing without it.
     header: Bytes,
 }
@@ -17,14 +18,21 @@ pub(super) struct Table {
 impl Table {
     /// Takes the header row.
     pub(super) fn new(kind: Kind, header: Bytes) -> Result<Self, FieldError> {
-        let mut cells = Cells::new();
+        let delimiter = delimiter_of(&header);
+        let mut cells = Cells::new(delimiter);
         let names = cells.of(&header);
         let names = names.map_err(|error| FieldError::new("header row", error))?;
         Ok(Self {
             columns: Columns::new(kind, names.iter().copied())?,
             width: names.len(),
+            delimiter,
             header,
         })
+    }
+
+    /// What cuts its rows.
+    pub(super) fn cells(&self) -> Cells {
+        Cells::new(self.delimiter)
     }
 
     /// Reads a record from a row.

@@ -67,7 +67,8 @@ pub(crate) struct Import {
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// A header row of field names, then one record per row.
+    /// A header row of field names, then one record per row; between commas, semicolons or tabs,
+    /// as the header row tells.
     Csv,
     /// One JSON object per line.
     Ndjson,

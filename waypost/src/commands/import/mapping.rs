@@ -68,7 +68,9 @@ impl Mapping {
             .collect();
         for Named { column, .. } in named {
             if !header.contains(&column.as_str()) {
-                return Err(format!("--map: the file has no column {column:?}").into());
+                let columns = header.join(", ");
+                let error = format!("--map: no column {column:?}; the file has: {columns}");
+                return Err(error.into());
             }
         }
         let is_foreign = is_foreign(&header);

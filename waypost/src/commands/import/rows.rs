@@ -3,7 +3,7 @@
 use std::io::BufRead as _;
 use std::path::{Path, PathBuf};
 
-use command_api::records::{Fault, FilePosition, Row};
+use command_api::records::{Fault, FilePosition, Row, delimiter_of};
 use domain::record::{Draft, Kind, parse_object};
 use futures::{Stream, StreamExt as _, stream};
 use tokio::sync::mpsc;
@@ -30,8 +30,14 @@ pub(super) struct Table {
 }
 
 enum Content {
-    Csv(Box<csv::Reader<Source>>, Mapping),
+    Csv(Csv),
     Ndjson(Source),
+}
+
+struct Csv {
+    reader: Box<csv::Reader<Source>>,
+    mapping: Mapping,
+    delimiter: u8,
 }
 
 /// Rows on their way from a file.
@@ -50,16 +56,21 @@ impl Table {
         let mut source = source::open(path, 0, &progress)?;
         let beginning = source.fill_buf()?;
         let format = format.unwrap_or_else(|| format_of(beginning));
+        let delimiter = delimiter_of(beginning);
         let mut lines = beginning.split(|byte| *byte == b'\n');
         let ends_twice = lines.next().is_some_and(|line| line.ends_with(b"\r"));
         let content = match format {
             Format::Csv => {
-                let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(source);
+                let mut reader = cut_by(delimiter).from_reader(source);
                 let mapping = Mapping::new(kind, reader.headers()?, named)?;
                 if !mapping.left_out.is_empty() {
                     eprintln!("Columns left out: {}", mapping.left_out.join(", "));
                 }
-                Content::Csv(Box::new(reader), mapping)
+                Content::Csv(Csv {
+                    reader: Box::new(reader),
+                    mapping,
+                    delimiter,
+                })
             }
             Format::Ndjson if !named.is_empty() => {
                 return Err("--map: only the columns of a CSV can be named".into());
@@ -86,14 +97,13 @@ impl Table {
         };
         let again = |from: FilePosition| source::open(&self.path, from.bytes, &self.progress);
         match (self.content, from) {
-            (Content::Csv(reader, mapping), None) => {
-                std::thread::spawn(move || reading.csv(*reader, &mapping));
+            (Content::Csv(csv), None) => {
+                std::thread::spawn(move || reading.csv(*csv.reader, &csv.mapping));
             }
-            (Content::Csv(_, mapping), Some(from)) => {
-                let source = again(from)?;
-                let mut reader = csv::ReaderBuilder::new();
-                let reader = reader.flexible(true).has_headers(false).from_reader(source);
-                std::thread::spawn(move || reading.csv(reader, &mapping));
+            (Content::Csv(csv), Some(from)) => {
+                let mut reader = cut_by(csv.delimiter);
+                let reader = reader.has_headers(false).from_reader(again(from)?);
+                std::thread::spawn(move || reading.csv(reader, &csv.mapping));
             }
             (Content::Ndjson(source), None) => {
                 std::thread::spawn(move || reading.ndjson(source));
@@ -127,6 +137,13 @@ fn format_of(beginning: &[u8]) -> Format {
     } else {
         Format::Csv
     }
+}
+
+/// Reads rows whatever their number of cells: a fault of one is told and no end of all.
+fn cut_by(delimiter: u8) -> csv::ReaderBuilder {
+    let mut reader = csv::ReaderBuilder::new();
+    reader.flexible(true).delimiter(delimiter);
+    reader
 }
 
 struct Reading {
