@@ -16,10 +16,14 @@ use crate::retry::retry_while;
 
 pub(crate) use saving::{SPREAD, Saving};
 
-/// What one value of a bucket may hold, with room for what surrounds it.
-const MAX_BYTES: usize = 900 * 1024;
+/// What has grown larger than this is not written any more: who takes it over reads the log instead.
+const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// A server that is there answers in far less.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// And takes within that time as much as this.
+const BYTES_IN_TIME: usize = 2 * 1024 * 1024;
+/// However large a checkpoint is, it is read within this time.
+const READ_PATIENCE: Duration = Duration::from_secs(64);
 /// How often it is said that the log has gone back.
 const WENT_BACK: Duration = Duration::from_secs(10);
 
@@ -85,7 +89,7 @@ impl<T: Checkpoint> Checkpoints<T> {
         loop {
             let ask = || async {
                 let key = self.key(partition);
-                let asked = timeout(PATIENCE, self.bucket.get_marked(&key)).await;
+                let asked = timeout(READ_PATIENCE, self.bucket.get_marked(&key)).await;
                 asked.unwrap_or_else(|_| Err("no answer in time".to_owned()))
             };
             let (stored, mark) = retry_while(ask, |_| true).await.ok()??;
@@ -105,12 +109,14 @@ impl<T: Checkpoint> Checkpoints<T> {
 
     /// Writes one; where that fails, the one before stays.
     async fn put(&self, partition: u16, stored: Vec<u8>) -> Result<(), String> {
-        if stored.len() > MAX_BYTES {
+        let bytes = stored.len();
+        if bytes > MAX_BYTES {
             return Err("it is too large".to_owned());
         }
         let (key, mark) = (self.key(partition), self.log.newest_taken(self.feed));
         let put = self.bucket.put_marked(&key, stored.into(), mark);
-        let put = timeout(PATIENCE, put).await;
+        let times = 1 + u32::try_from(bytes / BYTES_IN_TIME).unwrap_or(u32::MAX);
+        let put = timeout(PATIENCE.saturating_mul(times), put).await;
         put.unwrap_or_else(|_| Err("no answer in time".to_owned()))
     }
 

@@ -10,6 +10,7 @@ mod append;
 mod backup;
 mod backup_damage;
 mod batches;
+mod buckets;
 mod conflicts;
 mod crashes;
 mod deadlines;

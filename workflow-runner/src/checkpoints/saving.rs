@@ -14,6 +14,9 @@ use crate::leases::Owned;
 /// Over how long the checkpoints of one moment are written by whoever looks every second whether
 /// they have moved.
 pub(crate) const SPREAD: Duration = Duration::from_secs(3);
+/// About how much is written of one moment. What is left comes with the next, so that neither
+/// whoever encodes it nor the log is kept busy with it.
+const BYTES: usize = 4 * 1024 * 1024;
 /// At the end nobody waits for anything else.
 const AT_ONCE: Duration = Duration::ZERO;
 
@@ -24,6 +27,8 @@ pub(crate) struct Saving<T: Checkpoint> {
     /// for those of all at once.
     over: Duration,
     written: HashMap<u16, T::Mark>,
+    /// The partition that comes next where those before it had too much for one moment.
+    next: u16,
     under_way: JoinSet<Vec<(u16, T::Mark)>>,
 }
 
@@ -40,6 +45,7 @@ impl<T: Checkpoint> Saving<T> {
             checkpoints,
             over,
             written: HashMap::new(),
+            next: 0,
             under_way: JoinSet::new(),
         }
     }
@@ -57,7 +63,7 @@ impl<T: Checkpoint> Saving<T> {
     /// Begins to write where partitions stand now, but for those that stand where they were
     /// written last.
     pub(crate) fn begin<C: Borrow<T>>(&mut self, now: impl IntoIterator<Item = (u16, C)>) {
-        let news = self.news(now);
+        let news = self.news(now, BYTES);
         if !news.is_empty() {
             let checkpoints = self.checkpoints.clone();
             self.under_way.spawn(write(checkpoints, news, self.over));
@@ -82,22 +88,36 @@ impl<T: Checkpoint> Saving<T> {
     /// Writes at once where partitions stand at the end, and what is not written yet.
     pub(crate) async fn finish<C: Borrow<T>>(&mut self, now: impl IntoIterator<Item = (u16, C)>) {
         self.under_way.shutdown().await;
-        let news = self.news(now);
+        let news = self.news(now, usize::MAX);
         write(self.checkpoints.clone(), news, AT_ONCE).await;
     }
 
-    fn news<C: Borrow<T>>(&self, now: impl IntoIterator<Item = (u16, C)>) -> Vec<News<T::Mark>> {
-        let news = now.into_iter().filter_map(|(partition, checkpoint)| {
+    fn news<C: Borrow<T>>(
+        &mut self,
+        now: impl IntoIterator<Item = (u16, C)>,
+        most: usize,
+    ) -> Vec<News<T::Mark>> {
+        let mut now: Vec<(u16, C)> = now.into_iter().collect();
+        now.sort_by_key(|(partition, _)| partition.wrapping_sub(self.next));
+        let (mut news, mut bytes) = (Vec::new(), 0);
+        for (partition, checkpoint) in now {
+            if bytes >= most {
+                self.next = partition;
+                break;
+            }
             let checkpoint = checkpoint.borrow();
             let mark = checkpoint.mark();
-            let is_news = self.written.get(&partition) != Some(&mark);
-            is_news.then(|| News {
-                partition,
-                mark,
-                encoded: checkpoint.encode(&self.checkpoints.log),
-            })
-        });
-        news.collect()
+            if self.written.get(&partition) != Some(&mark) {
+                let encoded = checkpoint.encode(&self.checkpoints.log);
+                bytes += encoded.len();
+                news.push(News {
+                    partition,
+                    mark,
+                    encoded,
+                });
+            }
+        }
+        news
     }
 }
 
@@ -162,6 +182,25 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn large_ones_are_written_a_few_at_a_time_each_in_its_turn() {
+        let checkpoints = checkpoints().await;
+        let mut saving = Saving::new(checkpoints.clone(), MOMENT);
+        let large = |round| Text(round, "x".repeat(BYTES / 2));
+        for (round, expected) in [
+            (1, [Some(1), Some(1), None]),
+            (2, [Some(2), Some(1), Some(2)]),
+            (3, [Some(2), Some(3), Some(3)]),
+        ] {
+            saving.begin((1..=3).map(|partition| (partition, large(round))));
+            saving.ended().await;
+            for (partition, expected) in (1..).zip(expected) {
+                let read = checkpoints.read(partition).await;
+                assert_eq!(read, expected.map(large), "{partition} in round {round}");
+            }
+        }
+    }
+
+    #[tokio::test]
     async fn they_do_not_all_ask_for_the_disk_at_once() {
         let mut saving = Saving::new(checkpoints().await, MOMENT);
         let begun = Instant::now();
@@ -190,8 +229,10 @@ mod tests {
         saving.begin([(1, text(1))]);
         saving.ended().await;
         let large = Text(2, "x".repeat(MAX_BYTES + 1));
-        saving.begin([(1, large), (2, text(2))]);
-        saving.ended().await;
+        for _ in 0..2 {
+            saving.begin([(1, large.clone()), (2, text(2))]);
+            saving.ended().await;
+        }
         assert_eq!(checkpoints.read(1).await, Some(text(1)));
         assert_eq!(checkpoints.read(2).await, Some(text(2)));
         saving.begin([(1, text(2)), (2, text(2))]);

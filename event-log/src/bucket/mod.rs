@@ -1,5 +1,7 @@
 //! Buckets of keys and values for what is no fact: leases and checkpoints, and the owners' keys.
 
+mod pieces;
+
 use std::ops::Deref;
 
 use async_nats::HeaderMap;
@@ -8,6 +10,7 @@ use async_nats::jetstream::stream::{DirectGetErrorKind, LastRawMessageErrorKind}
 use async_nats::jetstream::{self, kv};
 use bytes::Bytes;
 
+use self::pieces::Pieces;
 use crate::{LogSettings, Mark};
 
 /// What a message carries the mark in.
@@ -48,27 +51,35 @@ impl Bucket {
         Ok(found.map(|message| message.payload))
     }
 
-    /// As [`Bucket::get`], with the mark that was put beside the value.
+    /// The value that [`Bucket::put_marked`] put, with the mark that was put beside it; `None`
+    /// also where it is of several pieces that do not fit together.
     ///
     /// # Errors
     /// Where the server does not answer; what it said.
     pub async fn get_marked(&self, key: &str) -> Result<Option<(Bytes, Mark)>, String> {
-        let found = self.find(key).await?;
-        Ok(found.map(|message| {
-            let mark = message.headers.get(MARK);
-            let mark = mark.and_then(|text| text.as_str().parse().ok());
-            (message.payload, mark.unwrap_or_default())
-        }))
+        let Some(message) = self.find(key).await? else {
+            return Ok(None);
+        };
+        match Pieces::of(&message) {
+            None => Ok(Some(marked(message))),
+            Some(_) => self.whole(key).await,
+        }
     }
 
-    /// Puts a value, and beside it, where programs of earlier times do not see it, how far the
-    /// log had been read that the value was made of.
+    /// Puts a value of any size, and beside it, where programs of earlier times do not see it, how
+    /// far the log had been read that the value was made of. Until all of it is there, the value
+    /// before is.
     ///
     /// # Errors
     /// Where the server does not answer; what it said.
     pub async fn put_marked(&self, key: &str, value: Bytes, mark: Mark) -> Result<(), String> {
         let mut headers = HeaderMap::new();
         headers.insert(MARK, mark.to_string());
+        let first = self.put_pieces(key, value, &mut headers).await?;
+        self.publish(key, headers, first).await
+    }
+
+    async fn publish(&self, key: &str, headers: HeaderMap, value: Bytes) -> Result<(), String> {
         let subject = self.subject(key);
         let put = self.context.publish_with_headers(subject, headers, value);
         let put = put.await.map_err(|error| error.to_string())?;
@@ -106,6 +117,12 @@ impl Bucket {
     fn subject(&self, key: &str) -> String {
         format!("{}{key}", self.store.prefix)
     }
+}
+
+fn marked(message: StreamMessage) -> (Bytes, Mark) {
+    let mark = message.headers.get(MARK);
+    let mark = mark.and_then(|text| text.as_str().parse().ok());
+    (message.payload, mark.unwrap_or_default())
 }
 
 fn has_value(message: &StreamMessage) -> bool {
