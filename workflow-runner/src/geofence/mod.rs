@@ -25,7 +25,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::checkpoints::{Checkpoints, SPREAD, Saving};
-use crate::leases::{LeaseGuard, Leases, Owned};
+use crate::leases::{LeaseGuard, Leases, Owned, OwnedPartitions};
 use crate::people::{People, overtaken_by};
 use crate::retry::retry_while;
 use checkpoint::Through;
@@ -96,7 +96,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
         leases,
         saving: Saving::new(checkpoints, SPREAD),
         recent: Recent::after(end),
-        through: BTreeMap::new(),
+        through: OwnedPartitions::default(),
     };
     Ok(Box::pin(watching.run(shutdown)).await?)
 }
@@ -111,14 +111,14 @@ struct Geofence {
     crossings: Crossings,
     recent: Recent,
     /// How far each of our partitions has been considered.
-    through: BTreeMap<u16, u64>,
+    through: OwnedPartitions<u64>,
 }
 
 impl Geofence {
     async fn run(mut self, shutdown: CancellationToken) -> Result<(), TailError> {
         // What waits for an answer at the end is cut off: it is considered again at the next start.
         let ended = shutdown.run_until_cancelled(Box::pin(self.watch())).await;
-        self.saving.finish(checkpoints(&self.through)).await;
+        self.saving.finish(checkpoints(self.through.served())).await;
         self.leases.stop().await;
         ended.map_or(Ok(()), Err)
     }
@@ -151,7 +151,7 @@ impl Geofence {
                 continue;
             };
             let partition = self.partition_of(updated.user_id);
-            if let Some(through) = self.through.get(&partition) {
+            if let Some(through) = self.through.get(partition) {
                 let is_due = *through < recorded.sequence;
                 self.recent.take(recorded, is_due.then_some(partition));
             }
@@ -173,7 +173,7 @@ impl Geofence {
         let first: Vec<(&Recorded, &Updated)> = events
             .filter(|(_, updated)| {
                 let account = updated.user_id;
-                let ours = self.through.contains_key(&self.partition_of(account));
+                let ours = self.through.serves(self.partition_of(account));
                 ours && self.recent.lacks(account) && met.insert(account)
             })
             .collect();
@@ -205,25 +205,27 @@ impl Geofence {
     /// far than we, positions are taken from the log again from there.
     async fn change_ownership(&mut self) {
         let owned = self.owned.borrow_and_update().clone();
-        self.through
-            .retain(|partition, _| owned.contains(partition));
+        let changed = self.through.change(&owned);
         self.saving.retain(&owned);
         // What was told since in a partition that is ours again is not at hand.
         self.crossings.begin_again();
         let mut after = self.recent.head();
-        let before = self.through.len();
-        for partition in owned.iter() {
-            if !self.through.contains_key(partition) {
-                let noted = self.saving.checkpoints().read(*partition).await;
-                let Through(through) = noted.unwrap_or_default();
+        let gained = !changed.gained.is_empty();
+        for partition in changed.gained {
+            let noted = self.saving.checkpoints().read(partition).await;
+            let Through(through) = noted.unwrap_or_default();
+            if self
+                .through
+                .serve(partition, changed.round, through)
+                .is_ok()
+            {
                 after = after.min(through);
-                self.through.insert(*partition, through);
             }
         }
         let (through, leases) = (&self.through, &self.leases);
         let is_ours =
-            |account: AccountId| through.contains_key(&leases.partition_of(&account.to_string()));
-        self.recent.retain(is_ours, through.len() > before);
+            |account: AccountId| through.serves(leases.partition_of(&account.to_string()));
+        self.recent.retain(is_ours, gained);
         if after < self.recent.head() {
             let follow = || self.log.follow(Log::Locations, after, &[]);
             // Whatever fails passes with time.
@@ -237,7 +239,7 @@ impl Geofence {
 
     /// Considers positions of our partitions in the order of the log; says whether there are more.
     async fn consider(&mut self) -> bool {
-        let held = self.through.iter();
+        let held = self.through.served().iter();
         let held: BTreeMap<u16, u64> = held
             .filter(|(partition, _)| self.leases.owns(**partition))
             .map(|(partition, through)| (*partition, *through))
@@ -263,8 +265,8 @@ impl Geofence {
             None => (false, self.recent.head()),
         };
         let passed = self.pass(held.into_keys(), due).await;
-        for (partition, reached) in &mut self.through {
-            if passed.contains(partition) {
+        for (partition, reached) in self.through.served_mut() {
+            if passed.contains(&partition) {
                 *reached = through.max(*reached);
             }
         }
@@ -275,7 +277,7 @@ impl Geofence {
     fn drop_considered(&mut self) {
         let through = &self.through;
         self.recent.drop_unless(|fresh| {
-            let through = through.get(&fresh.partition);
+            let through = through.get(fresh.partition);
             through.is_some_and(|through| *through < fresh.recorded.sequence)
         });
     }
@@ -315,7 +317,7 @@ impl Geofence {
     fn save(&mut self) {
         metrics::gauge!("waypost_places_held_bytes").set(self.recent.bytes() as f64);
         if !self.saving.is_under_way() {
-            self.saving.begin(checkpoints(&self.through));
+            self.saving.begin(checkpoints(self.through.served()));
         }
     }
 }

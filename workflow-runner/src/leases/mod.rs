@@ -16,6 +16,7 @@
 mod member;
 mod mirror;
 mod moment;
+mod partitions;
 mod share;
 mod state;
 
@@ -30,6 +31,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use member::Member;
 use state::LeaseState;
+
+pub(crate) use partitions::{OwnedPartitions, Round};
 
 /// The partitions that this process owns, out of all. Clones are the same leases; when the last
 /// is dropped without [`Leases::stop`], nobody renews them and others take over in time.

@@ -11,7 +11,7 @@ use super::held::{Held, HeldTriggers};
 use super::index::{Change, Partition, RunKey, run_of};
 use super::turn::Turn;
 use crate::checkpoints::Checkpoints;
-use crate::leases::Leases;
+use crate::leases::{Leases, Round};
 
 const EVENTS_AT_ONCE: usize = 1_000;
 const AGAIN: Duration = Duration::from_millis(250);
@@ -21,6 +21,8 @@ pub(super) type Folded = BTreeMap<u16, Partition>;
 
 /// What is known of partitions that were taken over.
 pub(super) struct CaughtUp {
+    /// When they were gained.
+    pub(super) round: Round,
     pub(super) folded: Folded,
     /// Of runs that were triggered since the checkpoints and that nobody has touched.
     pub(super) triggers: HeldTriggers,
@@ -33,7 +35,7 @@ pub(super) async fn catch_up(
     log: EventLog,
     leases: Leases,
     checkpoints: Checkpoints<Partition>,
-    wanted: Vec<u16>,
+    (round, wanted): (Round, Vec<u16>),
 ) -> CaughtUp {
     let mut folded = Folded::new();
     for partition in wanted {
@@ -45,6 +47,7 @@ pub(super) async fn catch_up(
         match fold_to_end(&log, &leases, &mut folded, &mut triggers).await {
             Ok(tail) => {
                 return CaughtUp {
+                    round,
                     folded,
                     triggers,
                     tail,

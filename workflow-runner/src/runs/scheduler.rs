@@ -27,7 +27,7 @@ use super::turn::Turn;
 use super::worker_pool::WorkerPool;
 use super::{Standing, measure};
 use crate::checkpoints::{Checkpoints, Saving};
-use crate::leases::{Leases, Owned};
+use crate::leases::{Leases, Owned, OwnedPartitions};
 
 const EVENTS_AT_ONCE: usize = 512;
 const TAIL_AGAIN: Duration = Duration::from_millis(250);
@@ -40,10 +40,7 @@ pub(super) struct Scheduler {
     saving: Saving<Partition>,
     standing: Arc<AtomicU8>,
     owned: watch::Receiver<Owned>,
-    /// The partitions that are owned and folded.
-    partitions: BTreeMap<u16, Partition>,
-    /// Partitions on their way to `partitions`.
-    coming: BTreeSet<u16>,
+    partitions: OwnedPartitions<Partition>,
     catching_up: JoinSet<CaughtUp>,
     tail: Option<Follower>,
     backlog: Backlog,
@@ -70,8 +67,7 @@ impl Scheduler {
             saving: Saving::new(checkpoints, settings.checkpoint / 2),
             settings,
             standing,
-            partitions: BTreeMap::new(),
-            coming: BTreeSet::new(),
+            partitions: OwnedPartitions::default(),
             catching_up: JoinSet::new(),
             tail: None,
             backlog: Backlog::default(),
@@ -114,21 +110,15 @@ impl Scheduler {
     /// Lets go of partitions that are ours no more and begins to take over new ones.
     fn reassign(&mut self) {
         let owned = Arc::clone(&self.owned.borrow_and_update());
-        let lost = self
-            .partitions
-            .extract_if(.., |number, _| !owned.contains(number));
-        lost.for_each(|(_, partition)| self.open_runs.let_go(&partition));
         self.saving.retain(&owned);
-        self.coming.retain(|partition| owned.contains(partition));
-        let wanted: Vec<u16> = owned
-            .iter()
-            .copied()
-            .filter(|partition| !self.partitions.contains_key(partition))
-            .filter(|partition| self.coming.insert(*partition))
-            .collect();
-        if !wanted.is_empty() {
+        let changed = self.partitions.change(&owned);
+        for (_, partition) in &changed.lost {
+            self.open_runs.let_go(partition);
+        }
+        if !changed.gained.is_empty() {
             let (log, leases) = (self.shared.log.clone(), self.shared.leases.clone());
             let checkpoints = self.saving.checkpoints().clone();
+            let wanted = (changed.round, changed.gained);
             self.catching_up
                 .spawn(catch_up(log, leases, checkpoints, wanted));
         }
@@ -139,11 +129,12 @@ impl Scheduler {
             Ok(caught_up) => caught_up,
             Err(error) => {
                 tracing::error!(%error, "Taking over runs failed");
-                self.coming.clear();
+                self.partitions.give_up_coming();
                 return self.reassign();
             }
         };
         let CaughtUp {
+            round,
             folded,
             mut triggers,
             tail,
@@ -159,18 +150,16 @@ impl Scheduler {
         }
         for (number, partition) in folded {
             // It may have been lost again meanwhile.
-            if self.coming.remove(&number) {
-                self.take_over_partition(number, partition, &mut triggers);
+            if self.partitions.serve(number, round, partition).is_ok() {
+                self.begin_serving(number, &mut triggers);
             }
         }
     }
 
-    fn take_over_partition(
-        &mut self,
-        number: u16,
-        mut partition: Partition,
-        triggers: &mut HeldTriggers,
-    ) {
+    fn begin_serving(&mut self, number: u16, triggers: &mut HeldTriggers) {
+        let Some(partition) = self.partitions.get_mut(number) else {
+            return;
+        };
         for (key, open) in &mut partition.open {
             let run = (number, *key);
             if self.workers.works_on(*key) {
@@ -189,10 +178,7 @@ impl Scheduler {
         }
         let open = partition.open.len();
         tracing::debug!(partition = number, open, "Took over runs");
-        self.open_runs.take_over(&partition);
-        if let Some(before) = self.partitions.insert(number, partition) {
-            self.open_runs.let_go(&before);
-        }
+        self.open_runs.take_over(partition);
     }
 
     async fn take_in(&mut self, batch: Result<Batch, TailError>) {
@@ -212,14 +198,14 @@ impl Scheduler {
                 } => self.fold_unreadable(sequence, &subject),
             }
         }
-        for partition in self.partitions.values_mut() {
+        for (_, partition) in self.partitions.served_mut() {
             partition.folded_to = partition.folded_to.max(last);
         }
     }
 
     fn fold(&mut self, recorded: Arc<Recorded>) {
         let number = self.shared.leases.partition_of(&recorded.stream.id);
-        let Some(partition) = self.partitions.get_mut(&number) else {
+        let Some(partition) = self.partitions.get_mut(number) else {
             return;
         };
         if recorded.sequence <= partition.folded_to {
@@ -249,7 +235,7 @@ impl Scheduler {
         };
         tracing::error!(sequence, "This version cannot read an event of a run");
         let number = self.shared.leases.partition_of(id);
-        let Some(partition) = self.partitions.get_mut(&number) else {
+        let Some(partition) = self.partitions.get_mut(number) else {
             return;
         };
         if sequence <= partition.folded_to {
@@ -296,13 +282,13 @@ impl Scheduler {
     /// Notes what has moved since the last time, unless that is still being written.
     fn save(&mut self) {
         if !self.saving.is_under_way() {
-            let ours = ours(&self.partitions, &self.shared.leases);
+            let ours = ours(self.partitions.served(), &self.shared.leases);
             self.saving.begin(ours);
         }
     }
 
     fn say_standing(&self) {
-        let standing = if self.coming.is_empty() {
+        let standing = if self.partitions.all_served() {
             Standing::Following
         } else {
             Standing::CatchingUp
@@ -311,7 +297,7 @@ impl Scheduler {
     }
 
     fn measure(&self) {
-        let partitions = self.partitions.values();
+        let partitions = self.partitions.served().values();
         let open = partitions.map(|partition| partition.open.len()).sum();
         let followed = self.tail.as_ref().map_or(0, Follower::last_sequence);
         measure::load(open, self.workers.len(), self.backlog.len(), followed);
@@ -333,7 +319,7 @@ impl Scheduler {
             tracing::warn!("Steps in progress were cut off; they start again at the next start");
             self.workers.cut_off().await;
         }
-        let ours = ours(&self.partitions, &self.shared.leases);
+        let ours = ours(self.partitions.served(), &self.shared.leases);
         self.saving.finish(ours).await;
     }
 }

@@ -22,10 +22,9 @@ impl Dispatcher {
     }
 
     fn checkpoints_now(&self) -> Vec<(u16, Checkpoint)> {
-        let partitions = &self.state.partitions;
-        let now = partitions.served().filter_map(|partition| {
-            let open = partitions.still_open(partition, self.checkpoint(partition))?;
-            Some((partition, open))
+        let served = self.state.partitions.served().iter();
+        let now = served.map(|(partition, retries)| {
+            (*partition, retries.still_open(self.checkpoint(*partition)))
         });
         now.collect()
     }

@@ -15,7 +15,7 @@ use super::checkpoint::Checkpoint;
 use super::concurrency::ConcurrencyLimit;
 use super::directory::{Change, Directory};
 use super::feed::Feed;
-use super::partitions::OwnedPartitions;
+use super::partitions::Retries;
 use super::payload::{Payload, PayloadCache};
 use super::queue::EndpointQueue;
 use super::refill;
@@ -28,7 +28,7 @@ use super::source::{News, Source};
 use super::tasks::{Report, Tasks};
 use super::work::Bounds;
 use crate::checkpoints::Saving;
-use crate::leases::{Leases, Owned};
+use crate::leases::{Leases, Owned, OwnedPartitions};
 
 /// How many deliveries of all endpoints may wait for a retry before failing ones are held sooner.
 pub(super) const CROWD: usize = 200_000;
@@ -67,7 +67,7 @@ pub(super) struct Dispatcher {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) scheduler: Scheduler,
-    pub(super) partitions: OwnedPartitions,
+    pub(super) partitions: OwnedPartitions<Retries>,
     /// The sequence up to which recorded attempts are known.
     pub(super) attempts_through: u64,
     /// Where the deliveries' log ended when it was looked for last.

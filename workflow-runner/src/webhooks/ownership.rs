@@ -10,9 +10,11 @@ use super::directory::Endpoint;
 use super::dispatcher::Dispatcher;
 use super::feed::Feed;
 use super::open_records::OpenRecords;
+use super::partitions::Retries;
 use super::queue::EndpointQueue;
 use super::requests::RequestCursor;
 use super::takeover::{TakenOver, Waiting};
+use crate::leases::Round;
 
 impl Dispatcher {
     /// Takes note of what is owned now.
@@ -22,7 +24,7 @@ impl Dispatcher {
         self.saving.retain(&owned);
         let (gained, lost) = (changed.gained.len(), changed.lost.len());
         tracing::debug!(gained, lost, "The partitions of webhooks changed");
-        for partition in changed.lost {
+        for (partition, _) in changed.lost {
             self.state.scheduler.remove_partition(partition);
             self.state
                 .giving_up
@@ -40,18 +42,16 @@ impl Dispatcher {
     }
 
     /// Makes queues for partitions whose checkpoints were read.
-    pub(super) fn serve(&mut self, round: u64, taken: TakenOver) {
+    pub(super) fn serve(&mut self, round: Round, taken: TakenOver) {
         self.state.attempts_through = self.state.attempts_through.max(taken.attempts_end);
         let mut open = OpenRecords::new(Vec::new(), taken.attempts_end);
         let mut served = BTreeSet::new();
         for (partition, checkpoint) in taken.partitions {
             // Without a checkpoint each endpoint starts where it was made.
             let checkpoint = checkpoint.unwrap_or_default();
-            if !self
-                .state
-                .partitions
-                .taken_over(partition, round, checkpoint.retries.clone())
-            {
+            let retries = Retries::Loading(round, checkpoint.retries.clone());
+            let serving = self.state.partitions.serve(partition, round, retries);
+            if serving.is_err() {
                 continue;
             }
             open = open.and(&checkpoint.retries);
@@ -107,7 +107,7 @@ impl Dispatcher {
     }
 
     /// Takes deliveries that were found to wait to be tried again.
-    pub(super) fn take_waiting(&mut self, round: u64, waiting: Vec<Waiting>) {
+    pub(super) fn take_waiting(&mut self, round: Round, waiting: Vec<Waiting>) {
         let mut stopped: HashMap<WebhookId, Vec<u64>> = HashMap::new();
         for Waiting {
             webhook,

@@ -26,7 +26,7 @@ use super::takeover::{TakenOver, Waiting};
 use super::work::Gap;
 use super::{refill, takeover};
 use crate::checkpoints::Checkpoints;
-use crate::leases::{LeaseGuard, Leases};
+use crate::leases::{LeaseGuard, Leases, Round};
 
 /// Refills that read the log at the same time; organizations share them.
 const REFILLS: usize = 8;
@@ -44,9 +44,9 @@ pub(super) enum Report {
     /// An endpoint's requests were carried on, or could not be.
     Replayed(QueueKey, Option<Replayed>),
     /// The checkpoints of a round were read.
-    TakenOver(u64, TakenOver),
+    TakenOver(Round, TakenOver),
     /// The deliveries that wait to be tried again were read for a round.
-    RetriesLoaded(u64, Vec<Waiting>),
+    RetriesLoaded(Round, Vec<Waiting>),
     /// Deliveries of a queue that is gone were ended.
     GaveUp(u64),
     /// Where the deliveries' log ended.
@@ -155,7 +155,7 @@ impl Tasks {
         &self,
         (log, feed): (EventLog, Feed),
         checkpoints: Checkpoints<Checkpoint>,
-        round: u64,
+        round: Round,
         partitions: Vec<u16>,
     ) {
         let tell = self.tell.clone();
@@ -170,7 +170,7 @@ impl Tasks {
         &self,
         (log, feed): (EventLog, Feed),
         leases: Leases,
-        round: u64,
+        round: Round,
         partitions: BTreeSet<u16>,
         (open, attempts_end): (OpenRecords, u64),
     ) {

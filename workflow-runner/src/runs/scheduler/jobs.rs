@@ -112,7 +112,7 @@ impl Scheduler {
 
     pub(super) fn job_ended(&mut self, ended: Ended) {
         let Ended { turn, run, outcome } = ended;
-        let Some(partition) = self.partitions.get_mut(&run.0) else {
+        let Some(partition) = self.partitions.get_mut(run.0) else {
             return;
         };
         let before = partition.open.len();
@@ -137,7 +137,7 @@ impl Scheduler {
                 return;
             }
         };
-        if let Some(partition) = self.partitions.get(&run.0) {
+        if let Some(partition) = self.partitions.get(run.0) {
             self.open_runs.note(turn, before, partition);
         }
         match change {
@@ -159,11 +159,11 @@ impl Scheduler {
     }
 
     pub(super) fn open(&self, (partition, key): RunRef) -> Option<&Open> {
-        self.partitions.get(&partition)?.open.get(&key)
+        self.partitions.get(partition)?.open.get(&key)
     }
 
     pub(super) fn set_phase(&mut self, (partition, key): RunRef, phase: Phase) {
-        let partition = self.partitions.get_mut(&partition);
+        let partition = self.partitions.get_mut(partition);
         if let Some(open) = partition.and_then(|partition| partition.open.get_mut(&key)) {
             open.phase = phase;
         }

@@ -1,6 +1,6 @@
 //! Follows the log, and has what concerns anybody matched.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 
@@ -19,7 +19,7 @@ use super::matcher::Matcher;
 use super::org_queues::{OrgQueues, Turn};
 use super::timers::Timers;
 use crate::checkpoints::{Checkpoints, Saving};
-use crate::leases::{Leases, Owned};
+use crate::leases::{Leases, Owned, OwnedPartitions, Round};
 use crate::runs::RunSettings;
 
 const EVENTS_AT_ONCE: usize = 512;
@@ -35,11 +35,9 @@ pub(super) struct Dispatcher {
     owned: watch::Receiver<Owned>,
     saving: Saving<Note>,
     settings: RunSettings,
-    /// The partitions that are owned, and up to where events have been given to queues.
-    partitions: BTreeMap<u16, u64>,
-    /// Partitions on their way to `partitions`.
-    coming: BTreeSet<u16>,
-    taking_over: JoinSet<Vec<Taken>>,
+    /// Up to where events have been given to queues, by partition.
+    partitions: OwnedPartitions<u64>,
+    taking_over: JoinSet<(Round, Vec<Taken>)>,
     tail: Option<Follower>,
     queues: OrgQueues,
     matching: JoinSet<(Turn, u64)>,
@@ -63,8 +61,7 @@ impl Dispatcher {
             leases,
             saving: Saving::new(checkpoints, settings.checkpoint / 2),
             settings,
-            partitions: BTreeMap::new(),
-            coming: BTreeSet::new(),
+            partitions: OwnedPartitions::default(),
             taking_over: JoinSet::new(),
             tail: None,
             queues: OrgQueues::default(),
@@ -82,7 +79,7 @@ impl Dispatcher {
         loop {
             self.start_what_fits();
             self.following
-                .store(self.coming.is_empty(), Ordering::Relaxed);
+                .store(self.partitions.all_served(), Ordering::Relaxed);
             let timer = self.timers.until_next(self.matcher.clock.now());
             tokio::select! {
                 () = shutdown.cancelled() => break,
@@ -105,54 +102,49 @@ impl Dispatcher {
 
     fn is_ours(&self, org: &OrgId) -> bool {
         let partition = self.leases.partition_of(org.as_str());
-        self.partitions.contains_key(&partition)
+        self.partitions.serves(partition)
     }
 
     /// Lets go of partitions that are ours no more and begins to take over new ones.
     fn reassign(&mut self) {
         let owned = Arc::clone(&self.owned.borrow_and_update());
-        self.partitions
-            .retain(|partition, _| owned.contains(partition));
+        let changed = self.partitions.change(&owned);
         self.saving.retain(&owned);
-        self.coming.retain(|partition| owned.contains(partition));
         self.queues.retain(|partition| owned.contains(&partition));
         let leases = &self.leases;
         let is_ours = |org: &OrgId| owned.contains(&leases.partition_of(org.as_str()));
         self.timers.retain(is_ours);
         self.write(|index| index.waits.retain(is_ours));
         self.matcher.cause_counts().retain(is_ours);
-        let wanted: Vec<u16> = owned
-            .iter()
-            .copied()
-            .filter(|partition| !self.partitions.contains_key(partition))
-            .filter(|partition| self.coming.insert(*partition))
-            .collect();
-        if !wanted.is_empty() {
+        if !changed.gained.is_empty() {
             let (log, checkpoints) = (self.matcher.log.clone(), self.saving.checkpoints().clone());
             self.taking_over.spawn(async move {
-                let mut taken = Vec::with_capacity(wanted.len());
-                for partition in wanted {
+                let mut taken = Vec::with_capacity(changed.gained.len());
+                for partition in changed.gained {
                     let note = checkpoints.read(partition).await.unwrap_or_default();
                     let waits = note.waits(&log).await;
                     taken.push((partition, note, waits));
                 }
-                taken
+                (changed.round, taken)
             });
         }
     }
 
     /// The tail goes back to where the earliest of the new partitions was noted; what the others
     /// know already is passed over.
-    async fn take_over(&mut self, taken: Result<Vec<Taken>, JoinError>) -> Result<(), Error> {
+    async fn take_over(
+        &mut self,
+        taken: Result<(Round, Vec<Taken>), JoinError>,
+    ) -> Result<(), Error> {
+        let (round, taken) = taken?;
         let mut after = self.tail.as_ref().map(Follower::last_sequence);
-        for (partition, note, waits) in taken? {
+        for (partition, note, waits) in taken {
+            let through = note.through;
             // It may have been lost again meanwhile.
-            if !self.coming.remove(&partition) {
+            if self.partitions.serve(partition, round, through).is_err() {
                 continue;
             }
-            let through = note.through;
             after = Some(after.map_or(through, |after| after.min(through)));
-            self.partitions.insert(partition, through);
             let is_of_it = |org: &OrgId| self.leases.partition_of(org.as_str()) == partition;
             self.matcher.cause_counts().take_over(is_of_it, note.causes);
             self.write(|index| waits.iter().for_each(|wait| index.waits.apply(wait)));
@@ -194,7 +186,7 @@ impl Dispatcher {
         let mut offered: IndexMap<OrgId, (u16, Vec<Arc<Recorded>>)> = IndexMap::new();
         for recorded in events {
             let partition = self.leases.partition_of(recorded.stream.org.as_str());
-            let folded_to = self.partitions.get(&partition);
+            let folded_to = self.partitions.get(partition);
             let is_new = folded_to.is_some_and(|folded_to| *folded_to < recorded.sequence);
             if is_new && self.matcher.concerns_anybody(&recorded) {
                 let org = recorded.stream.org.clone();
@@ -205,7 +197,7 @@ impl Dispatcher {
         for (org, (partition, events)) in offered {
             self.queues.offer(&org, partition, events);
         }
-        for folded_to in self.partitions.values_mut() {
+        for (_, folded_to) in self.partitions.served_mut() {
             *folded_to = last.max(*folded_to);
         }
     }
@@ -303,7 +295,7 @@ impl Dispatcher {
         let mut waits = self
             .matcher
             .read(|index| index.waits.sequences(partition_of));
-        for (partition, folded_to) in &self.partitions {
+        for (partition, folded_to) in self.partitions.served() {
             if !self.leases.owns(*partition) {
                 continue;
             }
