@@ -86,7 +86,7 @@ impl Programs {
         };
         // What was read beside the templates is about as large again as its JSON.
         let bytes = 2 * bytes + program.bytes();
-        Ok(self.held.put(key, program, bytes))
+        Ok(self.held.put(org, key, program, bytes))
     }
 
     async fn read(

@@ -55,12 +55,12 @@ impl Renderer {
     }
 
     /// What says whether an event sets a workflow off.
-    pub(super) fn filter(&self, source: &str) -> Result<Arc<Test>, Error> {
+    pub(super) fn filter(&self, org: &OrgId, source: &str) -> Result<Arc<Test>, Error> {
         if let Some(filter) = self.0.filters.get(source) {
             return Ok(filter);
         }
         let filter = Test::parse(source, Within::Event)?;
         let bytes = source.len() + filter.bytes();
-        Ok(self.0.filters.put(source.to_owned(), filter, bytes))
+        Ok(self.0.filters.put(org, source.to_owned(), filter, bytes))
     }
 }

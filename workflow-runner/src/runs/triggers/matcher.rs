@@ -208,9 +208,9 @@ impl Matcher {
         let Some(filter) = &listener.filter else {
             return Ok(true);
         };
-        let filter = self.renderer.filter(filter);
-        let filter = filter.map_err(|error| error.to_string())?;
         let (org, scope) = (&recorded.stream.org, scope.clone());
+        let filter = self.renderer.filter(org, filter);
+        let filter = filter.map_err(|error| error.to_string())?;
         let ask = move |meter: &_| filter.holds(&scope, meter);
         self.renderer.ask(org, ask).await
     }
