@@ -217,8 +217,20 @@ impl Commands {
         past: Past,
         decide: impl Fn(&[Recorded], DateTime<Utc>) -> Result<Decision<T>, R>,
     ) -> Result<Done<T>, CommandError<R>> {
+        self.execute_plan(|| self.plan(origin, stream, past, "", &decide))
+            .await
+    }
+
+    /// The same as `plan` says, planned anew whenever somebody else was quicker.
+    pub(crate) async fn execute_plan<T, R, F>(
+        &self,
+        plan: impl Fn() -> F,
+    ) -> Result<Done<T>, CommandError<R>>
+    where
+        F: Future<Output = Result<Plan<T>, CommandError<R>>>,
+    {
         let attempt = || async {
-            match self.plan(origin, stream, past, "", &decide).await? {
+            match plan().await? {
                 Plan::Stands(done) => Ok(Some(done)),
                 Plan::Write { answer, writes, .. } => {
                     let position = self.commit(writes).await?;
@@ -289,17 +301,31 @@ impl Commands {
             Past::Whole => self.log.load(stream).await?,
         };
         let now = self.now();
-        let Decision { answer, events } = decide(&past, now).map_err(CommandError::Refused)?;
+        let decision = decide(&past, now).map_err(CommandError::Refused)?;
+        let last = past.last().map(|last| last.sequence);
+        Ok(self.planned(origin, now, (stream, last), holder, decision))
+    }
+
+    /// What a decision writes on one aggregate whose last event stands at a sequence.
+    pub(crate) fn planned<T>(
+        &self,
+        origin: &Origin,
+        now: DateTime<Utc>,
+        (stream, last): (&StreamId, Option<u64>),
+        holder: &str,
+        Decision { answer, events }: Decision<T>,
+    ) -> Plan<T> {
         if events.is_empty() {
-            let last = past.last().map_or(0, |last| last.sequence);
-            let position = self.log.position(stream.aggregate.log(), last);
-            return Ok(Plan::Stands(Done { answer, position }));
+            let log = stream.aggregate.log();
+            let position = self.log.position(log, last.unwrap_or_default());
+            return Plan::Stands(Done { answer, position });
         }
-        Ok(Plan::Write {
+        let expected = Expected::after(last);
+        Plan::Write {
             answer,
             holder: holder.to_owned(),
-            writes: vec![self.write(origin, now, stream.clone(), behind(&past), events)],
-        })
+            writes: vec![self.write(origin, now, stream.clone(), expected, events)],
+        }
     }
 
     /// Where the writes stand, or nothing where somebody else was quicker.

@@ -4,32 +4,33 @@ use access::{Authorized, scope};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use domain::webhook::{self, ChangeRequest, Endpoint};
-use schemas::{AggregateType, OrgId, StreamId, WebhookId};
+use domain::webhook::{self, ChangeRequest};
+use schemas::{OrgId, WebhookId};
 use service::HttpError;
 
-use super::Webhook;
+use super::{Directory, Webhook, request};
 use crate::body::JsonBody;
-use crate::commands::{Decision, Past};
+use crate::commands::Decision;
 use crate::{App, CommandError, Commands, Done, NotFound, Origin, Refusal, answer};
 
 /// Changes an endpoint; what the request does not name stays.
-pub async fn change(
+async fn change(
     commands: &Commands,
+    webhooks: &Directory,
     origin: &Origin,
-    org: &OrgId,
-    id: &WebhookId,
+    (org, id): (&OrgId, &WebhookId),
     request: &ChangeRequest,
 ) -> Result<Done<Webhook>, CommandError<NotFound>> {
-    let stream = StreamId::new(org, AggregateType::Webhook, id.as_str());
-    let changed = commands.execute(origin, &stream, Past::Whole, |past, now| {
-        let endpoint = Endpoint::fold(past.iter().map(|recorded| &recorded.event));
-        let endpoint = endpoint.ok_or(NotFound("webhook"))?;
-        let created_at = past.first().map_or(now, |first| first.time);
-        let (endpoint, event) = webhook::change(&endpoint, request.clone());
-        Ok(Decision::new(Webhook::new(endpoint, created_at), event))
-    });
-    changed.await
+    let stream = request::stream(org, id);
+    let plan = || async {
+        let known = webhooks.find(commands.log(), &stream).await?;
+        let known = known.ok_or(CommandError::Refused(NotFound("webhook")))?;
+        let (endpoint, event) = webhook::change(&known.endpoint, request.clone());
+        let decision = Decision::new(Webhook::new(endpoint, known.created_at), event);
+        let stands = (&stream, Some(known.last));
+        Ok(commands.planned(origin, commands.now(), stands, "", decision))
+    };
+    commands.execute_plan(plan).await
 }
 
 pub(super) async fn change_webhook(
@@ -41,6 +42,13 @@ pub(super) async fn change_webhook(
 ) -> Result<Response, HttpError> {
     let request = ChangeRequest::parse(body.value()?, &app.open_targets);
     let request = request.map_err(Refusal::into_http)?;
-    let done = change(&app.commands, &origin, &caller.org, &id, &request).await?;
+    let done = change(
+        &app.commands,
+        &app.webhooks,
+        &origin,
+        (&caller.org, &id),
+        &request,
+    )
+    .await?;
     Ok(answer::json(StatusCode::OK, done))
 }

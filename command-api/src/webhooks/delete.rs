@@ -3,27 +3,32 @@
 use access::{Authorized, scope};
 use axum::extract::{Path, State};
 use axum::response::Response;
-use domain::webhook::{self, Endpoint};
-use schemas::{AggregateType, OrgId, StreamId, WebhookId};
+use domain::webhook;
+use schemas::{OrgId, WebhookId};
 use service::HttpError;
 
-use crate::commands::{Decision, Past};
+use super::{Directory, request};
+use crate::commands::Decision;
 use crate::{App, CommandError, Commands, Done, NotFound, Origin, answer};
 
 /// Deletes an endpoint.
-pub async fn delete(
+async fn delete(
     commands: &Commands,
+    webhooks: &Directory,
     origin: &Origin,
-    org: &OrgId,
-    id: &WebhookId,
+    (org, id): (&OrgId, &WebhookId),
 ) -> Result<Done<()>, CommandError<NotFound>> {
-    let stream = StreamId::new(org, AggregateType::Webhook, id.as_str());
-    let deleted = commands.execute(origin, &stream, Past::Whole, |past, _| {
-        let endpoint = Endpoint::fold(past.iter().map(|recorded| &recorded.event));
-        let endpoint = endpoint.ok_or(NotFound("webhook"))?;
-        Ok(Decision::new((), Some(webhook::delete(&endpoint))))
-    });
-    deleted.await
+    let stream = request::stream(org, id);
+    let plan = || async {
+        let known = webhooks.find(commands.log(), &stream).await?;
+        let known = known.ok_or(CommandError::Refused(NotFound("webhook")))?;
+        let decision = Decision::new((), Some(webhook::delete(&known.endpoint)));
+        let stands = (&stream, Some(known.last));
+        Ok(commands.planned(origin, commands.now(), stands, "", decision))
+    };
+    let done = commands.execute_plan(plan).await?;
+    webhooks.forget(org, id);
+    Ok(done)
 }
 
 pub(super) async fn delete_webhook(
@@ -32,7 +37,6 @@ pub(super) async fn delete_webhook(
     Path(id): Path<WebhookId>,
     origin: Origin,
 ) -> Result<Response, HttpError> {
-    let done = delete(&app.commands, &origin, &caller.org, &id).await?;
-    app.webhooks.forget(&caller.org, &id);
+    let done = delete(&app.commands, &app.webhooks, &origin, (&caller.org, &id)).await?;
     Ok(answer::no_content(&done))
 }

@@ -15,9 +15,7 @@ mod view;
 use axum::Router;
 use axum::routing::{patch, post};
 
-pub use change::change;
 pub use create::{NewWebhook, create};
-pub use delete::delete;
 pub use directory::Directory;
 pub use view::Webhook;
 

@@ -14,6 +14,7 @@ use schemas::{AggregateType, DeliveryId, Event, Log, OrgId, StreamId, WebhookId}
 use serde::Serialize;
 use service::HttpError;
 
+use super::Directory;
 use super::request::{self, Refused};
 use super::selection::{self, Span};
 use crate::body::JsonBody;
@@ -58,7 +59,7 @@ impl Wanted {
 /// Has deliveries made again.
 async fn replay(
     commands: &Commands,
-    circles: &circles::Directory,
+    (webhooks, circles): (&Directory, &circles::Directory),
     origin: &Origin,
     (org, id): (&OrgId, &WebhookId),
     wanted: &Wanted,
@@ -67,7 +68,8 @@ async fn replay(
     if let Earlier::Repeat(repeated) = commands.earlier(origin).await? {
         return Ok(again(&repeated)?);
     }
-    let endpoint = request::endpoint(commands, org, id).await?;
+    let stream = request::stream(org, id);
+    let endpoint = request::known(commands, webhooks, &stream).await?.endpoint;
     let attempts_through = commands.log().end(Log::Deliveries).await?.sequence();
     let selected = select(
         commands,
@@ -79,8 +81,9 @@ async fn replay(
     let (replay, replayed) = selected.await?;
     let asked = request::carry_out(
         commands,
+        webhooks,
         origin,
-        (org, id),
+        &stream,
         |_| replayed.to_string(),
         |endpoint, _| {
             let replay = replay.clone();
@@ -175,6 +178,7 @@ pub(super) async fn replay_webhook(
     let wanted = Wanted::of(request, app.commands.log())?;
     let origin = repeatable.by_key(&caller, &body);
     let endpoint = (&caller.org, &id);
-    let done = replay(&app.commands, &app.circles, &origin, endpoint, &wanted).await?;
+    let known = (&app.webhooks, &app.circles);
+    let done = replay(&app.commands, known, &origin, endpoint, &wanted).await?;
     Ok(answer::json(StatusCode::ACCEPTED, done))
 }

@@ -2,11 +2,12 @@
 
 use chrono::{DateTime, Utc};
 use domain::webhook::{Disabled, Endpoint};
-use event_log::Write;
-use schemas::{AggregateType, Event, NewEvent, OrgId, Recorded, StreamId, WebhookId};
+use event_log::{Expected, Write};
+use schemas::{AggregateType, Event, NewEvent, OrgId, StreamId, WebhookId};
 use service::HttpError;
 
-use crate::commands::{Outcome, Plan, behind};
+use super::directory::{Directory, Known};
+use crate::commands::{Outcome, Plan};
 use crate::{CommandError, Commands, LogError, Origin, Refusal};
 
 /// Why an endpoint does not do what was asked.
@@ -38,46 +39,41 @@ pub(super) fn stream(org: &OrgId, webhook: &WebhookId) -> StreamId {
 }
 
 /// The endpoint as its own events tell.
-pub(super) async fn endpoint(
+pub(super) async fn known(
     commands: &Commands,
-    org: &OrgId,
-    webhook: &WebhookId,
-) -> Result<Endpoint, CommandError<Refused>> {
-    fold(&commands.log().load(&stream(org, webhook)).await?)
+    webhooks: &Directory,
+    stream: &StreamId,
+) -> Result<Known, CommandError<Refused>> {
+    let known = webhooks.find(commands.log(), stream).await?;
+    known.ok_or(CommandError::Refused(Refused::NoWebhook))
 }
 
 /// Carries out what `decide` says of the endpoint; a repeat with the same receipt finds what
 /// `holder` has left of the first.
 pub(super) async fn carry_out(
     commands: &Commands,
+    webhooks: &Directory,
     origin: &Origin,
-    (org, webhook): (&OrgId, &WebhookId),
+    stream: &StreamId,
     holder: impl Fn(&NewEvent) -> String,
     decide: impl Fn(&Endpoint, DateTime<Utc>) -> Result<Event, Refused>,
 ) -> Result<Outcome<NewEvent>, CommandError<Refused>> {
-    let stream = stream(org, webhook);
     let plan = || async {
-        let past = commands.log().load(&stream).await?;
-        let endpoint = fold(&past)?;
+        let known = known(commands, webhooks, stream).await?;
         let now = commands.now();
-        let event = decide(&endpoint, now).map_err(CommandError::Refused)?;
+        let event = decide(&known.endpoint, now).map_err(CommandError::Refused)?;
         let event = commands.new_event(origin, now, event);
         Ok(Plan::Write {
             holder: holder(&event),
             writes: vec![Write {
                 stream: stream.clone(),
-                expected: behind(&past),
+                expected: Expected::At(known.last),
                 events: vec![event.clone()],
             }],
             answer: event,
         })
     };
     commands.carry_out(origin, plan).await
-}
-
-fn fold(past: &[Recorded]) -> Result<Endpoint, CommandError<Refused>> {
-    let endpoint = Endpoint::fold(past.iter().map(|recorded| &recorded.event));
-    endpoint.ok_or(CommandError::Refused(Refused::NoWebhook))
 }
 
 pub(super) fn lost() -> LogError {

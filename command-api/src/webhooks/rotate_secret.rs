@@ -14,6 +14,7 @@ use schemas::{Event, OrgId, Sealed, WebhookId};
 use serde::Serialize;
 use service::HttpError;
 
+use super::Directory;
 use super::create::new_secret;
 use super::request::{self, Refused};
 use crate::body::AnyBody;
@@ -29,6 +30,7 @@ struct NewSecret {
 /// Gives the endpoint another secret. A repeat with the same receipt gets the same one again.
 async fn rotate_secret(
     commands: &Commands,
+    webhooks: &Directory,
     origin: &Origin,
     (org, id): (&OrgId, &WebhookId),
     old_signs: Duration,
@@ -37,10 +39,12 @@ async fn rotate_secret(
     let binding = Binding::WebhookSecret(org.clone(), id.clone());
     let sealed = commands.log().vault().seal(&binding, &secret).await?;
     let old_signs = TimeDelta::from_std(old_signs).unwrap_or(TimeDelta::MAX);
+    let stream = request::stream(org, id);
     let rotated = request::carry_out(
         commands,
+        webhooks,
         origin,
-        (org, id),
+        &stream,
         |event| event.id.to_string(),
         |endpoint, now| {
             let until = now.checked_add_signed(old_signs);
@@ -87,6 +91,7 @@ pub(super) async fn rotate_webhook_secret(
     let origin = repeatable.by_key(&caller, &body);
     let endpoint = (&caller.org, &id);
     let old_signs = app.webhook_old_secret;
-    let done = rotate_secret(&app.commands, &origin, endpoint, old_signs).await?;
+    let rotated = rotate_secret(&app.commands, &app.webhooks, &origin, endpoint, old_signs);
+    let done = rotated.await?;
     Ok(answer::json(StatusCode::OK, done))
 }

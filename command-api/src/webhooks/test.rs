@@ -9,6 +9,7 @@ use schemas::{DeliveryId, OrgId, WebhookId};
 use serde::Serialize;
 use service::HttpError;
 
+use super::Directory;
 use super::request::{self, Refused};
 use crate::body::AnyBody;
 use crate::commands::Outcome;
@@ -24,15 +25,17 @@ struct Tested {
 /// Has the endpoint tried out. The runner makes a delivery of the event that this appends.
 async fn test(
     commands: &Commands,
+    webhooks: &Directory,
     origin: &Origin,
-    org: &OrgId,
-    id: &WebhookId,
+    (org, id): (&OrgId, &WebhookId),
 ) -> Result<Done<Tested>, CommandError<Refused>> {
     let delivery = |event| commands.log().keyring().delivery_id(id, event);
+    let stream = request::stream(org, id);
     let asked = request::carry_out(
         commands,
+        webhooks,
         origin,
-        (org, id),
+        &stream,
         |event| delivery(event.id).into_string(),
         |endpoint, _| Ok(webhook::test(endpoint)?),
     );
@@ -51,6 +54,6 @@ pub(super) async fn test_webhook(
     body: AnyBody,
 ) -> Result<Response, HttpError> {
     let origin = repeatable.by_key(&caller, &body);
-    let done = test(&app.commands, &origin, &caller.org, &id).await?;
+    let done = test(&app.commands, &app.webhooks, &origin, (&caller.org, &id)).await?;
     Ok(answer::json(StatusCode::ACCEPTED, done))
 }

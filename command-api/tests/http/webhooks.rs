@@ -1,3 +1,4 @@
+use schemas::AggregateType;
 use serde_json::json;
 
 use crate::support::House;
@@ -33,6 +34,33 @@ async fn an_endpoint_is_made_changed_and_deleted() {
     assert_eq!(house.send("DELETE", &path, "").await.status, 204);
     assert_eq!(house.send("DELETE", &path, "").await.status, 404);
     assert_eq!(house.send("PATCH", &path, "{}").await.status, 404);
+}
+
+/// What this process knows of an endpoint may lag behind what it has just written itself.
+#[tokio::test]
+async fn every_command_stands_on_all_that_were_answered_before() {
+    let house = House::open().await;
+    let made = house.send("POST", PATH, body()).await;
+    let path = format!("{PATH}/{}", made.text("id"));
+    let change = async |change: &'static str| house.send("PATCH", &path, change).await;
+    for round in 0..10 {
+        assert_eq!(change(r#"{"status": "DISABLED"}"#).await.status, 200);
+        let test = format!("{path}/test");
+        assert_eq!(house.send("POST", &test, "").await.status, 409, "{round}");
+        let changed = change(r#"{"status": "ENABLED"}"#).await.json();
+        assert_eq!(changed["createdAt"], made.json()["createdAt"]);
+        for _ in 0..round {
+            assert_eq!(house.send("POST", &test, "").await.status, 202);
+        }
+        let rotate = format!("{path}/rotate-secret");
+        assert_eq!(house.send("POST", &rotate, "").await.status, 200);
+        // It is that already.
+        assert_eq!(change(r#"{"status": "ENABLED"}"#).await.status, 200);
+    }
+    let events = house.events(AggregateType::Webhook, &made.text("id")).await;
+    assert_eq!(events.len(), 1 + 10 * 3 + 45);
+    assert_eq!(house.send("DELETE", &path, "").await.status, 204);
+    assert_eq!(change("{}").await.status, 404);
 }
 
 #[tokio::test]

@@ -23,30 +23,33 @@ pub struct Endpoint {
 impl Endpoint {
     /// The endpoint after its events; `None` where there is none or it was deleted.
     pub fn fold<'e>(events: impl IntoIterator<Item = &'e Event>) -> Option<Self> {
-        events
-            .into_iter()
-            .fold(None, |endpoint, event| match event {
-                Event::WebhookCreated(created) => Some(Self {
-                    id: created.id.clone(),
-                    url: created.url.clone(),
-                    events: created.events.clone(),
-                    description: created.description.clone(),
-                    status: Status::Enabled,
-                }),
-                Event::WebhookUpdated(updated) => Some(Self {
-                    id: updated.id.clone(),
-                    url: updated.url.clone(),
-                    events: updated.events.clone(),
-                    description: updated.description.clone(),
-                    status: updated.status,
-                }),
-                Event::WebhookDisabled(_) => endpoint.map(|endpoint| Self {
-                    status: Status::Disabled,
-                    ..endpoint
-                }),
-                Event::WebhookDeleted(_) => None,
-                _ => endpoint,
-            })
+        events.into_iter().fold(None, Self::after)
+    }
+
+    /// What an event makes of an endpoint, or of none.
+    pub fn after(before: Option<Self>, event: &Event) -> Option<Self> {
+        match event {
+            Event::WebhookCreated(created) => Some(Self {
+                id: created.id.clone(),
+                url: created.url.clone(),
+                events: created.events.clone(),
+                description: created.description.clone(),
+                status: Status::Enabled,
+            }),
+            Event::WebhookUpdated(updated) => Some(Self {
+                id: updated.id.clone(),
+                url: updated.url.clone(),
+                events: updated.events.clone(),
+                description: updated.description.clone(),
+                status: updated.status,
+            }),
+            Event::WebhookDisabled(_) => before.map(|before| Self {
+                status: Status::Disabled,
+                ..before
+            }),
+            Event::WebhookDeleted(_) => None,
+            _ => before,
+        }
     }
 }
 
