@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use schemas::circle::{CircleOwner, Created};
 use schemas::{AccountId, CircleId, Event, PlaceId, Recorded, Sealed};
+use smallvec::SmallVec;
 
 use super::Period;
 
@@ -19,7 +20,7 @@ pub struct Circle {
     pub name: Sealed,
     /// When it came into being.
     pub created_at: DateTime<Utc>,
-    members: BTreeMap<AccountId, Vec<Period>>,
+    members: BTreeMap<AccountId, SmallVec<[Period; 1]>>,
     invites: Vec<Invite>,
     places: BTreeMap<PlaceId, Place>,
     /// The sequence of the last event taken in.

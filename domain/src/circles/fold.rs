@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use chrono::{DateTime, Utc};
 use schemas::circle::CircleOwner;
 use schemas::{AccountId, CircleId, Event, OrgId, Recorded};
+use smallvec::SmallVec;
 
 use super::{Circle, Pauses, Place};
 
@@ -31,8 +32,8 @@ pub struct Circles {
     by_id: HashMap<CircleId, Circle>,
     /// Every circle that somebody has made.
     made: HashMap<CircleOwner, Vec<CircleId>>,
-    /// Every circle that a person was ever in.
-    of_account: HashMap<AccountId, BTreeSet<CircleId>>,
+    /// Every circle that a person was ever in, in the order of their ids.
+    of_account: HashMap<AccountId, SmallVec<[CircleId; 1]>>,
     /// Every circle where a person named a place.
     places_by: HashMap<AccountId, BTreeSet<CircleId>>,
     pauses: HashMap<AccountId, Pauses>,
@@ -64,7 +65,9 @@ impl Circles {
             Event::CircleMemberJoined(joined) if !self.forgotten.contains(&joined.user_id) => {
                 self.apply_to(&joined.circle_id, recorded);
                 let circles = self.of_account.entry(joined.user_id).or_default();
-                circles.insert(joined.circle_id.clone());
+                if let Err(place) = circles.binary_search(&joined.circle_id) {
+                    circles.insert(place, joined.circle_id.clone());
+                }
             }
             Event::CirclePlaceAdded(added) if !self.forgotten.contains(&added.by) => {
                 self.apply_to(&added.circle_id, recorded);
@@ -97,7 +100,7 @@ impl Circles {
         self.made.remove(&CircleOwner::Account(account));
         let joined = self.of_account.remove(&account).unwrap_or_default();
         let named = self.places_by.remove(&account).unwrap_or_default();
-        for circle in joined.union(&named) {
+        for circle in joined.iter().chain(&named) {
             if let Some(circle) = self.by_id.get_mut(circle) {
                 circle.forget(account);
             }

@@ -1,15 +1,12 @@
 //! What is known of persons, folded from the events of accounts and circles.
 
-use std::collections::HashMap;
-
 use domain::circles::Circles;
-use schemas::{AccountId, AggregateType, Event, Recorded, Sealed};
+use schemas::{AggregateType, Recorded};
 
 /// What is known of persons.
 #[derive(Default)]
 pub struct Directory {
     circles: Circles,
-    names: HashMap<AccountId, Sealed>,
     accounts_through: u64,
     webhooks_through: u64,
 }
@@ -18,11 +15,6 @@ impl Directory {
     /// Who sees whom.
     pub fn circles(&self) -> &Circles {
         &self.circles
-    }
-
-    /// What a person is called, sealed under their account.
-    pub fn name(&self, account: AccountId) -> Option<&Sealed> {
-        self.names.get(&account)
     }
 
     /// The sequence of the last event of an account.
@@ -48,15 +40,5 @@ impl Directory {
             _ => return,
         }
         self.circles.apply(recorded);
-        match &recorded.event {
-            Event::AccountRegistered(registered) => {
-                let account = registered.account_id;
-                if !self.circles.is_forgotten(account) {
-                    self.names.insert(account, registered.name.clone());
-                }
-            }
-            Event::AccountForgotten(forgotten) => _ = self.names.remove(&forgotten.account_id),
-            _ => {}
-        }
     }
 }

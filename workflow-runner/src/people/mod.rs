@@ -1,4 +1,4 @@
-//! Persons as the log knows them now: their circles, whether they hide, their names.
+//! Persons as the log knows them now: their circles, whether they hide.
 //!
 //! What is pushed of a person must stop the moment they leave, hide or are forgotten, so nobody
 //! here judges by what was known some time ago: [`People::settle`] waits until everything is folded
@@ -11,7 +11,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use event_log::{Batch, Binding, EventLog, Follower, ReadError, TailError, VaultError};
-use schemas::{AccountId, AggregateType, Log, Recorded};
+use schemas::{AccountId, AggregateType, Event, Log, Recorded, StreamId};
 use serde_json::Value;
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, sleep};
@@ -197,10 +197,21 @@ impl People {
         }
     }
 
-    /// What a person is called, where that can be read.
+    /// What a person is called, where that can be read: as they registered, which nobody keeps in
+    /// mind here. While the log does not answer it is waited for.
     pub async fn name(&self, account: AccountId) -> Option<String> {
-        let sealed = self.read(|directory| directory.name(account).cloned())?;
-        self.unseal(&Binding::Name(account), &sealed).await
+        if self.read(|directory| directory.circles().is_forgotten(account)) {
+            return None;
+        }
+        let stream = StreamId::of_account(account);
+        let first = retry_while(|| self.0.log.first(&stream), ReadError::passes).await;
+        let first = first
+            .inspect_err(|error| tracing::error!(%account, %error, "A name cannot be read"))
+            .ok()??;
+        let Event::AccountRegistered(registered) = &first.event else {
+            return None;
+        };
+        self.unseal(&Binding::Name(account), &registered.name).await
     }
 }
 
