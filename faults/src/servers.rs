@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use local_servers::{Error, LocalNats, LocalPostgres, PostgresOptions, TemporaryHome, Urls};
+use local_servers::{
+    Error, LocalNats, LocalPostgres, PostgresOptions, Routes, TemporaryHome, Urls,
+};
 
 use crate::disk::Disk;
 
@@ -10,18 +12,21 @@ use crate::disk::Disk;
 pub(crate) struct Servers {
     pub(crate) nats: Vec<LocalNats>,
     pub(crate) postgres: LocalPostgres,
+    /// The ways between the NATS servers.
+    pub(crate) routes: Routes,
     /// Where each keeps its data, if that is on a file system of its own; left behind the servers.
     pub(crate) disks: Vec<Disk>,
 }
 
 impl Servers {
     pub(crate) async fn start(home: &TemporaryHome, nats: usize) -> Result<Self, Error> {
-        let nats = LocalNats::start_several(home.path(), nats).await?;
+        let (nats, routes) = LocalNats::start_apart(home.path(), nats).await?;
         let postgres = LocalPostgres::start(home.path(), PostgresOptions::default()).await?;
         let disks = Vec::new();
         Ok(Self {
             nats,
             postgres,
+            routes,
             disks,
         })
     }

@@ -16,7 +16,7 @@
 //! ```
 //!
 //! For those who test there is what may stand before a server: a [`Proxy`] that delays, holds, cuts
-//! and refuses, and a [`LaggingCopy`].
+//! and refuses, and a [`LaggingCopy`]; and between servers, [`Routes`].
 //!
 //! Processes are told apart through `/proc`, so this works on Linux only.
 
@@ -32,7 +32,7 @@ mod servers;
 
 pub use error::Error;
 pub use home::{TemporaryHome, Urls};
-pub use nats::{Answers, LaggingCopy, LocalNats, NatsOptions, SyncInterval};
+pub use nats::{Answers, LaggingCopy, LocalNats, NatsOptions, Routes, SyncInterval};
 pub use postgres::{LocalPostgres, PostgresOptions};
 pub use proxy::{Passage, Proxy, Way, far_away};
 pub use servers::Servers;

@@ -52,6 +52,14 @@ pub enum Deed {
     TwoOfThree,
     /// A NATS server is killed and comes back without its data; with three.
     FolderLost,
+    /// Nothing passes between a NATS server and the others, or one of them; with three.
+    ServersParted,
+    /// What a NATS server sends to the others, or one of them, does not arrive; with three.
+    ServersHalfParted,
+    /// All between NATS servers takes 20 to 300 ms longer in each direction; with three.
+    ServersFar,
+    /// Connections between NATS servers end in the midst of what is sent; with three.
+    ServersCut,
     /// Postgres is killed, and its data are put back to what they were some time ago.
     OlderDatabase,
     /// Power fails, of a server or of all: what is not on their disks is lost; with --disks.
@@ -75,9 +83,16 @@ impl Deed {
             Self::HoldStill => 15,
             Self::CutConnections => 12,
             Self::Delay | Self::CutAnswers => 10,
-            Self::KillAgainAndAgain | Self::Partition | Self::StepDown | Self::ClockJumps => 8,
+            Self::KillAgainAndAgain
+            | Self::Partition
+            | Self::StepDown
+            | Self::ServersParted
+            | Self::ClockJumps => 8,
             Self::Second => 7,
             Self::Restart
+            | Self::ServersHalfParted
+            | Self::ServersFar
+            | Self::ServersCut
             | Self::FewFiles
             | Self::DiskHangs
             | Self::OlderCheckpoint
@@ -97,7 +112,13 @@ impl Deed {
     /// Whether a run can do it.
     fn suits(self, options: &Options) -> bool {
         match self {
-            Self::StepDown | Self::TwoOfThree | Self::FolderLost => options.nats == 3,
+            Self::StepDown
+            | Self::TwoOfThree
+            | Self::FolderLost
+            | Self::ServersParted
+            | Self::ServersHalfParted
+            | Self::ServersFar
+            | Self::ServersCut => options.nats == 3,
             Self::PowerLoss | Self::DiskFails | Self::DiskFull | Self::DiskHangs => options.disks,
             Self::ClockJumps => options.clocks,
             Self::HoldLong => options.seconds >= LONG_RUN,
@@ -155,8 +176,9 @@ mod tests {
         let expected = "kill kill-two kill-again-and-again kill-nats-and-postgres hold-still \
                         hold-long restart second older-checkpoint cut-connections few-files delay \
                         partition hold-answers hold-requests cut-answers refuse step-down \
-                        two-of-three folder-lost older-database power-loss disk-fails disk-full \
-                        disk-hangs clock-jumps";
+                        two-of-three folder-lost servers-parted servers-half-parted servers-far \
+                        servers-cut older-database power-loss disk-fails disk-full disk-hangs \
+                        clock-jumps";
         assert_eq!(names.join(" "), expected);
     }
 

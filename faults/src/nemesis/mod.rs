@@ -9,6 +9,7 @@ mod disks;
 mod done;
 mod grants;
 mod older;
+mod routes;
 mod ways;
 
 use std::collections::BTreeSet;
@@ -226,6 +227,9 @@ impl Nemesis {
             Deed::StepDown => self.step_down().await,
             Deed::TwoOfThree => self.two_of_three().await,
             Deed::FolderLost => self.folder_lost().await,
+            Deed::ServersParted | Deed::ServersHalfParted | Deed::ServersFar | Deed::ServersCut => {
+                self.hurt_routes(deed).await;
+            }
             Deed::OlderDatabase => self.older_database().await,
             Deed::PowerLoss => self.power_loss().await,
             Deed::DiskFails => self.disk_fails().await,
@@ -303,6 +307,7 @@ impl Nemesis {
     pub(crate) async fn heal(&mut self) -> bool {
         self.end_second();
         self.network.open();
+        self.servers.routes.open();
         self.set_clocks_right();
         for nats in &self.servers.nats {
             nats.resume();

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::{LocalNats, NatsOptions, PASSWORD};
-use crate::{Error, home, ports};
+use super::{LocalNats, NatsOptions, PASSWORD, Routes};
+use crate::{Error, Proxy, home, ports};
 
 /// The user by which servers of a cluster know each other.
 const ROUTE_USER: &str = "route";
@@ -14,24 +14,32 @@ pub(super) struct Member {
     name: String,
     /// Where the others reach it.
     port: u16,
-    others: Vec<u16>,
+    /// Where it reaches the others.
+    routes: Vec<String>,
+    /// Whether the others reach it by no address but those that they were given.
+    is_apart: bool,
 }
 
 impl Member {
     /// Its part of the configuration. Clients know all servers from their own addresses; by others
     /// they would go past whatever stands before them.
     pub(super) fn setting(&self, password: &str) -> String {
-        let routes = self
-            .others
-            .iter()
-            .map(|port| format!("    \"nats-route://{ROUTE_USER}:{password}@127.0.0.1:{port}\"\n"));
+        let routes = self.routes.iter();
+        let routes = routes.map(|route| format!("    \"{route}\"\n"));
+        // Servers tell each other of the rest: here an address at which nobody listens.
+        let advertise = if self.is_apart {
+            "  advertise: \"127.0.0.1:1\"\n"
+        } else {
+            ""
+        };
         format!(
             "server_name: {}\n\
              cluster {{\n  \
                name: waypost\n  \
                listen: \"127.0.0.1:{}\"\n  \
                authorization {{ user: {ROUTE_USER}, password: \"{password}\" }}\n  \
-               no_advertise: true\n  \
+               no_advertise: true\n\
+             {advertise}  \
                routes: [\n{}  ]\n\
              }}\n",
             self.name,
@@ -59,6 +67,24 @@ impl LocalNats {
     /// Starts so many servers that form a cluster, each in a folder of its own below the home, all
     /// behind one password. Streams can be made once they have chosen a leader, moments later.
     pub async fn start_cluster(home: &Path, size: usize) -> Result<Vec<Self>, Error> {
+        Self::start_members(home, size, None).await
+    }
+
+    /// The same with ways between them that can be hurt. One server alone has none.
+    pub async fn start_apart(home: &Path, size: usize) -> Result<(Vec<Self>, Routes), Error> {
+        if size == 1 {
+            return Ok((Self::start_several(home, size).await?, Routes::default()));
+        }
+        let mut routes = Routes::default();
+        let servers = Self::start_members(home, size, Some(&mut routes)).await?;
+        Ok((servers, routes))
+    }
+
+    async fn start_members(
+        home: &Path,
+        size: usize,
+        mut apart: Option<&mut Routes>,
+    ) -> Result<Vec<Self>, Error> {
         let home = home::open(home)?;
         let password = home::secret(&home, PASSWORD)?.value;
         let mut route_ports = Vec::with_capacity(size);
@@ -70,12 +96,25 @@ impl LocalNats {
             let name = format!("waypost-{}", nth + 1);
             let folder = home::open(&home.join(&name))?;
             home::share_secret(&folder, PASSWORD, &password)?;
-            let others = route_ports.iter().filter(|other| *other != port);
-            let member = Member {
+            let mut member = Member {
                 name,
                 port: *port,
-                others: others.copied().collect(),
+                routes: Vec::new(),
+                is_apart: apart.is_some(),
             };
+            for (to, other) in route_ports.iter().enumerate() {
+                if other == port {
+                    continue;
+                }
+                let mut route = format!("nats-route://{ROUTE_USER}:{password}@127.0.0.1:{other}");
+                if let Some(routes) = &mut apart {
+                    let proxy = Proxy::before(&route);
+                    let proxy = proxy.map_err(Error::file("take a port below", &home))?;
+                    route = proxy.instead_of(&route);
+                    routes.add(nth, to, proxy);
+                }
+                member.routes.push(route);
+            }
             let options = NatsOptions::default();
             servers.push(Self::start_as(&folder, options, Some(member)).await?);
         }

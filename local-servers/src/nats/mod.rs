@@ -3,6 +3,7 @@ mod config;
 mod lagging;
 mod probe;
 mod program;
+mod routes;
 mod staging;
 
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use rustix::process::Signal;
 
 pub use config::{NatsOptions, SyncInterval};
 pub use lagging::{Answers, LaggingCopy};
+pub use routes::Routes;
 
 use self::cluster::Member;
 use self::staging::Staging;
