@@ -154,14 +154,14 @@ async fn lone(addr: SocketAddr, requests: &Requests, time: Duration, report: &mu
 }
 
 /// A trigger by each key.
-fn requests(keys: &[String]) -> Requests {
+pub(crate) fn requests(keys: &[String]) -> Requests {
     let path = format!("/api/v1/workflows/{WORKFLOW}/trigger");
     let requests = keys.iter().map(|key| load::post(&path, key, BODY));
     Arc::new(requests.collect())
 }
 
 /// A workflow to trigger, its organization, and the keys that trigger it.
-async fn prepare(system: &System) -> (String, Vec<String>) {
+pub(crate) async fn prepare(system: &System) -> (String, Vec<String>) {
     let (org, admin) = system.organization().await;
     let definition = json!({
         "name": "Bench",

@@ -1,6 +1,7 @@
 //! Webhook deliveries per second, over a bare client's requests to the same receiver with as many
 //! under way.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -41,20 +42,27 @@ pub(crate) async fn measure(system: &System, time: Duration, count: usize, repor
         ("one endpoint", 1, TO_ONE),
         ("100 endpoints together", MANY, TO_ALL),
     ] {
-        let pair = delivered(system, time, count / endpoints, (endpoints, under_way)).await;
+        let delivered = delivered(system, count / endpoints, endpoints).await;
+        let requests = Arc::new(vec![load::post("/", "", &delivered.body)]);
+        let bare = load::run(delivered.receiver, under_way, time, "200", requests).await;
+        assert_eq!(bare.other, 0, "the receiver takes everything");
+        let pair = (delivered.rate, bare.rate());
         let what = format!("webhook deliveries to {what}, over a bare client's requests");
         report.rate(&what, &[pair], "0.25");
     }
 }
 
-/// Deliveries per second of so many contacts to each of some endpoints, and the requests per second
-/// of a bare client.
-async fn delivered(
-    system: &System,
-    time: Duration,
-    contacts: usize,
-    (endpoints, under_way): (usize, usize),
-) -> (f64, f64) {
+/// What was delivered, and where to.
+pub(crate) struct Delivered {
+    /// Deliveries per second.
+    pub(crate) rate: f64,
+    receiver: SocketAddr,
+    /// One of them.
+    body: String,
+}
+
+/// Has so many contacts delivered to each of some endpoints.
+pub(crate) async fn delivered(system: &System, contacts: usize, endpoints: usize) -> Delivered {
     let (org, key) = system.organization().await;
     let arrivals = Shared::default();
     let router = axum::Router::new()
@@ -70,18 +78,18 @@ async fn delivered(
     }
     import_contacts(system, &org, contacts).await;
     let end = Instant::now() + PATIENCE;
-    let (ours, body) = loop {
+    let (rate, body) = loop {
         assert!(Instant::now() < end, "every delivery arrives");
         if let Some(measured) = measured(&arrivals, contacts * endpoints) {
             break measured;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     };
-    let body = std::str::from_utf8(&body).expect("JSON").to_owned();
-    let requests = Arc::new(vec![load::post("/", &key, &body)]);
-    let bare = load::run(addr, under_way, time, "200", requests).await;
-    assert_eq!(bare.other, 0, "the receiver takes everything");
-    (ours, bare.rate())
+    Delivered {
+        rate,
+        receiver: addr,
+        body: std::str::from_utf8(&body).expect("JSON").to_owned(),
+    }
 }
 
 /// The rate from the first to the last, once all are there, and a body.

@@ -24,6 +24,7 @@ mod many;
 mod million;
 mod million_pages;
 mod plain;
+mod processes;
 mod readable;
 mod rebuild;
 mod report;
@@ -118,6 +119,8 @@ enum Part {
     Export,
     /// Events projected and rebuilt per second.
     Rebuild,
+    /// Two and four processes of each service over one (minutes; only when named).
+    Processes,
     /// Pages of lists of a million orders, runs and deliveries (minutes; only when named).
     Pages,
     /// An ordinary tenant beside strangers and bad neighbours.
@@ -231,6 +234,9 @@ async fn run(options: Options) {
     }
     if options.only == Some(Part::Pages) {
         million_pages::measure(options.projected, time, &mut report).await;
+    }
+    if options.only == Some(Part::Processes) {
+        processes::measure(time, options.rounds, &mut report).await;
     }
     if options.only == Some(Part::Large) {
         let mut system = System::start(&[]).await;

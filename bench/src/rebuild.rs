@@ -66,12 +66,12 @@ pub(crate) async fn measure(system: &System, events: usize, time: Duration, repo
     reads(system, &key, time, report).await;
 }
 
-fn rate(count: usize, time: Duration) -> f64 {
+pub(crate) fn rate(count: usize, time: Duration) -> f64 {
     let count = u32::try_from(count).expect("not that many");
     f64::from(count) / time.as_secs_f64()
 }
 
-async fn caught_up(database: &mut PgConnection, events: usize) {
+pub(crate) async fn caught_up(database: &mut PgConnection, events: usize) {
     let events = i64::try_from(events).expect("not that many");
     loop {
         let slowest: Option<i64> = sqlx::query_scalar(

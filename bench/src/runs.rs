@@ -28,7 +28,7 @@ const STEADY: f64 = 1_000.0;
 const BODY: &str = r#"{"email":"ada@example.com","score":81}"#;
 
 /// A run of nothing but its first step.
-const ONE_STEP: Parts = Parts {
+pub(crate) const ONE_STEP: Parts = Parts {
     first: 4,
     call: None,
 };
@@ -78,7 +78,7 @@ pub(crate) async fn measure(system: &System, time: Duration, report: &mut Report
         let accepted = load::run(system.addr(), CONNECTIONS, time, "202", triggers(&id, &key));
         let accepted = accepted.await;
         assert_eq!(accepted.other, 0, "every trigger is accepted");
-        let ours = ended(system, &log, accepted.answered, parts).await;
+        let ours = ended(system, &log, (accepted.answered, parts), 1).await;
         let what = format!("runs of {what} ended, over a bare loop of the same appends and calls");
         report.rate(&what, &[(ours, bare)], aim);
     }
@@ -99,14 +99,21 @@ fn definition(steps: Vec<Value>) -> Value {
 }
 
 /// The rate at which so many runs end that wait, from the first event of a runner on.
-async fn ended(system: &System, log: &EventLog, count: u64, parts: Parts) -> f64 {
+pub(crate) async fn ended(
+    system: &System,
+    log: &EventLog,
+    (count, parts): (u64, Parts),
+    runners: usize,
+) -> f64 {
     let before = end(log).await;
-    let runner = system.run("workflow-runner");
+    let runners: Vec<_> = (0..runners)
+        .map(|_| system.run("workflow-runner"))
+        .collect();
     until(log, before + 1).await;
     let began = Instant::now();
     until(log, before + count * parts.events() as u64).await;
     let took = began.elapsed();
-    drop(runner);
+    drop(runners);
     let succeeded = count_since(log, before).await;
     assert_eq!(succeeded, count, "every run ends well");
     #[expect(clippy::cast_precision_loss, reason = "counts of a bench are small")]
