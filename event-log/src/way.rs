@@ -34,6 +34,9 @@ pub(crate) struct Way {
     pub(crate) bytes: usize,
     /// Whether more is asked for before all of it is used.
     pub(crate) asks_ahead: bool,
+    /// How long it is believed without a word that nothing comes, where there are copies that may
+    /// have heard of nothing.
+    pub(crate) patience: Duration,
 }
 
 impl Way {
@@ -46,6 +49,7 @@ impl Way {
             messages: 4_096,
             bytes: (8 * 1024 * 1024).max(2 * client.max_payload()),
             asks_ahead: true,
+            patience: Duration::from_secs(10),
             client,
         }
     }
@@ -60,6 +64,7 @@ impl Way {
             messages: 128,
             bytes: client.max_payload() + 64 * 1024,
             asks_ahead: false,
+            patience: Duration::from_secs(30),
             client,
         }
     }

@@ -51,6 +51,15 @@ impl Bucket {
         Ok(found.map(|message| message.payload))
     }
 
+    /// The value of a key and its revision, as the bucket's leader has them.
+    ///
+    /// # Errors
+    /// Where the server does not answer; what it said.
+    pub async fn newest(&self, key: &str) -> Result<Option<(Bytes, u64)>, String> {
+        let found = self.find_with_leader(&self.subject(key)).await?;
+        Ok(found.map(|message| (message.payload, message.sequence)))
+    }
+
     /// The value that [`Bucket::put_marked`] put, with the mark that was put beside it; `None`
     /// also where it is of several pieces that do not fit together.
     ///

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use schemas::{AggregateType, Log};
+use tokio::time::Instant;
 
 use super::past::Past;
 use super::source::Fault;
@@ -110,6 +111,9 @@ impl Tail {
             source: None,
             opening: None,
             asking: None,
+            looking: None,
+            heard: Instant::now(),
+            lacking: None,
             ready: VecDeque::new(),
             deleted: Deleted::default(),
             backoff: BACKOFF,

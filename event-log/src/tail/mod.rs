@@ -9,7 +9,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
 use self::past::Past;
@@ -20,10 +20,14 @@ use crate::mark::Mark;
 use crate::shared::SharedStream;
 use crate::streams::LogStream;
 use crate::way::Way;
-use crate::{TailError, envelope};
+use crate::{ReadError, TailError, envelope};
 
-/// How long a copy may bring nothing before its leader is asked whether there is more.
+/// How long a copy that should bring something may bring nothing before its leader is asked whether
+/// there is more.
 const LAG: Duration = Duration::from_millis(200);
+/// How long it may bring nothing although there is, before another one is tried: it may have lost
+/// touch with the leader for good.
+const STALLED: Duration = Duration::from_secs(5);
 const BACKOFF: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
 
@@ -51,6 +55,12 @@ pub struct Tail {
     opening: Option<Opening>,
     /// The question what was deleted, kept in the same way while the gap ahead is the same.
     asking: Option<Asking>,
+    /// The question whether the leader has more, kept in the same way.
+    looking: Option<Looking>,
+    /// When something was heard last, from the source or of its leader.
+    heard: Instant,
+    /// Since when it is known that the source lacks something.
+    lacking: Option<Instant>,
     /// What came from the server and has not been taken yet.
     ready: VecDeque<Delivered>,
     deleted: Deleted,
@@ -59,6 +69,15 @@ pub struct Tail {
 
 type Opening = AbortOnDropHandle<Result<Opened, Fault>>;
 type Asking = AbortOnDropHandle<Result<Deleted, String>>;
+type Looking = AbortOnDropHandle<Result<Look, ReadError>>;
+
+/// What a look at the leader tells.
+struct Look {
+    /// Where its stream ends.
+    end: u64,
+    /// Whether it has nothing up to there.
+    has_none: bool,
+}
 
 /// What came of waiting.
 enum Received {
@@ -145,14 +164,17 @@ impl Tail {
         let may_wait = self.is_sure && self.caught_up();
         let source = self.source.as_mut().ok_or_else(ended)?;
         let next = source.messages.next();
-        let first = if may_wait {
+        let first = if may_wait && !self.stream.replicated {
             next.await
         } else {
-            match timeout(LAG, next).await {
+            let patience = if may_wait { self.way.patience } else { LAG };
+            match timeout_at(self.heard + patience, next).await {
                 Ok(first) => first,
-                Err(_) => return self.miss().await,
+                Err(_) => return self.miss(may_wait).await,
             }
         };
+        self.heard = Instant::now();
+        (self.lacking, self.looking) = (None, None);
         self.ready
             .push_back(source.check(first.map_err(Fault::Server)?)?);
         while self.ready.len() < max {
@@ -165,36 +187,53 @@ impl Tail {
         }
         match self.ready.back() {
             Some(last) if !self.is_sure && last.pending == 0 => {
-                self.look_for_the_end(last.sequence).await?;
+                let reader = self.way.reader(&self.stream);
+                let left = reader.has_none_between(&self.filters, last.sequence, self.end);
+                self.is_sure = left.await?;
             }
             _ => {}
         }
         Ok(Received::Some)
     }
 
-    /// Finds out whether what should come still stands in the log: it may have been erased since
-    /// the server said that it waits.
-    async fn miss(&mut self) -> Result<Received, Fault> {
-        if self.is_sure {
-            let state = self.way.reader(&self.stream).state().await;
-            let state = state.map_err(|error| Fault::Server(error.to_string()))?;
-            self.end = state.last_sequence;
+    /// Finds out whether more stands in the log than has come. What the server said that waits may
+    /// have been erased since; and a copy that said that nothing waits (`all_came`) may have heard
+    /// of nothing more.
+    async fn miss(&mut self, all_came: bool) -> Result<Received, Fault> {
+        let (reader, filters) = (self.way.reader(&self.stream), &self.filters);
+        let (after, end) = (self.last.sequence, (!self.is_sure).then_some(self.end));
+        let looking = self.looking.get_or_insert_with(|| {
+            let filters = filters.clone();
+            let look = async move {
+                let end = match end {
+                    Some(end) => end,
+                    None => reader.state().await?.last_sequence,
+                };
+                let has_none = reader.has_none_between(&filters, after, end).await?;
+                Ok(Look { end, has_none })
+            };
+            AbortOnDropHandle::new(tokio::spawn(look))
+        });
+        let look = looking.await;
+        self.looking = None;
+        let look = look.map_err(|error| Fault::Server(error.to_string()))??;
+        self.heard = Instant::now();
+        (self.end, self.is_sure) = (look.end, look.has_none);
+        if look.has_none {
+            self.lacking = None;
+            return Ok(if all_came {
+                Received::Some
+            } else {
+                Received::End
+            });
         }
-        self.look_for_the_end(self.last.sequence).await
-    }
-
-    /// Finds out whether the leader had nothing more either.
-    async fn look_for_the_end(&mut self, after: u64) -> Result<Received, Fault> {
-        let reader = self.way.reader(&self.stream);
-        let none = reader
-            .has_none_between(&self.filters, after, self.end)
-            .await;
-        self.is_sure = none.map_err(|error| Fault::Server(error.to_string()))?;
-        Ok(if self.is_sure {
-            Received::End
-        } else {
-            Received::Some
-        })
+        self.pending = self.pending.max(1);
+        let lacking = *self.lacking.get_or_insert(self.heard);
+        if lacking.elapsed() > STALLED {
+            let stalled = "its copy of the stream brings nothing";
+            return Err(Fault::Server(stalled.to_owned()));
+        }
+        Ok(Received::Some)
     }
 
     /// Takes what is ready up to a gap, which [`Tail::pass_gap`] judges first.
@@ -277,6 +316,7 @@ impl Tail {
     fn forget_source(&mut self) {
         self.source = None;
         self.asking = None;
+        self.looking = None;
         self.ready.clear();
     }
 
@@ -302,6 +342,8 @@ impl Tail {
 
     fn opened(&mut self, opened: Opened) {
         self.source = Some(opened.source);
+        self.heard = Instant::now();
+        self.lacking = None;
         self.end = opened.end;
         self.is_sure = opened.is_sure;
         self.pending = opened.pending.max(u64::from(!opened.is_sure));

@@ -62,6 +62,31 @@ async fn a_tail_sees_each_event_once_and_in_order_over_crashes() {
     }
 }
 
+/// What stood in the log at its start comes by a consumer for each kind.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tail_of_several_kinds_goes_on_in_the_past_over_crashes() {
+    let mut own = OwnServer::start().await;
+    let kinds = [AggregateType::Run, AggregateType::Key];
+    let commits = (0..400).map(|nth| {
+        let stream = stream(kinds[nth % 2], &format!("a{nth}"));
+        write(&stream, Expected::Empty, 1).into()
+    });
+    for outcome in own.log.commit_each(commits.collect()).await {
+        outcome.unwrap();
+    }
+    let mut tail = own.log.tail(Log::Events, 0, &kinds).await.unwrap();
+    let mut read = Vec::new();
+    for _ in 0..3 {
+        let batch = timeout(Duration::from_secs(30), tail.next(64)).await;
+        read.extend(ids_of(&recorded(batch.unwrap().unwrap().items)));
+        assert!(!tail.caught_up());
+        own.crash().await;
+    }
+    last_word(&own.log).await;
+    read.extend(follow(tail, "last").await.unwrap());
+    assert!(read == ids_of(&everything(&own.log, Log::Events).await));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tail_sees_each_event_once_and_in_order_over_a_server_that_hangs() {
     let own = OwnServer::start().await;

@@ -141,6 +141,24 @@ async fn the_copys_end_is_not_taken_for_the_end() {
     }
 }
 
+/// A copy that has lost touch with the leader for good must not hold up whoever follows it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_that_hears_of_nothing_more_is_left() {
+    let lagging = Lagging::start().await;
+    let log = &lagging.log;
+    let at_the_end = log.tail(Log::Events, 3, &[]).await.unwrap();
+    assert!(at_the_end.caught_up());
+    let last = lagging.own.append(&lagging.run, Expected::At(3), 2).await;
+    let behind = log.tail(Log::Events, 3, &[]).await.unwrap();
+    assert!(!behind.caught_up());
+    lagging.copy.answer_only(Answers::Reads);
+    for mut tail in [behind, at_the_end] {
+        while tail.last_sequence() < last {
+            timeout(PATIENCE, tail.next(100)).await.unwrap().unwrap();
+        }
+    }
+}
+
 /// What was to come may be erased before the copy hears of it: then nothing more comes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_waits_for_what_was_erased_meanwhile_hears_that_nothing_is_left() {

@@ -1,6 +1,6 @@
 //! A server as one meets it among several that keep the same streams, of which the nearest lags.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +20,11 @@ use crate::{Error, proxy};
 /// What any server that keeps a stream answers; all else its leader does.
 const READS: &[u8] = b"$JS.API.DIRECT.GET.";
 const CONSUMERS: &[u8] = b"$JS.API.CONSUMER.";
+/// How messages of a consumer are asked for, up to the stream's name and its own.
+const NEXT: &[u8] = b"$JS.API.CONSUMER.MSG.NEXT.";
+/// What the answer to the making of a consumer has in it, and before its name.
+const MADE: &[u8] = b"consumer_create_response";
+const NAMED: &[u8] = b"\"name\":\"";
 
 /// What a copy answers in the leader's stead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +102,13 @@ impl LaggingCopy {
         Ok(())
     }
 
+    /// From now on the copy answers only this; consumers that were made there stay.
+    pub fn answer_only(&self, answers: Answers) {
+        if let Some(there) = &mut *self.lock() {
+            there.answers = answers;
+        }
+    }
+
     /// The copy has heard of everything again.
     pub fn catch_up(&mut self) {
         *self.lock() = None;
@@ -111,7 +123,8 @@ impl LaggingCopy {
 impl There {
     fn answers(&self, subject: &[u8]) -> bool {
         let consumes = self.answers == Answers::ReadsAndConsumers;
-        subject.starts_with(READS) || consumes && subject.starts_with(CONSUMERS)
+        let asks = subject.starts_with(READS) || subject.starts_with(NEXT);
+        asks || consumes && subject.starts_with(CONSUMERS)
     }
 }
 
@@ -142,13 +155,22 @@ async fn serve(listener: TcpListener, leader: String, there: Arc<Mutex<Option<Th
         let (from_leader, to_leader) = server.into_split();
         let (answers, answered) = mpsc::unbounded_channel();
         tokio::spawn(answer(answered, to_client));
-        tokio::spawn(carry(from_leader, answers.clone(), |_| true));
+        let of_leader = Arc::<Mutex<HashSet<Vec<u8>>>>::default();
+        let made = Arc::clone(&of_leader);
+        let note_made = move |frame: &Frame| {
+            made.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .extend(frame.made().map(<[u8]>::to_vec));
+            true
+        };
+        tokio::spawn(carry(from_leader, answers.clone(), note_made));
         let client = Client {
             to_leader,
             answers,
             there: Arc::clone(&there),
             greeting: Vec::new(),
             subscriptions: HashMap::new(),
+            of_leader,
             copy: None,
         };
         tokio::spawn(client.run(from_client));
@@ -164,6 +186,8 @@ struct Client {
     greeting: Vec<u8>,
     /// What it listens to, by its own numbers.
     subscriptions: HashMap<Vec<u8>, Vec<u8>>,
+    /// Consumers that were made by the leader, by their names.
+    of_leader: Arc<Mutex<HashSet<Vec<u8>>>>,
     copy: Option<Copy>,
 }
 
@@ -183,6 +207,7 @@ impl Client {
     }
 
     async fn forward(&mut self, mut frame: Frame) -> io::Result<()> {
+        let of_leader = Arc::clone(&self.of_leader);
         let copy = self.copy().await;
         match frame.verb() {
             b"CONNECT" => self.greeting.clone_from(&frame.bytes),
@@ -199,7 +224,13 @@ impl Client {
             }
             b"PUB" | b"HPUB" => {
                 let subject = frame.word(1);
+                let is_leaders = subject.starts_with(NEXT) && {
+                    let name = subject.rsplit(|byte| *byte == b'.').next();
+                    let made = of_leader.lock().unwrap_or_else(PoisonError::into_inner);
+                    name.is_some_and(|name| made.contains(name))
+                };
                 if let Some(copy) = copy
+                    && !is_leaders
                     && copy.there.answers(subject)
                 {
                     return copy.to.write_all(&frame.bytes).await;
@@ -221,11 +252,10 @@ impl Client {
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         let there = there.filter(|_| !self.greeting.is_empty());
-        if self.copy.as_ref().map(|copy| &copy.there) != there.as_ref() {
-            self.copy = match there {
-                Some(there) => self.meet(there).await.ok(),
-                None => None,
-            };
+        match (&mut self.copy, there) {
+            (Some(copy), Some(there)) if copy.there.address == there.address => copy.there = there,
+            (_, Some(there)) => self.copy = self.meet(there).await.ok(),
+            (_, None) => self.copy = None,
         }
         self.copy.as_mut()
     }
@@ -309,6 +339,15 @@ impl Frame {
 
     fn verb(&self) -> &[u8] {
         self.word(0)
+    }
+
+    /// The consumer that was made, where this tells of one.
+    fn made(&self) -> Option<&[u8]> {
+        let body = self.bytes.get(self.line..)?;
+        let place = |what: &[u8]| body.windows(what.len()).position(|part| part == what);
+        place(MADE)?;
+        let name = &body[place(NAMED)? + NAMED.len()..];
+        name.split(|byte| *byte == b'"').next()
     }
 
     /// By which number the client knows what it begins or ends to listen to.

@@ -14,7 +14,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 
-use super::mirror::{Mirror, partition_key};
+use super::mirror::{Holder, Mirror, partition_key};
 use super::moment::Moment;
 use super::share::share;
 use super::state::LeaseState;
@@ -252,31 +252,50 @@ impl Member {
             let revision = known.map_or(0, |holder| holder.revision);
             self.reached_for.insert(*partition, (revision, lapses));
         }
-        for (partition, revision) in self.change(wanted, &self.id).await {
-            self.mirror.changed(partition, &self.id, revision);
-            self.reached_for.remove(&partition);
-            self.state.gain(partition, lapses);
+        for (partition, changed) in self.change(wanted, &self.id).await {
+            match changed {
+                Ok(revision) => {
+                    self.mirror.changed(partition, &self.id, revision);
+                    self.reached_for.remove(&partition);
+                    self.state.gain(partition, lapses);
+                }
+                Err(holder) => {
+                    self.mirror.learn(partition, holder);
+                    self.notice_gain(partition);
+                }
+            }
         }
     }
 
     async fn release(&mut self, partitions: Vec<u16>) {
-        for (partition, revision) in self.change(&partitions, "").await {
-            self.mirror.changed(partition, "", revision);
-            self.state.left(partition);
+        for (partition, changed) in self.change(&partitions, "").await {
+            match changed {
+                Ok(revision) => {
+                    self.mirror.changed(partition, "", revision);
+                    self.state.left(partition);
+                }
+                Err(holder) => self.mirror.learn(partition, holder),
+            }
         }
     }
 
     /// Names the holder of partitions, each only if nobody else has meanwhile; answers with the
-    /// new revisions of those where that went well.
-    async fn change(&self, partitions: &[u16], member: &str) -> Vec<(u16, u64)> {
+    /// new revisions, and with who holds those where that did not go well. The watch may be on a
+    /// copy of the bucket that hears of nothing more, so the leader is asked.
+    async fn change(&self, partitions: &[u16], member: &str) -> Vec<(u16, Result<u64, Holder>)> {
         let changes = partitions.iter().map(|partition| async {
             let known = self.mirror.holder(*partition);
             let revision = known.map_or(0, |holder| holder.revision);
             let value = Bytes::copy_from_slice(member.as_bytes());
             let key = partition_key(*partition);
-            let changed = self.partitions.update(key, value, revision);
-            let changed = timeout(self.ttl, changed).await;
-            changed.ok()?.ok().map(|revision| (*partition, revision))
+            let changed = self.partitions.update(&key, value, revision);
+            if let Ok(Ok(revision)) = timeout(self.ttl, changed).await {
+                return Some((*partition, Ok(revision)));
+            }
+            let newest = timeout(self.ttl, self.partitions.newest(&key)).await;
+            let (member, revision) = newest.ok()?.ok()??;
+            let member = String::from_utf8_lossy(&member).into_owned();
+            Some((*partition, Err(Holder { member, revision })))
         });
         join_all(changes).await.into_iter().flatten().collect()
     }
@@ -290,5 +309,33 @@ impl Member {
             let _ = self.members.delete(&self.id).await;
         };
         let _ = timeout(patience, goodbye).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::log;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_claim_that_went_by_old_news_is_made_again_by_the_leaders_word() {
+        let state = Arc::new(LeaseState::new("work", 4));
+        let joined = Member::join(&log().await, "work", Duration::from_secs(5), state).await;
+        let (mut member, _heartbeats) = joined.unwrap();
+        // Somebody had it and gave it up, of which the watch has not told.
+        for holder in ["another", ""] {
+            let put = member.partitions.put(partition_key(2), holder.into());
+            put.await.unwrap();
+        }
+        assert_eq!(member.mirror.holder(2), None);
+        member.state.renew(Moment::now(), Duration::from_mins(1));
+        member.claim(&[2]).await;
+        assert_eq!(member.state.owned_count(), 0);
+        assert_eq!(member.mirror.holder(2).unwrap().member, "");
+        member.claim(&[2]).await;
+        assert_eq!(member.state.owned_count(), 1);
+        assert!(member.is_named_for(2));
+        member.release(vec![2]).await;
+        assert!(!member.is_named_for(2));
     }
 }

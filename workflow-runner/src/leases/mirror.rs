@@ -68,12 +68,16 @@ impl Mirror {
             Operation::Delete | Operation::Purge => String::new(),
         };
         let revision = entry.revision;
-        let newer = Holder { member, revision };
+        self.learn(partition, Holder { member, revision });
+        Some(partition)
+    }
+
+    /// Learns who holds a partition; what is older than what is known changes nothing.
+    pub(super) fn learn(&mut self, partition: u16, newer: Holder) {
         let known = self.partitions.entry(partition).or_insert(newer.clone());
-        if known.revision < revision {
+        if known.revision < newer.revision {
             *known = newer;
         }
-        Some(partition)
     }
 
     /// Notes an own change before the bucket tells of it.

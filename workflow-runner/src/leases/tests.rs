@@ -13,7 +13,7 @@ const PARTITIONS: u16 = 12;
 const TTL: Duration = Duration::from_millis(900);
 const PATIENCE: Duration = Duration::from_secs(20);
 
-async fn log() -> EventLog {
+pub(super) async fn log() -> EventLog {
     let url = std::env::var("NATS_URL").unwrap_or_else(|_| "nats://127.0.0.1:4222".to_owned());
     let settings = LogSettings {
         log_prefix: format!("leases-{}-", Uuid::new_v4().simple()),
