@@ -1,4 +1,4 @@
-//! What is asked of an endpoint and carried out once, however often it is sent.
+//! What is asked of an endpoint.
 
 use chrono::{DateTime, Utc};
 use domain::webhook::{Disabled, Endpoint};
@@ -7,8 +7,8 @@ use schemas::{AggregateType, Event, NewEvent, OrgId, StreamId, WebhookId};
 use service::HttpError;
 
 use super::directory::{Directory, Known};
-use crate::commands::{Outcome, Plan};
-use crate::{CommandError, Commands, LogError, Origin, Refusal};
+use crate::commands::{Decision, Outcome, Plan};
+use crate::{App, CommandError, Commands, Done, LogError, NotFound, Origin, Refusal};
 
 /// Why an endpoint does not do what was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,7 +48,25 @@ pub(super) async fn known(
     known.ok_or(CommandError::Refused(Refused::NoWebhook))
 }
 
-/// Carries out what `decide` says of the endpoint; a repeat with the same receipt finds what
+/// Carries out what `decide` says of the endpoint and what is the same however often it is sent.
+pub(super) async fn execute<T>(
+    app: &App,
+    origin: &Origin,
+    (org, webhook): (&OrgId, &WebhookId),
+    decide: impl Fn(Known) -> Decision<T>,
+) -> Result<Done<T>, CommandError<NotFound>> {
+    let (commands, stream) = (&app.commands, stream(org, webhook));
+    let plan = || async {
+        let known = app.webhooks.find(commands.log(), &stream).await?;
+        let known = known.ok_or(CommandError::Refused(NotFound("webhook")))?;
+        let stands = (&stream, Some(known.last));
+        let decision = decide(known);
+        Ok(commands.planned(origin, commands.now(), stands, "", decision))
+    };
+    commands.execute_plan(plan).await
+}
+
+/// Carries out what `decide` says of the endpoint once; a repeat with the same receipt finds what
 /// `holder` has left of the first.
 pub(super) async fn carry_out(
     commands: &Commands,

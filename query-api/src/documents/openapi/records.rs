@@ -109,8 +109,8 @@ fn operations(kind: &Kind) -> [Operation; 4] {
                 "With `application/json`, creates one record, whose id must be new. With \
                  `application/x-ndjson`, each line creates or replaces a record and gets a line \
                  of answer. With `text/csv`, each row does so below the first, which names the \
-                 fields, between commas, semicolons or tabs, and is line 1. Lines and rows may come with `Content-Encoding: gzip` or \
-                 `zstd`. Every 10,000 lines count as one more request. A request takes at most \
+                 fields, between commas, semicolons or tabs, and is line 1. Lines and rows may \
+                 come with `Content-Encoding: gzip` or `zstd`. Every 10,000 lines count as one more request. A request takes at most \
                  1,000,000 lines and 1 GiB, unpacked. If one of these limits, the key's limit or the key's \
                  life ends first, the last line of the answer is an error that names the first \
                  line that was not written.",
