@@ -95,7 +95,7 @@ impl Listed for DeliveryRow {
     const COLUMNS: &str = "delivery_id, event_id, event_type, status, next_attempt_at, attempts,
         created_at";
     const ID: &str = "delivery_id";
-    const STATUS: &str = "status";
+    const STATUS: &str = "event_type";
     const PARENT: Option<(&str, &str)> = Some(("webhook_id", WEBHOOK));
 }
 
@@ -113,8 +113,8 @@ struct Asked {
 /// Where the first page of a list is found.
 pub(super) fn path(list: &List) -> String {
     let page = format!("/{}?limit={LIMIT}", list.of);
-    match list.filter {
-        Some((_, status)) => format!("{page}&status={status}"),
+    match list.status {
+        Some(status) => format!("{page}&status={status}"),
         None => page,
     }
 }

@@ -7,13 +7,15 @@ use sqlx::{Connection as _, PgConnection};
 
 use super::{List, Reader};
 use crate::report::Report;
-use crate::system::{System, until_ready};
+use crate::system::System;
 
 /// The workflow whose runs are listed, and the endpoint whose deliveries are.
 pub(super) const WORKFLOW: &str = "w";
 pub(super) const WEBHOOK: &str = "hook";
 /// How five of six runs have ended.
 const STATE: &str = "SUCCEEDED";
+/// What the events of five of six deliveries are.
+const TYPE: &str = "run.succeeded";
 
 /// Deliveries are of an endpoint that is there.
 const ENDPOINT: &str = "INSERT INTO webhooks
@@ -39,7 +41,8 @@ const RUNS: &str = "INSERT INTO runs (org_id, run_id, workflow_id, workflow_vers
 
 const DELIVERIES: &str = "INSERT INTO deliveries (org_id, delivery_id, webhook_id, event_id,
          event_sequence, event_type, status, next_attempt_at, attempts, created_at, changed_at)
-     SELECT $1, 'msg_' || md5(n::text), $2, md5(n::text)::uuid, n, 'run.succeeded',
+     SELECT $1, 'msg_' || md5(n::text), $2, md5(n::text)::uuid, n,
+            CASE n % 6 WHEN 0 THEN 'run.failed' ELSE 'run.succeeded' END,
             CASE n % 6 WHEN 0 THEN 'FAILED' ELSE 'SUCCEEDED' END, NULL,
             jsonb_build_array(jsonb_build_object('at', at, 'durationMs', 12, 'error', NULL,
                 'status', CASE n % 6 WHEN 0 THEN 410 ELSE 200 END, 'response', 'ok')),
@@ -65,22 +68,20 @@ pub(super) async fn measure(succeeded: usize, time: Duration, report: &mut Repor
     report.count("runs and deliveries filled in", 2 * rows, started.elapsed());
     system.tidy_database().await;
     let queries = system.run("query-api");
-    until_ready(queries.addr).await;
-    let reader = Reader {
-        system: &system,
-        addr: queries.addr,
-        org: &org,
-        key: &key,
-    };
+    let reader = Reader::ready(&system, queries.addr, &org, &key).await;
     let runs = format!("/api/v1/workflows/{WORKFLOW}/runs");
     let [all, of_state] = List::whole_and_part("runs", &runs, ("state", STATE), rows);
-    let deliveries = List {
+    let deliveries = format!("/api/v1/webhooks/{WEBHOOK}/deliveries");
+    let [sent, of_type] = List::whole_and_part("deliveries", &deliveries, ("q", TYPE), rows);
+    // Of two types, which are lists of their own.
+    let of_types = List {
         of: "deliveries",
-        path: format!("/api/v1/webhooks/{WEBHOOK}/deliveries"),
-        filter: None,
+        path: deliveries,
+        filter: Some(("q", "run.")),
+        status: None,
         rows,
     };
-    for list in [all, of_state, deliveries] {
+    for list in [all, of_state, sent, of_type, of_types] {
         reader.compare(&list, (50, ""), time, report).await;
     }
 }

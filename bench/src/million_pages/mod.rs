@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::load::{self, Outcome};
 use crate::report::Report;
-use crate::system::System;
+use crate::system::{System, until_ready};
 
 pub(crate) use self::bare::serve as serve_first_page;
 
@@ -41,6 +41,8 @@ struct List {
     path: String,
     /// The parameter that filters by a status, and that status.
     filter: Option<(&'static str, &'static str)>,
+    /// The status that all rows of the list have, by which the bare handler filters.
+    status: Option<&'static str>,
     /// How many rows it has.
     rows: usize,
 }
@@ -53,10 +55,11 @@ impl List {
         filter: (&'static str, &'static str),
         rows: usize,
     ) -> [Self; 2] {
-        let list = |filter, rows| Self {
+        let list = |filter: Option<(_, _)>, rows| Self {
             of,
             path: path.to_owned(),
             filter,
+            status: filter.map(|(_, status)| status),
             rows,
         };
         [list(None, rows), list(Some(filter), rows / 6 * 5)]
@@ -85,7 +88,18 @@ impl List {
     }
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    /// Waits until the query API answers.
+    async fn ready(system: &'a System, addr: SocketAddr, org: &'a str, key: &'a str) -> Self {
+        until_ready(addr).await;
+        Self {
+            system,
+            addr,
+            org,
+            key,
+        }
+    }
+
     /// Compares the answers that a percentage of all did not exceed.
     async fn compare(
         &self,

@@ -7,7 +7,7 @@ use super::{List, Reader};
 use crate::large::caught_up;
 use crate::large::fill::Fill;
 use crate::report::Report;
-use crate::system::{System, until_ready};
+use crate::system::System;
 
 /// What five of six orders are, by the fill.
 const STATUS: &str = "COMPLETED";
@@ -29,13 +29,7 @@ pub(super) async fn measure(completed: usize, time: Duration, report: &mut Repor
     caught_up(&system).await;
     report.count("orders projected", orders, started.elapsed());
     let queries = system.run("query-api");
-    until_ready(queries.addr).await;
-    let reader = Reader {
-        system: &system,
-        addr: queries.addr,
-        org: &org,
-        key: &key,
-    };
+    let reader = Reader::ready(&system, queries.addr, &org, &key).await;
     let filter = ("status", STATUS);
     let lists = List::whole_and_part("orders", "/api/v1/orders", filter, orders);
     for list in &lists {

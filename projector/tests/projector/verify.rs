@@ -206,7 +206,7 @@ async fn rows_that_are_about_to_end_are_left_out_with_what_counts_them() {
     projector.stop().await;
     for (days, differences) in [(40, 0), (1, 2)] {
         let aged = format!(
-            "UPDATE deliveries SET created_at = now() - interval '{days} days', event_type = 'x'"
+            "UPDATE deliveries SET created_at = now() - interval '{days} days', event_sequence = 0"
         );
         assert_eq!(change(&world, aged).await, 1);
         let miscounted = "UPDATE totals SET count = 7 WHERE kind = 'deliveries' AND count > 0";

@@ -55,7 +55,7 @@ pub(super) async fn show_webhook(
     let text = asked_text(&parameters)?;
     let sought = Sought::asked_for(&parameters, &id, state.log.keyring())?;
     let mut deliveries = match sought {
-        Some(sought) => sought.find(visit.org(), &id, &part, models).await?,
+        Some(sought) => sought.find(visit.org(), &id, &part, models).await?.0,
         None if status.is_empty() => find_deliveries(visit.org(), &id, &part, models).await?,
         None => find_deliveries_in(visit.org(), &id, status, &part, models).await?,
     };

@@ -6,6 +6,7 @@
 
 mod cursor;
 mod find;
+mod merged;
 mod parameters;
 
 use axum::Json;
@@ -18,6 +19,7 @@ use service::HttpError;
 use self::cursor::Cursor;
 pub(crate) use self::cursor::{Grouping, Place, Sorted};
 pub(crate) use self::find::find_page;
+pub(crate) use self::merged::{Block, Window, time};
 pub(crate) use self::parameters::{Parameters, time_of, wrong};
 
 /// How many items a page has unless something else is asked for.

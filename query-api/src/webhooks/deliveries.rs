@@ -1,5 +1,6 @@
 //! `GET /api/v1/webhooks/{id}/deliveries`
 
+mod of_types;
 mod sought;
 
 use access::scope;
@@ -62,8 +63,7 @@ pub(super) async fn list_deliveries(
     if let Some(sought) = sought {
         let known = find_webhook(org, &webhook, models).await?;
         known.ok_or_else(no_webhook)?;
-        let total = sought.count(org, &webhook, models).await?;
-        let deliveries = sought.find(org, &webhook, &page, models).await?;
+        let (deliveries, total) = sought.find(org, &webhook, &page, models).await?;
         return Ok(page.answer(&uri, deliveries, total));
     }
     let deliveries = find_deliveries(org, &webhook, &page, models).await?;

@@ -19,15 +19,19 @@ type Change = (usize, Option<(usize, i64)>);
 /// A record's status and time, by its id.
 type Records = BTreeMap<String, (String, DateTime<Utc>)>;
 
-/// Records that are listed by status.
+/// Rows that are listed by status.
 struct Kind {
-    table: &'static str,
+    list: &'static str,
     clear: &'static str,
     insert: &'static str,
     /// What records have; empty for none.
     statuses: [String; STATUSES],
+    /// The parameter that filters the list.
+    filter: &'static str,
     /// What lists are filtered by; empty for all.
     asked: Vec<String>,
+    /// Whether a status, in small letters, is what is asked for, in small letters too.
+    fits: fn(&str, &str) -> bool,
 }
 
 impl Kind {
@@ -41,7 +45,7 @@ impl Kind {
             "ACTIVE",
         ];
         Self {
-            table: "orders",
+            list: "/api/v1/orders",
             clear: "DELETE FROM orders WHERE org_id = $1",
             insert:
                 "INSERT INTO orders
@@ -49,7 +53,9 @@ impl Kind {
                      SELECT $1, id, id, status, 1, at, at
                      FROM UNNEST($2::text[], $3::text[], $4::timestamptz[]) AS new (id, status, at)",
             statuses: statuses.map(str::to_owned),
+            filter: "status",
             asked: ["", "ACTIVE", "COMPLETED"].map(str::to_owned).into(),
+            fits: |status, asked| status == asked,
         }
     }
 
@@ -67,14 +73,46 @@ impl Kind {
         ];
         let asked = ["", "neW", "łódŹ", &"ü".repeat(99), &format!("{beginning}A")];
         Self {
-            table: "leads",
+            list: "/api/v1/leads",
             clear: "DELETE FROM leads WHERE org_id = $1",
             insert:
                 "INSERT INTO leads (org_id, id, name, status, score, created_at, updated_at)
                      SELECT $1, id, id, nullif(status, ''), 1, at, at
                      FROM UNNEST($2::text[], $3::text[], $4::timestamptz[]) AS new (id, status, at)",
             statuses: statuses.map(str::to_owned),
+            filter: "status",
             asked: asked.map(str::to_owned).into(),
+            fits: |status, asked| status == asked,
+        }
+    }
+
+    /// By their event's type, of which a part is asked for: several lists are shown as one.
+    fn deliveries() -> Self {
+        let types = [
+            "run.started",
+            "run.succeeded",
+            "run.failed",
+            "order.created",
+            "order.updated",
+            "custom.run_%",
+        ];
+        let asked = ["run.f", "RUN.S", "order", "run", "run_%", "."];
+        Self {
+            list: "/api/v1/webhooks/hook/deliveries",
+            clear: "DELETE FROM deliveries WHERE org_id = $1",
+            insert: "WITH endpoint AS (
+                     INSERT INTO webhooks (org_id, webhook_id, url, events, status, created_at,
+                         updated_at)
+                     VALUES ($1, 'hook', 'https://example.com/', '{}', 'ENABLED', now(), now())
+                     ON CONFLICT DO NOTHING)
+                 INSERT INTO deliveries (org_id, delivery_id, webhook_id, event_id, event_sequence,
+                     event_type, status, attempts, created_at, changed_at)
+                 SELECT $1, id, 'hook', gen_random_uuid(), 1, type, 'SUCCEEDED', '[]', at, at
+                 FROM UNNEST($2::text[], $3::text[], $4::timestamptz[]) AS new (id, type, at)",
+            statuses: types.map(str::to_owned),
+            filter: "q",
+            asked: asked.map(str::to_owned).into(),
+            fits: |kind, asked| kind.contains(asked),
         }
     }
 
@@ -116,8 +154,9 @@ impl Kind {
         asked: &str,
         limit: usize,
     ) -> Result<(), TestCaseError> {
-        let is_listed =
-            |status: &str| asked.is_empty() || status.to_lowercase() == asked.to_lowercase();
+        let is_listed = |status: &str| {
+            asked.is_empty() || (self.fits)(&status.to_lowercase(), &asked.to_lowercase())
+        };
         let mut list: Vec<_> = records
             .iter()
             .filter(|(_, (status, _))| is_listed(status))
@@ -125,12 +164,12 @@ impl Kind {
             .collect();
         list.sort_unstable();
         let list: Vec<_> = list.into_iter().map(|(_, id)| id).collect();
-        let status: String = form_urlencoded::byte_serialize(asked.as_bytes()).collect();
-        let filter = match status.as_str() {
+        let given: String = form_urlencoded::byte_serialize(asked.as_bytes()).collect();
+        let filter = match given.as_str() {
             "" => String::new(),
-            status => format!("&status={status}"),
+            given => format!("&{}={given}", self.filter),
         };
-        let first = format!("/api/v1/{}?limit={limit}{filter}", self.table);
+        let first = format!("{}?limit={limit}{filter}", self.list);
         for page in 1..=list.len() / limit + 2 {
             let answer = house.get(&format!("{first}&page={page}")).await;
             let expected = list.iter().skip((page - 1) * limit).take(limit);
@@ -177,6 +216,11 @@ fn every_page_and_every_walk_is_what_sorting_the_rows_gives() {
 #[test]
 fn pages_and_walks_of_free_text_are_what_sorting_the_rows_gives() {
     check_histories(&Kind::leads());
+}
+
+#[test]
+fn pages_and_walks_of_a_part_of_a_type_are_what_sorting_the_rows_gives() {
+    check_histories(&Kind::deliveries());
 }
 
 fn check_histories(kind: &Kind) {

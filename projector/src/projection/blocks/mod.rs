@@ -32,7 +32,7 @@ pub(super) struct Rows {
 /// The column of a state, of each of which there is a list.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum State {
-    /// It holds one of few words.
+    /// It holds a word, compared as it is.
     Word(&'static str),
     /// It holds free text. A list has the rows whose text is the same by its beginning, whatever
     /// its case, as another column has it; what has no text is in none of these.

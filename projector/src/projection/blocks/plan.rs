@@ -35,7 +35,7 @@ impl Level {
         }
     }
 
-    /// Whether the row of an id begins a block. What is here stands in migration 0032 once more.
+    /// Whether the row of an id begins a block. What is here stands in migration 0033 once more.
     fn begins_with(self, id: &str) -> bool {
         let bound: &[u8] = match self {
             Self::First => &[0x01],

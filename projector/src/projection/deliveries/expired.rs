@@ -36,8 +36,8 @@ pub(crate) async fn delete_expired(
            DELETE FROM deliveries USING old
            WHERE deliveries.org_id = old.org_id
              AND deliveries.delivery_id = old.delivery_id
-           RETURNING deliveries.org_id, webhook_id, deliveries.delivery_id, created_at, status,
-                     -1::bigint AS "change!""#,
+           RETURNING deliveries.org_id, webhook_id, deliveries.delivery_id, event_type, created_at,
+                     status, -1::bigint AS "change!""#,
         oldest,
         i64::from(limit),
     )

@@ -13,7 +13,7 @@ use serde::Serialize;
 use sqlx::PgConnection;
 use sqlx::postgres::PgBindIterExt as _;
 
-use super::blocks::{Blocks, Place, Rows};
+use super::blocks::{self, Blocks, Place, Rows};
 use super::text::optional;
 use super::totals::Totals;
 use super::{ApplyError, Projection, bigint};
@@ -22,12 +22,12 @@ pub(crate) use expired::delete_expired;
 
 const KIND: &str = "deliveries";
 
-/// How deliveries are listed: by their endpoint.
+/// How deliveries are listed: by their endpoint, and by their event's type.
 const ROWS: Rows = Rows {
     table: KIND,
     id: "delivery_id",
     parent: Some("webhook_id"),
-    state: None,
+    state: Some(blocks::State::Word("event_type")),
 };
 
 /// The deliveries of every organization.
@@ -54,6 +54,7 @@ struct Counted {
     org_id: String,
     webhook_id: String,
     delivery_id: String,
+    event_type: String,
     created_at: DateTime<Utc>,
     status: String,
     /// One for what is there now, minus one for what was there before.
@@ -122,7 +123,7 @@ impl Counts {
             let place = Place {
                 org_id: &one.org_id,
                 parent: &one.webhook_id,
-                state: &one.status,
+                state: &one.event_type,
                 created_at: one.created_at,
                 id: &one.delivery_id,
             };
@@ -233,8 +234,8 @@ async fn upsert(
                AS a (org_id, delivery_id, webhook_id, event_id, event_sequence, event_type,
                      status, next_attempt_at, attempts, created_at, changed_at)
            ), before AS (
-               SELECT org_id, deliveries.webhook_id, delivery_id, deliveries.created_at,
-                      deliveries.status
+               SELECT org_id, deliveries.webhook_id, delivery_id, deliveries.event_type,
+                      deliveries.created_at, deliveries.status
                FROM attempted JOIN deliveries USING (org_id, delivery_id)
            ), written AS (
                INSERT INTO deliveries (org_id, delivery_id, webhook_id, event_id, event_sequence,
@@ -246,10 +247,11 @@ async fn upsert(
                    status = excluded.status, next_attempt_at = excluded.next_attempt_at,
                    attempts = deliveries.attempts || excluded.attempts,
                    changed_at = excluded.changed_at
-               RETURNING org_id, webhook_id, delivery_id, created_at, status
+               RETURNING org_id, webhook_id, delivery_id, event_type, created_at, status
            )
            SELECT org_id AS "org_id!", webhook_id AS "webhook_id!", delivery_id AS "delivery_id!",
-                  created_at AS "created_at!", status AS "status!", 1::bigint AS "change!"
+                  event_type AS "event_type!", created_at AS "created_at!",
+                  status AS "status!", 1::bigint AS "change!"
            FROM written
            UNION ALL
            SELECT *, -1 FROM before"#,

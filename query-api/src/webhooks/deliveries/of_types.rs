@@ -1,0 +1,218 @@
+//! Deliveries whose events' types are like something, newest first.
+//!
+//! Each type is a list of its own, counted in blocks by the projection. Several are merged: blocks
+//! lead from a page's number to a few of them about its first row, of which no more than these are
+//! passed over.
+
+use chrono::{DateTime, Utc};
+use schemas::OrgId;
+use sqlx::postgres::PgBindIterExt as _;
+use sqlx::{PgConnection, PgPool};
+
+use super::Delivery;
+use crate::paging::{Block, Page, Window, time};
+
+/// The deliveries of an endpoint that have one of some types.
+struct OfTypes<'a> {
+    org: &'a OrgId,
+    webhook: &'a str,
+    types: Vec<String>,
+}
+
+/// The time, none for the newest, and the id that the first row of a page has, or would have.
+type First = (Option<DateTime<Utc>>, String);
+
+/// A block as the read models have it.
+struct Counted {
+    event_type: String,
+    age: i64,
+    id: String,
+    count: i64,
+}
+
+/// A page of the deliveries whose type is like a pattern, and how many there are.
+pub(super) async fn find(
+    org: &OrgId,
+    webhook: &str,
+    pattern: &str,
+    page: &Page,
+    models: &PgPool,
+) -> Result<(Vec<Delivery>, i64), sqlx::Error> {
+    let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+    let mut rows = models.begin_with(begin).await?;
+    let parts = parts(org, webhook, pattern, &mut rows).await?;
+    let total = parts.iter().map(|part| part.count).sum();
+    let mut types: Vec<_> = parts.iter().map(|part| part.event_type.clone()).collect();
+    types.sort_unstable();
+    types.dedup();
+    let list = OfTypes {
+        org,
+        webhook,
+        types,
+    };
+    let first = match page.offset() {
+        0 => (page.after_time(), page.least_id()),
+        past if past >= total => return Ok((Vec::new(), total)),
+        past => list.first_at(past, parts, &mut rows).await?,
+    };
+    let shown = list.page(&first, page.fetched(), &mut rows).await?;
+    rows.commit().await?;
+    Ok((shown, total))
+}
+
+/// The large blocks of all types that are like a pattern. The types that an endpoint has got are
+/// found one after another, at the beginning of each one's part of the key.
+async fn parts(
+    org: &OrgId,
+    webhook: &str,
+    pattern: &str,
+    rows: &mut PgConnection,
+) -> Result<Vec<Counted>, sqlx::Error> {
+    sqlx::query_as!(
+        Counted,
+        r#"WITH RECURSIVE types AS (
+               (SELECT state FROM list_blocks
+                WHERE org_id = $1 AND kind = 'deliveries' AND parent = $2 AND state > ''
+                ORDER BY state LIMIT 1)
+               UNION ALL
+               SELECT (SELECT state FROM list_blocks
+                       WHERE org_id = $1 AND kind = 'deliveries' AND parent = $2
+                         AND state > types.state
+                       ORDER BY state LIMIT 1)
+               FROM types WHERE state IS NOT NULL
+           )
+           SELECT block.state AS "event_type!", age AS "age!", id AS "id!", count AS "count!"
+           FROM types, LATERAL
+                (SELECT * FROM list_blocks
+                 WHERE org_id = $1 AND kind = 'deliveries' AND parent = $2
+                   AND state = types.state AND level = 2) AS block
+           WHERE types.state ILIKE $3
+           ORDER BY age, id"#,
+        org.as_str(),
+        webhook,
+        pattern,
+    )
+    .fetch_all(rows)
+    .await
+}
+
+impl OfTypes<'_> {
+    /// The row before which so many come; there must be such a row.
+    async fn first_at(
+        &self,
+        wanted: i64,
+        parts: Vec<Counted>,
+        rows: &mut PgConnection,
+    ) -> Result<First, sqlx::Error> {
+        let mut window = Window::whole(self.types.len());
+        window.narrow(&self.blocks(parts), wanted);
+        let blocks = self.blocks_in(&window, rows).await?;
+        window.narrow(&self.blocks(blocks), wanted);
+        self.first_in(&window, wanted - window.before(), rows).await
+    }
+
+    /// Blocks by their types' numbers.
+    fn blocks(&self, counted: Vec<Counted>) -> Vec<Block> {
+        let block = |one: Counted| {
+            let list = self.types.binary_search(&one.event_type).ok()?;
+            let (key, count) = ((one.age, one.id), one.count);
+            Some(Block { list, key, count })
+        };
+        counted.into_iter().filter_map(block).collect()
+    }
+
+    /// The small blocks that begin in a window.
+    async fn blocks_in(
+        &self,
+        window: &Window,
+        rows: &mut PgConnection,
+    ) -> Result<Vec<Counted>, sqlx::Error> {
+        sqlx::query_as!(
+            Counted,
+            r#"SELECT type.name AS "event_type!", block.age, block.id, block.count
+               FROM UNNEST($3::text[], $4::bigint[], $5::text[]) AS type (name, age, id), LATERAL
+                    (SELECT age, id, count FROM list_blocks
+                     WHERE org_id = $1 AND kind = 'deliveries' AND parent = $2
+                       AND state = type.name AND level = 1
+                       AND (age, id) >= (type.age, type.id)
+                       AND (age, id) < ($6::bigint, $7::text)) AS block
+               ORDER BY block.age, block.id"#,
+            self.org.as_str(),
+            self.webhook,
+            &self.types,
+            window.from.iter().map(|key| key.0).bind_iter() as _,
+            window.from.iter().map(|key| key.1.as_str()).bind_iter() as _,
+            window.until.0,
+            window.until.1,
+        )
+        .fetch_all(rows)
+        .await
+    }
+
+    /// A window's row before which so many come there.
+    async fn first_in(
+        &self,
+        window: &Window,
+        skipped: i64,
+        rows: &mut PgConnection,
+    ) -> Result<First, sqlx::Error> {
+        let found = sqlx::query!(
+            r#"SELECT found.created_at, found.delivery_id
+               FROM UNNEST($3::text[], $4::timestamptz[], $5::text[]) AS type (name, at, id), LATERAL
+                    (SELECT created_at, delivery_id FROM deliveries
+                     WHERE org_id = $1 AND webhook_id = $2 AND event_type = type.name
+                       AND created_at <= coalesce(type.at, 'infinity')
+                       AND (created_at < coalesce(type.at, 'infinity') OR delivery_id >= type.id)
+                       AND created_at >= coalesce($6::timestamptz, '-infinity')) AS found
+               ORDER BY found.created_at DESC, found.delivery_id OFFSET $7 LIMIT 1"#,
+            self.org.as_str(),
+            self.webhook,
+            &self.types,
+            window.from.iter().map(|key| time(key.0)).bind_iter() as _,
+            window.from.iter().map(|key| key.1.as_str()).bind_iter() as _,
+            time(window.until.0),
+            skipped,
+        )
+        .fetch_one(rows)
+        .await?;
+        Ok((Some(found.created_at), found.delivery_id))
+    }
+
+    /// So many from a row on.
+    async fn page(
+        &self,
+        (created_at, id): &First,
+        limit: i64,
+        rows: &mut PgConnection,
+    ) -> Result<Vec<Delivery>, sqlx::Error> {
+        sqlx::query_as!(
+            Delivery,
+            r#"WITH place AS (
+                   SELECT found.delivery_id
+                   FROM UNNEST($3::text[]) AS type (name), LATERAL
+                        (SELECT delivery_id, created_at FROM deliveries
+                         WHERE org_id = $1 AND webhook_id = $2 AND event_type = type.name
+                           AND created_at <= coalesce($4::timestamptz, 'infinity')
+                           AND (created_at < coalesce($4::timestamptz, 'infinity')
+                                OR delivery_id >= $5)
+                         ORDER BY created_at DESC, delivery_id LIMIT $6) AS found
+                   ORDER BY found.created_at DESC, found.delivery_id LIMIT $6
+               )
+               SELECT delivery.delivery_id AS id, delivery.event_id, delivery.event_type,
+                      delivery.status, delivery.next_attempt_at,
+                      delivery.attempts AS "attempts: _", delivery.created_at, 0::bigint AS "total!"
+               FROM place, LATERAL
+                    (SELECT * FROM deliveries
+                     WHERE org_id = $1 AND delivery_id = place.delivery_id LIMIT 1) AS delivery
+               ORDER BY delivery.created_at DESC, delivery.delivery_id"#,
+            self.org.as_str(),
+            self.webhook,
+            &self.types,
+            *created_at,
+            id,
+            limit,
+        )
+        .fetch_all(rows)
+        .await
+    }
+}
