@@ -76,6 +76,22 @@ pub(super) async fn list_deliveries(
     Ok(page.answer(&uri, deliveries, total))
 }
 
+/// Selects a page of deliveries as [`find_page!`] does, by the type of their event or by none.
+macro_rules! select_deliveries {
+    (within $within:literal, total $total:literal in $counters:literal,
+     ($org:expr, $webhook:expr, $event_type:expr), $page:expr) => {
+        find_page!(
+            Delivery from "deliveries" by "delivery_id":
+            r#"shown.delivery_id AS "id!", event_id AS "event_id!", event_type AS "event_type!",
+           status AS "status!", next_attempt_at, attempts AS "attempts!: _",
+           created_at AS "created_at!""#
+            within $within, known as "$3", total $total in $counters,
+            ($org, $webhook, $event_type), $page
+        )
+    };
+}
+use select_deliveries;
+
 /// A page of an endpoint's deliveries. Of a deleted endpoint there are none.
 pub(crate) async fn find_deliveries(
     org: &OrgId,
@@ -83,13 +99,10 @@ pub(crate) async fn find_deliveries(
     page: &Page,
     models: &PgPool,
 ) -> Result<Vec<Delivery>, sqlx::Error> {
-    find_page!(
-        Delivery from "deliveries" by "delivery_id":
-        r#"shown.delivery_id AS "id!", event_id AS "event_id!", event_type AS "event_type!",
-           status AS "status!", next_attempt_at, attempts AS "attempts!: _",
-           created_at AS "created_at!""#
+    select_deliveries!(
         within "webhook_id = $2 AND EXISTS (SELECT FROM webhooks WHERE org_id = $1 AND webhook_id = $2)",
-        total "$3 = ''", (org.as_str(), webhook, ""), page
+        total "parent = $2 AND $3 = ''" in "totals",
+        (org.as_str(), webhook, ""), page
     )
     .fetch_all(models)
     .await

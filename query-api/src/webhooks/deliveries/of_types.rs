@@ -6,11 +6,11 @@
 
 use chrono::{DateTime, Utc};
 use schemas::OrgId;
+use sqlx::PgPool;
 use sqlx::postgres::PgBindIterExt as _;
-use sqlx::{PgConnection, PgPool};
 
-use super::Delivery;
-use crate::paging::{Block, Page, Window, time};
+use super::{Delivery, select_deliveries};
+use crate::paging::{Block, Page, Window, find_page, time};
 
 /// The deliveries of an endpoint that have one of some types.
 struct OfTypes<'a> {
@@ -38,26 +38,44 @@ pub(super) async fn find(
     page: &Page,
     models: &PgPool,
 ) -> Result<(Vec<Delivery>, i64), sqlx::Error> {
-    let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-    let mut rows = models.begin_with(begin).await?;
-    let parts = parts(org, webhook, pattern, &mut rows).await?;
+    let parts = parts(org, webhook, pattern, models).await?;
     let total = parts.iter().map(|part| part.count).sum();
     let mut types: Vec<_> = parts.iter().map(|part| part.event_type.clone()).collect();
     types.sort_unstable();
     types.dedup();
+    if let [one] = types.as_slice() {
+        return Ok((of_one(org, webhook, one, page, models).await?, total));
+    }
     let list = OfTypes {
         org,
         webhook,
         types,
     };
     let first = match page.offset() {
-        0 => (page.after_time(), page.least_id()),
-        past if past >= total => return Ok((Vec::new(), total)),
-        past => list.first_at(past, parts, &mut rows).await?,
+        0 => Some((page.after_time(), page.least_id())),
+        past if past >= total => None,
+        past => list.first_at(past, parts, models).await?,
     };
-    let shown = list.page(&first, page.fetched(), &mut rows).await?;
-    rows.commit().await?;
-    Ok((shown, total))
+    let Some(first) = first else {
+        return Ok((Vec::new(), total));
+    };
+    Ok((list.page(&first, page.fetched(), models).await?, total))
+}
+
+async fn of_one(
+    org: &OrgId,
+    webhook: &str,
+    event_type: &str,
+    page: &Page,
+    models: &PgPool,
+) -> Result<Vec<Delivery>, sqlx::Error> {
+    select_deliveries!(
+        within "webhook_id = $2 AND event_type = $3",
+        total "parent = $2 AND state = $3 AND level = 2" in "list_blocks",
+        (org.as_str(), webhook, event_type), page
+    )
+    .fetch_all(models)
+    .await
 }
 
 /// The large blocks of all types that are like a pattern. The types that an endpoint has got are
@@ -66,7 +84,7 @@ async fn parts(
     org: &OrgId,
     webhook: &str,
     pattern: &str,
-    rows: &mut PgConnection,
+    models: &PgPool,
 ) -> Result<Vec<Counted>, sqlx::Error> {
     sqlx::query_as!(
         Counted,
@@ -92,23 +110,25 @@ async fn parts(
         webhook,
         pattern,
     )
-    .fetch_all(rows)
+    .fetch_all(models)
     .await
 }
 
 impl OfTypes<'_> {
-    /// The row before which so many come; there must be such a row.
+    /// The row before which so many come. Blocks are read one after another: what is deleted
+    /// meanwhile may leave none.
     async fn first_at(
         &self,
         wanted: i64,
         parts: Vec<Counted>,
-        rows: &mut PgConnection,
-    ) -> Result<First, sqlx::Error> {
+        models: &PgPool,
+    ) -> Result<Option<First>, sqlx::Error> {
         let mut window = Window::whole(self.types.len());
         window.narrow(&self.blocks(parts), wanted);
-        let blocks = self.blocks_in(&window, rows).await?;
+        let blocks = self.blocks_in(&window, models).await?;
         window.narrow(&self.blocks(blocks), wanted);
-        self.first_in(&window, wanted - window.before(), rows).await
+        self.first_in(&window, wanted - window.before(), models)
+            .await
     }
 
     /// Blocks by their types' numbers.
@@ -125,7 +145,7 @@ impl OfTypes<'_> {
     async fn blocks_in(
         &self,
         window: &Window,
-        rows: &mut PgConnection,
+        models: &PgPool,
     ) -> Result<Vec<Counted>, sqlx::Error> {
         sqlx::query_as!(
             Counted,
@@ -145,7 +165,7 @@ impl OfTypes<'_> {
             window.until.0,
             window.until.1,
         )
-        .fetch_all(rows)
+        .fetch_all(models)
         .await
     }
 
@@ -154,8 +174,8 @@ impl OfTypes<'_> {
         &self,
         window: &Window,
         skipped: i64,
-        rows: &mut PgConnection,
-    ) -> Result<First, sqlx::Error> {
+        models: &PgPool,
+    ) -> Result<Option<First>, sqlx::Error> {
         let found = sqlx::query!(
             r#"SELECT found.created_at, found.delivery_id
                FROM UNNEST($3::text[], $4::timestamptz[], $5::text[]) AS type (name, at, id), LATERAL
@@ -163,7 +183,8 @@ impl OfTypes<'_> {
                      WHERE org_id = $1 AND webhook_id = $2 AND event_type = type.name
                        AND created_at <= coalesce(type.at, 'infinity')
                        AND (created_at < coalesce(type.at, 'infinity') OR delivery_id >= type.id)
-                       AND created_at >= coalesce($6::timestamptz, '-infinity')) AS found
+                       AND created_at >= coalesce($6::timestamptz, '-infinity')
+                     ORDER BY created_at DESC, delivery_id LIMIT $7::bigint + 1) AS found
                ORDER BY found.created_at DESC, found.delivery_id OFFSET $7 LIMIT 1"#,
             self.org.as_str(),
             self.webhook,
@@ -173,9 +194,9 @@ impl OfTypes<'_> {
             time(window.until.0),
             skipped,
         )
-        .fetch_one(rows)
+        .fetch_optional(models)
         .await?;
-        Ok((Some(found.created_at), found.delivery_id))
+        Ok(found.map(|row| (Some(row.created_at), row.delivery_id)))
     }
 
     /// So many from a row on.
@@ -183,7 +204,7 @@ impl OfTypes<'_> {
         &self,
         (created_at, id): &First,
         limit: i64,
-        rows: &mut PgConnection,
+        models: &PgPool,
     ) -> Result<Vec<Delivery>, sqlx::Error> {
         sqlx::query_as!(
             Delivery,
@@ -212,7 +233,7 @@ impl OfTypes<'_> {
             id,
             limit,
         )
-        .fetch_all(rows)
+        .fetch_all(models)
         .await
     }
 }
