@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::time::Duration;
 
-use harness::{Organization, System, eventually_within};
+use harness::{Organization, System, eventually};
 use serde_json::{Value, json};
 
 use super::import::{Files, exported, import, rejects};
@@ -28,10 +27,7 @@ fn csv(rows: impl IntoIterator<Item = (String, String)>) -> String {
 async fn interrupted(system: &System, org: &Organization<'_>, file: &str) -> Value {
     let mut running = system.begin_waypost(&["import", "--org", &org.id, "contacts", file]);
     let path = format!("{file}.import.json");
-    // On a busy log whoever writes much is held back.
-    let patience = Duration::from_mins(1);
-    let told = async || fs::read(&path).ok();
-    let told = eventually_within(patience, "how far it has come", told).await;
+    let told = eventually("how far it has come", async || fs::read(&path).ok()).await;
     running.kill().await.unwrap();
     serde_json::from_slice(&told).unwrap()
 }

@@ -2,7 +2,7 @@
 //! crowd keeps persons out.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use harness::{Answer, Client, System, eventually};
@@ -206,13 +206,11 @@ async fn a_crowd_that_registers_and_guesses_keeps_nobody_from_signing_in() {
         times.sort_unstable();
         times[times.len() / 2]
     };
-    let begun = Instant::now();
     let (median, crowd) = tokio::join!(person(), join_all((0..400).map(crowd)));
     let served: u32 = crowd.iter().map(|(served, _)| served).sum();
     assert!(served > 0, "strangers come in too");
-    // One password is hashed at a time. Behind all that wait it would be the time of some 300.
-    let each = begun.elapsed() / (served + 20);
-    assert!(median < each * 100, "{median:?}, {each:?} each");
+    // Behind all that wait it would be the time of some 300 hashes.
+    assert!(median < Duration::from_secs(2), "{median:?}");
 }
 
 #[tokio::test]
