@@ -282,3 +282,25 @@ async fn the_demo_is_made_once_and_can_be_used() {
     assert_eq!(again, demo);
     assert_eq!(contacts().await, before);
 }
+
+#[tokio::test]
+async fn a_demo_that_cannot_be_made_keeps_nobody_from_waypost() {
+    if SHAPE == Shape::Four {
+        return; // The demo belongs to `waypost up`.
+    }
+    // Its circle watches more places than that.
+    let settings = [("WAYPOST_DEMO", "true"), ("WAYPOST_PLACES_PER_CIRCLE", "2")];
+    let system = System::start(SHAPE, &settings).await;
+    let said = eventually("the start's last word", async || {
+        let said = system.said();
+        said.contains("Waypost is ready: http://").then_some(said)
+    })
+    .await;
+    assert!(
+        said.contains("The demo data could not be created"),
+        "{said}"
+    );
+    assert!(said.contains("/places answered"), "{said}");
+    let org = system.organization().await;
+    org.admin.get("/api/v1/workflows").await.ok(200);
+}

@@ -109,22 +109,23 @@ impl Up {
         );
         let serving = tokio::spawn(serving);
         let greeting = async {
-            let demo = if self.demo {
-                Box::pin(demo(common, &services, &pool, &url)).await?
-            } else {
-                None
-            };
-            if let Some(demo) = demo {
-                tell_demo(&demo);
-                let shutdown = shutdown.clone();
-                tokio::spawn(async move { demo::live(&demo, shutdown).await });
+            if self.demo {
+                match Box::pin(demo(common, &services, &pool, &url)).await {
+                    Ok(Some(demo)) => {
+                        tell_demo(&demo);
+                        let shutdown = shutdown.clone();
+                        tokio::spawn(async move { demo::live(&demo, shutdown).await });
+                    }
+                    Ok(None) => eprintln!("The log is not empty, so no demo data is created."),
+                    Err(error) => eprintln!(
+                        "The demo data could not be created whole: {error}. Waypost runs without \
+                         it; another folder (WAYPOST_HOME) gets new demo data."
+                    ),
+                }
             }
             println!("Waypost is ready: {url}");
-            Ok::<_, Failure>(())
         };
-        if let Some(greeted) = shutdown.run_until_cancelled(greeting).await {
-            greeted?;
-        }
+        shutdown.run_until_cancelled(greeting).await;
         let ended = services.until_ended(shutdown).await;
         serving.await??;
         ended
@@ -149,6 +150,7 @@ async fn supervise(servers: &mut Servers, shutdown: &CancellationToken) -> local
 }
 
 /// The demo of this home; made in an empty log alone, so that one that was restored stays as it was.
+/// `None` where there is neither.
 async fn demo(
     common: &CommonSettings,
     services: &Services,
@@ -158,10 +160,7 @@ async fn demo(
     let log = services.commands.log();
     let mut demo = match Demo::load(&common.home)? {
         Some(demo) => demo,
-        None if log.end(Log::Events).await?.sequence() > 0 => {
-            eprintln!("The log is not empty, so no demo data is created.");
-            return Ok(None);
-        }
+        None if log.end(Log::Events).await?.sequence() > 0 => return Ok(None),
         None => {
             let demo = demo::load(&services.commands, url).await?;
             // Where the log or Postgres hangs, both come a little later than they are told.
