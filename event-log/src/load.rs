@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use schemas::{Log, Recorded, StreamId};
 use traces::{SpanKind, Traced as _};
 
-use crate::read::{Most, Start, StreamReader, decode};
+use crate::read::{Most, Patience, Start, StreamReader, decode};
 use crate::{EventLog, Position, ReadError};
 
 /// How much there is of a log.
@@ -76,12 +76,14 @@ impl EventLog {
     }
 
     /// The last event of each aggregate, in the order asked for; all must be of one stream of the
-    /// log. One round trip for each thousand.
+    /// log. One round trip for each thousand, which waits for the log as an append of as many does.
     pub async fn last_of_each(
         &self,
         streams: &[StreamId],
     ) -> Result<Vec<Option<Recorded>>, ReadError> {
-        self.last_of_each_by(|log| self.reader(log), streams).await
+        let patience = Patience::of(self.settings().timeout_of_each(streams.len()));
+        let reader_of = |log| self.reader(log).with(patience);
+        self.last_of_each_by(reader_of, streams).await
     }
 
     /// The same by a reader of the stream that they are of.

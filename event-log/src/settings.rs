@@ -28,7 +28,8 @@ pub struct LogSettings {
     #[arg(long, env = "WAYPOST_LOG_PREFIX", default_value = "")]
     pub log_prefix: String,
 
-    /// How long an append may take, acknowledgement and retries included, in milliseconds.
+    /// How long an append may take, acknowledgement and retries included, and how long a read of a
+    /// command waits for an answer, in milliseconds.
     #[arg(long, env = "WAYPOST_LOG_TIMEOUT_MS", default_value_t = 1_500)]
     pub log_timeout_ms: u64,
 
@@ -93,7 +94,8 @@ impl LogSettings {
         Duration::from_millis(self.log_timeout_ms)
     }
 
-    /// What each of so many appends of one organization may take that is held back.
+    /// What each of so many appends of one organization may take that is held back, and a read of
+    /// what they would follow.
     pub(crate) fn timeout_of_each(&self, count: usize) -> Duration {
         let count = u64::try_from(count).unwrap_or(u64::MAX);
         let held = count.saturating_mul(1_000) / self.log_least_messages.max(1);

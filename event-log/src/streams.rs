@@ -10,6 +10,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use schemas::Log;
 
 use crate::beginning::{BEGINS, begins};
+use crate::read::Patience;
 use crate::subject::Subjects;
 use crate::{Error, LogSettings};
 
@@ -29,6 +30,8 @@ pub(crate) struct LogStream {
     pub(crate) epoch: u32,
     /// Whether there are copies, which may lag behind the leader.
     pub(crate) replicated: bool,
+    /// How long a command's read of it waits for an answer.
+    pub(crate) patience: Patience,
     pub(crate) stream: Stream,
 }
 
@@ -161,6 +164,7 @@ async fn prepare_stream(
         name,
         epoch,
         replicated: wanted.num_replicas > 1,
+        patience: Patience::of(settings.timeout()),
         stream,
     })
 }

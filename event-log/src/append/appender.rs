@@ -79,8 +79,8 @@ impl Appender {
 
     async fn alone(&self, mut prepared: Prepared, deadline: Instant) -> Result<u64, AppendError> {
         loop {
-            let verdict = self.sender.attempt(&mut [&mut prepared]).await.pop();
-            match verdict {
+            let mut verdicts = self.sender.attempt(&mut [&mut prepared], deadline).await;
+            match verdicts.pop() {
                 Some(Verdict::Settled(fate)) => return fate,
                 Some(Verdict::Again { reason, .. }) if is_late(deadline) => return Err(reason),
                 _ => {}

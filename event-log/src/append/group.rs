@@ -352,22 +352,31 @@ async fn carry(sender: Sender, mut members: Vec<Pending>) -> Vec<Pending> {
         let each = members.into_iter().map(|member| carry_one(&sender, member));
         return join_all(each).await.into_iter().flatten().collect();
     }
+    let by = latest(&members);
     let mut prepared: Vec<&mut Prepared> = members.iter_mut().map(|m| &mut m.prepared).collect();
-    let verdicts = sender.attempt(&mut prepared).await;
+    let verdicts = sender.attempt(&mut prepared, by).await;
     tell(members, verdicts)
 }
 
 async fn carry_one(sender: &Sender, mut member: Pending) -> Option<Pending> {
-    let verdict = sender.attempt(&mut [&mut member.prepared]).await.pop()?;
-    member.hear(verdict)
+    let by = member.deadline;
+    let mut verdicts = sender.attempt(&mut [&mut member.prepared], by).await;
+    member.hear(verdicts.pop()?)
 }
 
 /// Tells those who came too late; gives back those that may go.
 async fn look(sender: Sender, doubtful: Vec<Pending>) -> Vec<Pending> {
+    let by = latest(&doubtful);
     let prepared: Vec<&Prepared> = doubtful.iter().map(|member| &member.prepared).collect();
     let busy = AppendError::Unavailable("the aggregate is busy".to_owned());
-    let verdicts = sender.look(&prepared, &busy, false).await;
+    let verdicts = sender.look(&prepared, &busy, false, by).await;
     tell(doubtful, verdicts)
+}
+
+/// Up to when somebody waits for one of these.
+fn latest(members: &[Pending]) -> Instant {
+    let deadlines = members.iter().map(|member| member.deadline);
+    deadlines.max().unwrap_or_else(Instant::now)
 }
 
 fn tell(members: Vec<Pending>, verdicts: Vec<Verdict>) -> Vec<Pending> {

@@ -3,6 +3,7 @@
 mod appender;
 mod group;
 mod load;
+mod patience;
 mod resolve;
 mod sender;
 mod turns;

@@ -7,16 +7,13 @@ use tokio::time::{Instant, timeout};
 
 use super::AppendError;
 use super::load::Load;
+use super::patience::Patience;
 use super::resolve::{Fate, resolve};
 use super::wire::{Answer, Prepared, Wire, read_answer};
 use crate::connection;
 use crate::read::StreamReader;
 use crate::streams::LogStream;
 
-/// How long an acknowledgement is awaited before asking what became of the events.
-const ATTEMPT: Duration = Duration::from_millis(700);
-/// How long that question may take.
-const QUESTION: Duration = Duration::from_millis(700);
 /// The pause before what was not taken goes again.
 const BACKOFF: Duration = Duration::from_millis(20);
 
@@ -36,6 +33,7 @@ pub(super) struct Sender {
     client: Client,
     reader: StreamReader,
     load: Load,
+    patience: Patience,
 }
 
 /// What is known of a commit after an attempt.
@@ -62,6 +60,7 @@ impl Sender {
             client,
             reader,
             load,
+            patience: Patience::new(),
         }
     }
 
@@ -69,14 +68,16 @@ impl Sender {
         &self.client
     }
 
-    /// Sends commits as one atomic batch (a lone event as it is) and gives a verdict on each.
-    pub(super) async fn attempt(&self, members: &mut [&mut Prepared]) -> Vec<Verdict> {
+    /// Sends commits as one atomic batch (a lone event as it is) and gives a verdict on each,
+    /// which is of use to somebody up to `by`.
+    pub(super) async fn attempt(&self, members: &mut [&mut Prepared], by: Instant) -> Vec<Verdict> {
         if members.is_empty() {
             return Vec::new();
         }
         let asked = Instant::now();
-        let answer = timeout(ATTEMPT, self.publish(members)).await;
+        let answer = timeout(self.patience.until(by), self.publish(members)).await;
         self.load.answered(asked.elapsed());
+        self.patience.learn(asked.elapsed());
         let answer = answer.unwrap_or_else(|_| Answer::Silence("no acknowledgement".to_owned()));
         let members: Vec<&Prepared> = members.iter().map(|member| &**member).collect();
         if let Answer::Stored(last) = answer {
@@ -84,7 +85,7 @@ impl Sender {
         }
         tracing::debug!(?answer, "An append was not acknowledged.");
         metrics::counter!(ATTEMPTS_FAILED, "reason" => answer.reason()).increment(1);
-        let verdicts = self.judge(&members, answer).await;
+        let verdicts = self.judge(&members, answer, by).await;
         if verdicts.iter().all(|v| matches!(v, Verdict::Again { .. })) {
             // Whatever stood in the way may be gone a moment later.
             tokio::time::sleep(BACKOFF).await;
@@ -92,7 +93,7 @@ impl Sender {
         verdicts
     }
 
-    async fn judge(&self, members: &[&Prepared], answer: Answer) -> Vec<Verdict> {
+    async fn judge(&self, members: &[&Prepared], answer: Answer, by: Instant) -> Vec<Verdict> {
         let endless = || AppendError::Unavailable("conflicts do not end".to_owned());
         let (reason, apart, for_good) = match answer {
             Answer::Silence(reason) => (AppendError::Unavailable(reason), false, false),
@@ -100,7 +101,7 @@ impl Sender {
             Answer::Never(error) => (error, true, members.len() == 1),
             Answer::Conflict | Answer::Stored(_) => (endless(), false, false),
         };
-        let verdicts = self.look(members, &reason, apart).await;
+        let verdicts = self.look(members, &reason, apart, by).await;
         let last_word = |verdict| match verdict {
             Verdict::Again { reason, .. } if for_good => Verdict::Settled(Err(reason)),
             other => other,
@@ -115,6 +116,7 @@ impl Sender {
         members: &[&Prepared],
         reason: &AppendError,
         apart: bool,
+        by: Instant,
     ) -> Vec<Verdict> {
         let again = || Verdict::Again {
             reason: reason.clone(),
@@ -125,7 +127,10 @@ impl Sender {
             Some(Fate::Overtaken) => Verdict::Settled(Err(AppendError::Conflict)),
             Some(Fate::Absent) | None => again(),
         };
-        let fates = resolve(&self.reader, members, Instant::now() + QUESTION).await;
+        let asked = Instant::now();
+        let patience = self.patience.until(by);
+        let fates = resolve(&self.reader, members, asked + patience).await;
+        self.patience.learn(asked.elapsed());
         fates.into_iter().map(verdict).collect()
     }
 

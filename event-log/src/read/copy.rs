@@ -4,7 +4,7 @@
 //! it lacks: what it does not find may be there all the same. So these answers go no further than
 //! [`super`], which asks the leader before it says that something is not there.
 
-use async_nats::{Client, HeaderMap, Message, StatusCode, Subject, Subscriber};
+use async_nats::{Client, HeaderMap, Message, Request, StatusCode, Subject, Subscriber};
 use futures::StreamExt as _;
 use serde_json::Value;
 
@@ -67,19 +67,20 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    pub(super) fn new(client: Client, stream: &str) -> Self {
+    pub(super) fn new(client: Client, stream: &str, patience: Patience) -> Self {
         Self {
             client,
             direct: format!("$JS.API.DIRECT.GET.{stream}"),
-            patience: Patience::default(),
+            patience,
         }
     }
 
     pub(super) async fn one(&self, query: &Value) -> Result<Option<Stored>, ReadError> {
         self.check()?;
-        let answer = self
-            .client
-            .request(self.direct.clone(), query.to_string().into());
+        let request = Request::new()
+            .payload(query.to_string().into())
+            .timeout(None);
+        let answer = self.client.send_request(self.direct.clone(), request);
         match self.patience.wait(&self.client, answer).await? {
             Ok(message) => read_message(message),
             Err(error) => Err(ReadError::Unavailable(error.to_string())),

@@ -25,11 +25,11 @@ pub(super) struct Taken {
 }
 
 impl Leader {
-    pub(super) fn new(client: Client, stream: Stream) -> Self {
+    pub(super) fn new(client: Client, stream: Stream, patience: Patience) -> Self {
         Self {
             client,
             stream,
-            patience: Patience::default(),
+            patience,
         }
     }
 

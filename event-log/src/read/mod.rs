@@ -103,16 +103,21 @@ impl StreamReader {
     pub(crate) fn new(client: Client, stream: &LogStream) -> Self {
         Self {
             name: stream.name.clone(),
-            copies: Copies::new(client.clone(), &stream.name),
-            leader: Leader::new(client, stream.stream.clone()),
+            copies: Copies::new(client.clone(), &stream.name, stream.patience),
+            leader: Leader::new(client, stream.stream.clone(), stream.patience),
             replicated: stream.replicated,
         }
     }
 
     /// The same for one who waits for as long as it takes.
-    pub(crate) fn patient(mut self) -> Self {
-        self.copies.patience = Patience::LONG;
-        self.leader.patience = Patience::LONG;
+    pub(crate) fn patient(self) -> Self {
+        self.with(Patience::LONG)
+    }
+
+    /// The same for one who waits so long for an answer.
+    pub(crate) fn with(mut self, patience: Patience) -> Self {
+        self.copies.patience = patience;
+        self.leader.patience = patience;
         self
     }
 

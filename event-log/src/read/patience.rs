@@ -10,8 +10,6 @@ use tokio::time::{Instant, timeout};
 use super::silence;
 use crate::{ReadError, connection};
 
-/// A command that reads first still fails within two seconds.
-const OF_COMMANDS: Duration = Duration::from_millis(1_500);
 /// The server goes on with what it was asked whether or not somebody still waits. On a machine
 /// that is too busy, those who ask again instead of waiting leave it no time for anything else.
 const OF_FOLLOWERS: Duration = Duration::from_secs(30);
@@ -23,15 +21,14 @@ const LOOK: Duration = Duration::from_millis(250);
 #[derive(Clone, Copy)]
 pub(crate) struct Patience(Duration);
 
-impl Default for Patience {
-    fn default() -> Self {
-        Self(OF_COMMANDS)
-    }
-}
-
 impl Patience {
     /// That of those who follow the log, for whom nobody waits by the second.
     pub(crate) const LONG: Self = Self(OF_FOLLOWERS);
+
+    /// That of those who have promised an answer within a time.
+    pub(crate) fn of(time: Duration) -> Self {
+        Self(time)
+    }
 
     /// Waits for an answer.
     pub(super) fn wait<T>(

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use event_log::{AppendError, Binding, EventLog, LogSettings, ReadError, VaultError};
 use futures::future::join_all;
+use local_servers::{Proxy, Way};
 use schemas::{AccountId, Log};
 
 use crate::load::{Told, assert_told_the_truth};
@@ -105,6 +106,27 @@ async fn whoever_follows_the_log_waits_for_a_slow_server_but_not_for_one_that_wa
     let asked = async { futures::join!(page(), restarted) };
     let (page_of_old, ()) = tokio::time::timeout(READ_LIMIT, asked).await.unwrap();
     assert!(matches!(page_of_old, Err(ReadError::Unavailable(_))));
+}
+
+/// Whoever sent everything again as early as ever would hear no answer in the time set.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn appends_to_a_server_that_has_become_slow_are_waited_for() {
+    let own = OwnServer::start().await;
+    let url = own.nats.url();
+    let way = Proxy::before(&url).unwrap();
+    let settings = LogSettings {
+        nats_url: Some(way.instead_of(&url)),
+        log_timeout_ms: 10_000,
+        ..own.settings.clone()
+    };
+    let log = EventLog::connect(&settings, keyring()).await.unwrap();
+    way.set(Way::far(Duration::from_millis(500)));
+    let outcome = log.commit(fresh(1)).await;
+    assert!(outcome.is_ok(), "{outcome:?}");
+    let outcomes = log.commit_each((0..200).map(|n| fresh(1 + n % 3)).collect());
+    for outcome in outcomes.await {
+        assert!(outcome.is_ok(), "{outcome:?}");
+    }
 }
 
 /// The time is a setting.

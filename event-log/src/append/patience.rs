@@ -1,0 +1,123 @@
+//! How long an answer of the log is awaited before one asks what became of a commit.
+//!
+//! On a machine that is busy, answers take longer. Whoever asked and sent again as early as ever
+//! would have the server do everything several times, which takes longer still: so one waits by
+//! what answers took of late, and twice as long after each that did not come.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// However quick the answers were.
+const LEAST: Duration = Duration::from_millis(700);
+/// However slow they were: the answer may be lost.
+const MOST: Duration = Duration::from_secs(5);
+/// So many times what the slowest answer took.
+const TIMES: u32 = 2;
+/// A slow answer is remembered for this time, and for twice as long at most.
+const MEMORY: Duration = Duration::from_secs(10);
+
+/// Learns from answers how long to wait for one. Clones learn from each other.
+#[derive(Clone)]
+pub(super) struct Patience(Arc<Mutex<Slowest>>);
+
+/// The slowest answers of this span of time and of the one before.
+struct Slowest {
+    since: Instant,
+    now: Duration,
+    before: Duration,
+}
+
+impl Patience {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Mutex::new(Slowest {
+            since: Instant::now(),
+            now: Duration::ZERO,
+            before: Duration::ZERO,
+        })))
+    }
+
+    /// How long to wait for an answer that is of no use later than `by`. Half of the time until
+    /// then is left for the question what became of the commit.
+    pub(super) fn until(&self, by: Instant) -> Duration {
+        let left = by.saturating_duration_since(Instant::now());
+        self.with(|slowest| slowest.now.max(slowest.before) * TIMES)
+            .min(left / 2)
+            .clamp(LEAST, MOST)
+    }
+
+    /// Learns that an answer came, or was given up, after this time.
+    pub(super) fn learn(&self, after: Duration) {
+        self.with(|slowest| slowest.now = slowest.now.max(after));
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Slowest) -> T) -> T {
+        let mut slowest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        slowest.forget(Instant::now());
+        work(&mut slowest)
+    }
+}
+
+impl Slowest {
+    fn forget(&mut self, now: Instant) {
+        let passed = now.duration_since(self.since);
+        if passed < MEMORY {
+            return;
+        }
+        self.before = if passed < MEMORY * 2 {
+            self.now
+        } else {
+            Duration::ZERO
+        };
+        (self.now, self.since) = (Duration::ZERO, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_mins(1)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_waits_twice_as_long_as_the_slowest_answer_of_late_took() {
+        let patience = Patience::new();
+        assert_eq!(patience.until(soon()), LEAST);
+        patience.learn(MS * 900);
+        patience.learn(MS * 3);
+        assert_eq!(patience.until(soon()), MS * 1_800);
+        tokio::time::advance(MEMORY).await;
+        assert_eq!(patience.until(soon()), MS * 1_800);
+        tokio::time::advance(MEMORY).await;
+        assert_eq!(patience.until(soon()), LEAST);
+        patience.learn(MS * 900);
+        tokio::time::advance(MEMORY * 2).await;
+        assert_eq!(patience.until(soon()), LEAST);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_answer_that_does_not_come_doubles_the_wait_up_to_a_bound() {
+        let patience = Patience::new();
+        let waits: Vec<_> = (0..5)
+            .map(|_| {
+                let wait = patience.until(soon());
+                patience.learn(wait);
+                wait
+            })
+            .collect();
+        assert_eq!(waits, [LEAST, LEAST * 2, LEAST * 4, MOST, MOST]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn half_of_the_time_is_left_for_a_question() {
+        let patience = Patience::new();
+        patience.learn(MOST);
+        assert_eq!(patience.until(Instant::now() + MS * 3_000), MS * 1_500);
+        assert_eq!(patience.until(Instant::now() + MS * 100), LEAST);
+    }
+}
