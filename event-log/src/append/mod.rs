@@ -1,9 +1,9 @@
 //! Appending: what a decision asks of the log, and what can come of it.
 
+mod answer_times;
 mod appender;
 mod group;
 mod load;
-mod patience;
 mod resolve;
 mod sender;
 mod turns;

@@ -6,8 +6,8 @@ use async_nats::{Client, Request};
 use tokio::time::{Instant, timeout};
 
 use super::AppendError;
+use super::answer_times::AnswerTimes;
 use super::load::Load;
-use super::patience::Patience;
 use super::resolve::{Fate, resolve};
 use super::wire::{Answer, Prepared, Wire, read_answer};
 use crate::connection;
@@ -33,7 +33,7 @@ pub(super) struct Sender {
     client: Client,
     reader: StreamReader,
     load: Load,
-    patience: Patience,
+    times: AnswerTimes,
 }
 
 /// What is known of a commit after an attempt.
@@ -60,7 +60,7 @@ impl Sender {
             client,
             reader,
             load,
-            patience: Patience::new(),
+            times: AnswerTimes::new(),
         }
     }
 
@@ -75,9 +75,9 @@ impl Sender {
             return Vec::new();
         }
         let asked = Instant::now();
-        let answer = timeout(self.patience.until(by), self.publish(members)).await;
+        let answer = timeout(self.times.patience(by), self.publish(members)).await;
         self.load.answered(asked.elapsed());
-        self.patience.learn(asked.elapsed());
+        self.times.learn(asked.elapsed());
         let answer = answer.unwrap_or_else(|_| Answer::Silence("no acknowledgement".to_owned()));
         let members: Vec<&Prepared> = members.iter().map(|member| &**member).collect();
         if let Answer::Stored(last) = answer {
@@ -128,9 +128,9 @@ impl Sender {
             Some(Fate::Absent) | None => again(),
         };
         let asked = Instant::now();
-        let patience = self.patience.until(by);
+        let patience = self.times.patience(by);
         let fates = resolve(&self.reader, members, asked + patience).await;
-        self.patience.learn(asked.elapsed());
+        self.times.learn(asked.elapsed());
         fates.into_iter().map(verdict).collect()
     }
 

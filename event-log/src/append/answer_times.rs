@@ -18,9 +18,9 @@ const TIMES: u32 = 2;
 /// A slow answer is remembered for this time, and for twice as long at most.
 const MEMORY: Duration = Duration::from_secs(10);
 
-/// Learns from answers how long to wait for one. Clones learn from each other.
+/// What answers took of late. Clones learn from each other.
 #[derive(Clone)]
-pub(super) struct Patience(Arc<Mutex<Slowest>>);
+pub(super) struct AnswerTimes(Arc<Mutex<Slowest>>);
 
 /// The slowest answers of this span of time and of the one before.
 struct Slowest {
@@ -29,7 +29,7 @@ struct Slowest {
     before: Duration,
 }
 
-impl Patience {
+impl AnswerTimes {
     pub(super) fn new() -> Self {
         Self(Arc::new(Mutex::new(Slowest {
             since: Instant::now(),
@@ -40,7 +40,7 @@ impl Patience {
 
     /// How long to wait for an answer that is of no use later than `by`. Half of the time until
     /// then is left for the question what became of the commit.
-    pub(super) fn until(&self, by: Instant) -> Duration {
+    pub(super) fn patience(&self, by: Instant) -> Duration {
         let left = by.saturating_duration_since(Instant::now());
         self.with(|slowest| slowest.now.max(slowest.before) * TIMES)
             .min(left / 2)
@@ -86,27 +86,27 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_waits_twice_as_long_as_the_slowest_answer_of_late_took() {
-        let patience = Patience::new();
-        assert_eq!(patience.until(soon()), LEAST);
-        patience.learn(MS * 900);
-        patience.learn(MS * 3);
-        assert_eq!(patience.until(soon()), MS * 1_800);
+        let times = AnswerTimes::new();
+        assert_eq!(times.patience(soon()), LEAST);
+        times.learn(MS * 900);
+        times.learn(MS * 3);
+        assert_eq!(times.patience(soon()), MS * 1_800);
         tokio::time::advance(MEMORY).await;
-        assert_eq!(patience.until(soon()), MS * 1_800);
+        assert_eq!(times.patience(soon()), MS * 1_800);
         tokio::time::advance(MEMORY).await;
-        assert_eq!(patience.until(soon()), LEAST);
-        patience.learn(MS * 900);
+        assert_eq!(times.patience(soon()), LEAST);
+        times.learn(MS * 900);
         tokio::time::advance(MEMORY * 2).await;
-        assert_eq!(patience.until(soon()), LEAST);
+        assert_eq!(times.patience(soon()), LEAST);
     }
 
     #[tokio::test(start_paused = true)]
     async fn each_answer_that_does_not_come_doubles_the_wait_up_to_a_bound() {
-        let patience = Patience::new();
+        let times = AnswerTimes::new();
         let waits: Vec<_> = (0..5)
             .map(|_| {
-                let wait = patience.until(soon());
-                patience.learn(wait);
+                let wait = times.patience(soon());
+                times.learn(wait);
                 wait
             })
             .collect();
@@ -115,9 +115,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn half_of_the_time_is_left_for_a_question() {
-        let patience = Patience::new();
-        patience.learn(MOST);
-        assert_eq!(patience.until(Instant::now() + MS * 3_000), MS * 1_500);
-        assert_eq!(patience.until(Instant::now() + MS * 100), LEAST);
+        let times = AnswerTimes::new();
+        times.learn(MOST);
+        assert_eq!(times.patience(Instant::now() + MS * 3_000), MS * 1_500);
+        assert_eq!(times.patience(Instant::now() + MS * 100), LEAST);
     }
 }
