@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_nats::{Client, Request};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::AppendError;
 use super::answer_times::AnswerTimes;
@@ -11,7 +11,7 @@ use super::load::Load;
 use super::resolve::{Fate, resolve};
 use super::wire::{Answer, Prepared, Wire, read_answer};
 use crate::connection;
-use crate::read::StreamReader;
+use crate::read::{Patience, StreamReader};
 use crate::streams::LogStream;
 
 /// The pause before what was not taken goes again.
@@ -75,7 +75,8 @@ impl Sender {
             return Vec::new();
         }
         let asked = Instant::now();
-        let answer = timeout(self.times.patience(by), self.publish(members)).await;
+        let patience = Patience::of(self.times.patience(by));
+        let answer = patience.wait(&self.client, self.publish(members)).await;
         self.load.answered(asked.elapsed());
         self.times.learn(asked.elapsed());
         let answer = answer.unwrap_or_else(|_| Answer::Silence("no acknowledgement".to_owned()));

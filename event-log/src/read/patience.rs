@@ -31,7 +31,7 @@ impl Patience {
     }
 
     /// Waits for an answer.
-    pub(super) fn wait<T>(
+    pub(crate) fn wait<T>(
         self,
         client: &Client,
         answer: impl Future<Output = T>,

@@ -97,6 +97,7 @@ impl Writing {
         mut rows: mpsc::Receiver<Rows>,
         mut file: Awaited,
     ) -> Result<Spool, ExportError> {
+        let gone = file.gone.clone();
         let out = BufWriter::with_capacity(PIECE_BYTES, &mut file);
         let asked = self.asked;
         let title = Title {
@@ -106,12 +107,22 @@ impl Writing {
         match self.format {
             Document::Pdf => {
                 let mut writer = PdfWriter::new(asked.kind, title, &self.fallbacks, out)?;
-                each_row(asked, &mut rows, |cells| Ok(writer.write_row(cells)?))?;
+                each_row(
+                    asked,
+                    &mut rows,
+                    &gone,
+                    |cells| Ok(writer.write_row(cells)?),
+                )?;
                 writer.finish()?;
             }
             Document::Excel => {
                 let mut writer = ExcelWriter::new(asked.kind, title)?;
-                each_row(asked, &mut rows, |cells| Ok(writer.write_row(cells)?))?;
+                each_row(
+                    asked,
+                    &mut rows,
+                    &gone,
+                    |cells| Ok(writer.write_row(cells)?),
+                )?;
                 writer.finish(out)?;
             }
         }
@@ -120,14 +131,24 @@ impl Writing {
 }
 
 /// Writes row after row, as long as somebody waits for the file.
+///
+/// That is asked before each row: the batches that wait would take a thread that gives way longer
+/// than a place may be held for nobody.
 fn each_row(
     asked: Asked,
     rows: &mut mpsc::Receiver<Rows>,
+    gone: &CancellationToken,
     mut write: impl FnMut(&[Cell<'_>]) -> Result<(), ExportError>,
 ) -> Result<(), ExportError> {
+    let mut write_awaited = |cells: &[Cell<'_>]| {
+        if gone.is_cancelled() {
+            return Err(ExportError::Abandoned);
+        }
+        write(cells)
+    };
     loop {
         match rows.blocking_recv() {
-            Some(Rows::Some(batch)) => batch.each_row(asked.kind.columns, &mut write)?,
+            Some(Rows::Some(batch)) => batch.each_row(asked.kind.columns, &mut write_awaited)?,
             Some(Rows::All) => return Ok(()),
             None => return Err(ExportError::Abandoned),
         }
