@@ -1,6 +1,6 @@
 //! `GET /api/export/contacts` as CSV.
 
-use harness::{Answer, Client, Organization};
+use harness::{Answer, Client, Organization, eventually};
 use serde_json::{Value, json};
 
 use super::ndjson;
@@ -37,6 +37,16 @@ pub(super) async fn position_of(kind: &str, org: &Organization<'_>) -> String {
     let path = format!("/api/v1/records/{kind}/marker");
     org.admin.put(&path, &least).await.ok(201);
     org.admin.delete(&path).await.position()
+}
+
+/// Waits until reads see a contact at a position, however many requests that takes.
+pub(super) async fn until_read(org: &Organization<'_>, contact: &str, position: &str) {
+    let path = format!("/api/v1/records/contacts/{contact}");
+    eventually("contacts to be read", async || {
+        let answer = org.admin.get_at(&path, position).await;
+        (answer.status == 200).then_some(())
+    })
+    .await;
 }
 
 #[track_caller]

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
-use super::exports::{position_of, write};
+use super::exports::{position_of, until_read, write};
 use super::feeds_bounds::fill;
 use crate::system;
 
@@ -22,16 +22,6 @@ async fn large_and_small(system: &System) -> (Organization<'_>, Organization<'_>
     let here = write(&small, &[json!({"id": "one", "email": "a@b.c"})]).await;
     until_read(&small, "one", &here).await;
     (large, small)
-}
-
-/// Waits until reads see a position, however many requests that takes.
-async fn until_read(org: &Organization<'_>, contact: &str, position: &str) {
-    let path = format!("/api/v1/records/contacts/{contact}");
-    eventually("contacts to be read", async || {
-        let answer = org.admin.get_at(&path, position).await;
-        (answer.status == 200).then_some(())
-    })
-    .await;
 }
 
 /// Waits until a process has counted this.

@@ -7,7 +7,7 @@ use reqwest::{Method, Response};
 use serde_json::json;
 
 use super::connections::told;
-use super::exports::position_of;
+use super::exports::{position_of, until_read};
 use super::feeds_bounds::fill;
 use super::uploads::{Upload, send};
 use crate::SHAPE;
@@ -57,9 +57,7 @@ async fn all_that_is_under_way_with_a_revoked_key_ends_within_a_second() {
     let org = system.organization().await;
     fill(&org).await;
     let here = position_of("contacts", &org).await;
-    org.admin
-        .get_at(&format!("{EXPORT}?format=pdf"), &here)
-        .await;
+    until_read(&org, "c2999", &here).await;
     let (client, key, id) = key(&org).await;
 
     let mut upload = Upload::begin(&client, "before").await;
