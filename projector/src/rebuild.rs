@@ -10,7 +10,7 @@ use schemas::Log;
 use serde::Serialize;
 use service::progress::CHANNEL;
 use sqlx::{Connection as _, PgConnection, PgPool};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -34,6 +34,8 @@ const LOCK: Duration = Duration::from_millis(50);
 const LOCK_MAX: Duration = Duration::from_millis(1_200);
 /// Between two attempts.
 const BREATH: Duration = Duration::from_millis(500);
+/// Within this time the server has let go of what a session held that it ended.
+const RELEASED: Duration = Duration::from_secs(20);
 
 /// A projection that was rebuilt.
 #[derive(Clone, Debug, Serialize)]
@@ -83,7 +85,7 @@ pub async fn rebuild(
             let mut of_feed: Vec<_> = of_feed.collect();
             fill(log, feed, &mut of_feed, tell).await?;
             for mut copy in of_feed {
-                rebuilt.push(take_over(log, &mut copy, tell).await?);
+                rebuilt.push(take_over(log, pool, &mut copy, tell).await?);
             }
         }
         Ok(rebuilt)
@@ -168,13 +170,13 @@ async fn come_close(
 /// Tries until the tables can be had.
 async fn take_over(
     log: &EventLog,
+    pool: &PgPool,
     copy: &mut Copy,
     tell: Tell<'_>,
 ) -> Result<Rebuilt, RepairError> {
     let (mut lock, mut patience) = (LOCK, Patience::begin());
     loop {
-        catch_up(log, copy.fold.log, slice::from_mut(copy), tell).await?;
-        match attempt(log, copy, lock).await {
+        match attempt_from_close(log, copy, lock, tell).await {
             Ok(Ok(sequence)) => {
                 return Ok(Rebuilt {
                     name: copy.layout.name.to_owned(),
@@ -183,6 +185,10 @@ async fn take_over(
             }
             Ok(Err(Retry::Busy)) => lock = (lock * 2).min(LOCK_MAX),
             Ok(Err(Retry::Late)) => {}
+            Err(RepairError::Database(error)) if was_silent(&error) => {
+                *copy = open_again(log, pool, copy).await?;
+                fill(log, copy.fold.log, slice::from_mut(copy), tell).await?;
+            }
             Err(error) if patience.allows(&error).await => {}
             Err(error) => return Err(error),
         }
@@ -192,8 +198,32 @@ async fn take_over(
             of: copy.fold.group.position,
         });
         sleep(BREATH).await;
-        copy.reload().await?;
     }
+}
+
+/// The copy over another session, as soon as the server has let go of the lock of the one before.
+async fn open_again(log: &EventLog, pool: &PgPool, copy: &Copy) -> Result<Copy, RepairError> {
+    let (name, batch) = (copy.layout.name, copy.fold.batch);
+    let began = Instant::now();
+    loop {
+        sleep(BREATH).await;
+        match Copy::open(log, pool, name, Role::Successor, batch).await {
+            Err(RepairError::UnderWay(_)) if began.elapsed() < RELEASED => {}
+            ended => return ended,
+        }
+    }
+}
+
+async fn attempt_from_close(
+    log: &EventLog,
+    copy: &mut Copy,
+    lock: Duration,
+    tell: Tell<'_>,
+) -> Result<Result<u64, Retry>, RepairError> {
+    // The attempt before may have been undone.
+    copy.reload().await?;
+    catch_up(log, copy.fold.log, slice::from_mut(copy), tell).await?;
+    attempt(log, copy, lock).await
 }
 
 /// Takes over in one transaction, or changes nothing.
@@ -286,4 +316,10 @@ async fn announce(
 /// Whether a lock could not be had in time.
 fn is_busy(error: &sqlx::Error) -> bool {
     has_code(error, &["55P03", "40P01"])
+}
+
+/// Whether the server ended a session that said nothing in a transaction for too long: this process
+/// gives way to others, and they may have left it no processor.
+fn was_silent(error: &sqlx::Error) -> bool {
+    has_code(error, &["25P03"])
 }

@@ -56,7 +56,7 @@ pub(crate) struct Fold {
     pub(crate) group: Group,
     role: Role,
     event_log: EventLog,
-    batch: usize,
+    pub(crate) batch: usize,
 }
 
 impl Copy {

@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use projector::{BATCH, Progress, Rebuilt, RepairError, rebuild};
 use schemas::Log;
@@ -166,6 +167,51 @@ async fn a_rebuild_that_was_stopped_leaves_everything_and_goes_on_later() {
         first > u64::try_from(copied).unwrap(),
         "it began anew at {first}"
     );
+    assert_eq!(world.count(wrong).await, 0);
+    assert_equal(&world, "contacts").await;
+    projector.stop().await;
+    world.end().await;
+}
+
+/// Has whoever takes over wait for half a second at the server.
+const SLOW_TAKEOVER: &str = "
+    CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN PERFORM pg_sleep(0.5); RETURN NEW; END';
+    CREATE TRIGGER wait BEFORE UPDATE ON projection_checkpoints FOR EACH ROW
+        WHEN (NEW.generation <> OLD.generation) EXECUTE FUNCTION wait()";
+
+#[tokio::test]
+async fn a_rebuild_without_a_processor_while_it_takes_over_goes_on_afterwards() {
+    let world = World::new().await;
+    let projector = world.start();
+    with_contacts(&world, 10).await;
+    sqlx::raw_sql("UPDATE contacts SET city = 'wrong'")
+        .execute(&world.pool)
+        .await
+        .unwrap();
+    sqlx::raw_sql(SLOW_TAKEOVER)
+        .execute(&world.pool)
+        .await
+        .unwrap();
+    let stop = CancellationToken::new();
+    let rebuilding = rebuild(
+        &world.log,
+        &world.pool,
+        &["contacts"],
+        BATCH,
+        &|_| (),
+        &stop,
+    );
+    let blocking = async {
+        let waiting = "SELECT count(*) FROM pg_stat_activity
+                       WHERE datname = current_database() AND wait_event = 'PgSleep'";
+        eventually("the takeover", async || world.count(waiting).await > 0).await;
+        // All tasks of this test share one thread.
+        std::thread::sleep(Duration::from_secs(4));
+    };
+    let (rebuilt, ()) = tokio::join!(rebuilding, blocking);
+    assert_eq!(rebuilt.unwrap()[0].name, "contacts");
+    let wrong = "SELECT count(*) FROM contacts WHERE city = 'wrong'";
     assert_eq!(world.count(wrong).await, 0);
     assert_equal(&world, "contacts").await;
     projector.stop().await;
