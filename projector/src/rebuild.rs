@@ -176,7 +176,7 @@ async fn take_over(
 ) -> Result<Rebuilt, RepairError> {
     let (mut lock, mut patience) = (LOCK, Patience::begin());
     loop {
-        match attempt_from_close(log, copy, lock, tell).await {
+        match attempt_from_close(log, copy, lock, &mut patience, tell).await {
             Ok(Ok(sequence)) => {
                 return Ok(Rebuilt {
                     name: copy.layout.name.to_owned(),
@@ -189,7 +189,6 @@ async fn take_over(
                 *copy = open_again(log, pool, copy).await?;
                 fill(log, copy.fold.log, slice::from_mut(copy), tell).await?;
             }
-            Err(error) if patience.allows(&error).await => {}
             Err(error) => return Err(error),
         }
         tell(Progress {
@@ -218,12 +217,17 @@ async fn attempt_from_close(
     log: &EventLog,
     copy: &mut Copy,
     lock: Duration,
+    patience: &mut Patience,
     tell: Tell<'_>,
 ) -> Result<Result<u64, Retry>, RepairError> {
     // The attempt before may have been undone.
     copy.reload().await?;
     catch_up(log, copy.fold.log, slice::from_mut(copy), tell).await?;
-    attempt(log, copy, lock).await
+    match attempt(log, copy, lock).await {
+        // Catching up has a patience of its own: where that is at its end, so is the rebuild.
+        Err(error) if patience.allows(&error).await => Ok(Err(Retry::Late)),
+        ended => ended,
+    }
 }
 
 /// Takes over in one transaction, or changes nothing.

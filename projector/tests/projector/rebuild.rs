@@ -124,15 +124,23 @@ async fn with_contacts(world: &World, count: u32) {
     world.caught_up(Log::Events, end.sequence()).await;
 }
 
+/// How many rows are as [`falsify`] made them.
+const WRONG: &str = "SELECT count(*) FROM contacts WHERE city = 'wrong'";
+
+/// Writes what no event says.
+async fn falsify(world: &World) {
+    sqlx::query("UPDATE contacts SET city = 'wrong'")
+        .execute(&world.pool)
+        .await
+        .unwrap();
+}
+
 #[tokio::test]
 async fn a_rebuild_that_was_stopped_leaves_everything_and_goes_on_later() {
     let world = World::new().await;
     let projector = world.start();
     with_contacts(&world, 12_000).await;
-    sqlx::query("UPDATE contacts SET city = 'wrong'")
-        .execute(&world.pool)
-        .await
-        .unwrap();
+    falsify(&world).await;
     let stop = CancellationToken::new();
     let tell = |progress: Progress| {
         if progress.done > 0 {
@@ -141,9 +149,8 @@ async fn a_rebuild_that_was_stopped_leaves_everything_and_goes_on_later() {
     };
     let stopped = rebuild(&world.log, &world.pool, &["contacts"], BATCH, &tell, &stop).await;
     assert!(matches!(stopped, Err(RepairError::Stopped)), "{stopped:?}");
-    let wrong = "SELECT count(*) FROM contacts WHERE city = 'wrong'";
     assert_eq!(
-        world.count(wrong).await,
+        world.count(WRONG).await,
         12_000,
         "what is read is untouched"
     );
@@ -167,7 +174,7 @@ async fn a_rebuild_that_was_stopped_leaves_everything_and_goes_on_later() {
         first > u64::try_from(copied).unwrap(),
         "it began anew at {first}"
     );
-    assert_eq!(world.count(wrong).await, 0);
+    assert_eq!(world.count(WRONG).await, 0);
     assert_equal(&world, "contacts").await;
     projector.stop().await;
     world.end().await;
@@ -185,23 +192,11 @@ async fn a_rebuild_without_a_processor_while_it_takes_over_goes_on_afterwards() 
     let world = World::new().await;
     let projector = world.start();
     with_contacts(&world, 10).await;
-    sqlx::raw_sql("UPDATE contacts SET city = 'wrong'")
-        .execute(&world.pool)
-        .await
-        .unwrap();
+    falsify(&world).await;
     sqlx::raw_sql(SLOW_TAKEOVER)
         .execute(&world.pool)
         .await
         .unwrap();
-    let stop = CancellationToken::new();
-    let rebuilding = rebuild(
-        &world.log,
-        &world.pool,
-        &["contacts"],
-        BATCH,
-        &|_| (),
-        &stop,
-    );
     let blocking = async {
         let waiting = "SELECT count(*) FROM pg_stat_activity
                        WHERE datname = current_database() AND wait_event = 'PgSleep'";
@@ -209,10 +204,9 @@ async fn a_rebuild_without_a_processor_while_it_takes_over_goes_on_afterwards() 
         // All tasks of this test share one thread.
         std::thread::sleep(Duration::from_secs(4));
     };
-    let (rebuilt, ()) = tokio::join!(rebuilding, blocking);
-    assert_eq!(rebuilt.unwrap()[0].name, "contacts");
-    let wrong = "SELECT count(*) FROM contacts WHERE city = 'wrong'";
-    assert_eq!(world.count(wrong).await, 0);
+    let (rebuilt, ()) = tokio::join!(rebuilt(&world, "contacts"), blocking);
+    assert_eq!(rebuilt.name, "contacts");
+    assert_eq!(world.count(WRONG).await, 0);
     assert_equal(&world, "contacts").await;
     projector.stop().await;
     world.end().await;

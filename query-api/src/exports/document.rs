@@ -9,7 +9,7 @@ use service::Share;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::column::Cell;
+use super::column::{Cell, Column};
 use super::error::ExportError;
 use super::files::{PIECE_BYTES, Spool};
 use super::snapshot::Snapshot;
@@ -94,12 +94,16 @@ impl Writing {
     fn write_rows(
         self,
         organization: String,
-        mut rows: mpsc::Receiver<Rows>,
+        waiting: mpsc::Receiver<Rows>,
         mut file: Awaited,
     ) -> Result<Spool, ExportError> {
-        let gone = file.gone.clone();
-        let out = BufWriter::with_capacity(PIECE_BYTES, &mut file);
         let asked = self.asked;
+        let mut rows = AwaitedRows {
+            waiting,
+            columns: asked.kind.columns,
+            gone: file.gone.clone(),
+        };
+        let out = BufWriter::with_capacity(PIECE_BYTES, &mut file);
         let title = Title {
             organization,
             at: asked.at,
@@ -107,22 +111,12 @@ impl Writing {
         match self.format {
             Document::Pdf => {
                 let mut writer = PdfWriter::new(asked.kind, title, &self.fallbacks, out)?;
-                each_row(
-                    asked,
-                    &mut rows,
-                    &gone,
-                    |cells| Ok(writer.write_row(cells)?),
-                )?;
+                rows.each(|cells| Ok(writer.write_row(cells)?))?;
                 writer.finish()?;
             }
             Document::Excel => {
                 let mut writer = ExcelWriter::new(asked.kind, title)?;
-                each_row(
-                    asked,
-                    &mut rows,
-                    &gone,
-                    |cells| Ok(writer.write_row(cells)?),
-                )?;
+                rows.each(|cells| Ok(writer.write_row(cells)?))?;
                 writer.finish(out)?;
             }
         }
@@ -130,27 +124,34 @@ impl Writing {
     }
 }
 
-/// Writes row after row, as long as somebody waits for the file.
-///
-/// That is asked before each row: the batches that wait would take a thread that gives way longer
-/// than a place may be held for nobody.
-fn each_row(
-    asked: Asked,
-    rows: &mut mpsc::Receiver<Rows>,
-    gone: &CancellationToken,
-    mut write: impl FnMut(&[Cell<'_>]) -> Result<(), ExportError>,
-) -> Result<(), ExportError> {
-    let mut write_awaited = |cells: &[Cell<'_>]| {
-        if gone.is_cancelled() {
-            return Err(ExportError::Abandoned);
-        }
-        write(cells)
-    };
-    loop {
-        match rows.blocking_recv() {
-            Some(Rows::Some(batch)) => batch.each_row(asked.kind.columns, &mut write_awaited)?,
-            Some(Rows::All) => return Ok(()),
-            None => return Err(ExportError::Abandoned),
+/// The rows of a file that somebody waits for.
+struct AwaitedRows {
+    waiting: mpsc::Receiver<Rows>,
+    columns: &'static [Column],
+    gone: CancellationToken,
+}
+
+impl AwaitedRows {
+    /// Writes row after row, as long as somebody waits for the file.
+    ///
+    /// That is asked before each row: the batches that wait would take a thread that gives way
+    /// longer than a place may be held for nobody.
+    fn each(
+        &mut self,
+        mut write: impl FnMut(&[Cell<'_>]) -> Result<(), ExportError>,
+    ) -> Result<(), ExportError> {
+        loop {
+            let batch = match self.waiting.blocking_recv() {
+                Some(Rows::Some(batch)) => batch,
+                Some(Rows::All) => return Ok(()),
+                None => return Err(ExportError::Abandoned),
+            };
+            batch.each_row(self.columns, |cells| {
+                if self.gone.is_cancelled() {
+                    return Err(ExportError::Abandoned);
+                }
+                write(cells)
+            })?;
         }
     }
 }
