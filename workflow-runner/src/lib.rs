@@ -30,6 +30,7 @@ use service::Clock;
 use service::health::Readiness;
 use tokio_util::sync::CancellationToken;
 
+use leases::{Group, Work};
 use live::{Live, Tails};
 use runs::triggers;
 use targets::Targets;
@@ -69,6 +70,9 @@ pub enum Error {
     /// The accounts and circles cannot be read.
     #[error("cannot read who there is: {0}")]
     People(#[from] people::StartError),
+    /// The work cannot be shared with other runners.
+    #[error("cannot share the work with other runners: {0}")]
+    Group(#[from] event_log::Error),
     /// The HTTP client could not be made.
     #[error("the HTTP client could not be created: {0}")]
     Client(#[from] reqwest::Error),
@@ -80,6 +84,7 @@ pub struct Runner {
     targets: Targets,
     renderer: runs::Renderer,
     open_runs: runs::OpenRuns,
+    group: Group,
     live: Live,
     tails: Tails,
 }
@@ -96,12 +101,16 @@ pub async fn start(dependencies: Dependencies) -> Result<Runner, Error> {
     } = dependencies.clone();
     let renderer = runs::Renderer::new(log.clone(), &settings.templates);
     let open_runs = runs::OpenRuns::at_most(settings.runs.open.per_organization);
-    let (live, tails) = Live::start(log, access, clock, settings.sockets).await?;
+    let targets = Targets::new(settings.targets, own_ports)?;
+    let (live, tails) = Live::start(log.clone(), access, clock, settings.sockets).await?;
+    // The last, as what is owned waits until this runs.
+    let group = Group::join(&log, settings.runs.lease).await?;
     Ok(Runner {
         dependencies,
-        targets: Targets::new(settings.targets, own_ports)?,
+        targets,
         renderer,
         open_runs,
+        group,
         live,
         tails,
     })
@@ -128,20 +137,29 @@ impl Runner {
                 shown(&delivering, delivery).await
             }
         };
+        // Nothing of what others do stands still while steps under way may end: these are waited for
+        // first, and everything is given up together.
+        let last = CancellationToken::new();
         // Each in a task of its own: whoever has much to do holds up nobody else.
-        let parts = [
-            keep_up("runs", runs::run, self.runs(), &stop),
-            keep_up("triggers", triggers::run, self.triggers(), &stop),
-            keep_up("webhooks", deliver, self.webhooks(), &stop),
-            keep_up("places", geofence::run, self.geofence(), &stop),
+        let runs = keep_up("runs", runs::run, self.runs(), &stop);
+        let others = [
+            keep_up("triggers", triggers::run, self.triggers(), &last),
+            keep_up("webhooks", deliver, self.webhooks(), &last),
+            keep_up("places", geofence::run, self.geofence(), &last),
         ];
-        let (live, tails) = (self.live, self.tails);
+        let (live, tails, group) = (self.live, self.tails, self.group);
+        let parts = async {
+            runs.await;
+            last.cancel();
+            join_all(others).await;
+            group.leave().await;
+        };
         let sockets = Task::spawn(async move {
             let ended = live.run(tails, stop.clone()).await;
             stop.cancel();
             ended
         });
-        let (_, ended) = tokio::join!(join_all(parts), sockets);
+        let ((), ended) = tokio::join!(parts, sockets);
         Ok(ended?)
     }
 
@@ -149,6 +167,7 @@ impl Runner {
         let all = self.dependencies.clone();
         runs::Dependencies {
             log: all.log,
+            leases: self.group.leases(Work::Runs),
             clock: all.clock,
             people: self.live.people(),
             targets: self.targets.clone(),
@@ -163,6 +182,7 @@ impl Runner {
         let all = self.dependencies.clone();
         triggers::Dependencies {
             log: all.log,
+            leases: self.group.leases(Work::Triggers),
             people: self.live.people(),
             clock: all.clock,
             readiness: all.readiness,
@@ -176,10 +196,10 @@ impl Runner {
         let all = self.dependencies.clone();
         webhooks::Dependencies {
             log: all.log,
+            leases: self.group.leases(Work::Webhooks),
             people: self.live.people(),
             targets: self.targets.clone(),
             clock: all.clock,
-            lease: all.settings.runs.lease,
             settings: all.settings.webhooks,
         }
     }
@@ -188,9 +208,9 @@ impl Runner {
         let all = self.dependencies.clone();
         geofence::Dependencies {
             log: all.log,
+            leases: self.group.leases(Work::Geofence),
             people: self.live.people(),
             clock: all.clock,
-            lease: all.settings.runs.lease,
             settings: all.settings.geofence,
         }
     }

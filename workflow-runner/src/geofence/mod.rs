@@ -25,7 +25,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::checkpoints::{Checkpoints, SPREAD, Saving};
-use crate::leases::{LeaseGuard, Leases, Owned, OwnedPartitions};
+use crate::leases::{LeaseGuard, Leases, Owned, OwnedPartitions, partition_of};
 use crate::people::{People, overtaken_by};
 use crate::retry::retry_while;
 use checkpoint::Through;
@@ -33,9 +33,6 @@ use crossings::Crossings;
 use recent::{Fresh, Recent};
 
 pub use settings::GeofenceSettings;
-
-/// Into how many parts persons are cut; the same in every process, for ever.
-const PARTITIONS: u16 = 32;
 
 /// Positions taken at a time.
 const BATCH: usize = 1_000;
@@ -52,8 +49,8 @@ pub struct Dependencies {
     pub log: EventLog,
     /// Who is in which circle.
     pub people: People,
-    /// How long without a heartbeat its owner keeps a partition.
-    pub lease: Duration,
+    /// Whose positions are considered here.
+    pub leases: Leases,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// How to watch.
@@ -74,16 +71,15 @@ pub enum Error {
     Tail(#[from] TailError),
 }
 
-/// Tells crossings until `shutdown`, and gives the leases up at the end.
+/// Tells crossings until `shutdown`, together with every other process that does.
 pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Result<(), Error> {
     let Dependencies {
         log,
         people,
         clock,
-        lease,
+        leases,
         settings,
     } = dependencies;
-    let leases = Leases::start(&log, "places", PARTITIONS, lease).await?;
     let checkpoints = Checkpoints::open(&log, Log::Locations, checkpoint::PREFIX).await?;
     // From here on, unless a partition becomes ours that others have come less far with.
     let end = log.end(Log::Locations).await?.sequence();
@@ -119,7 +115,6 @@ impl Geofence {
         // What waits for an answer at the end is cut off: it is considered again at the next start.
         let ended = shutdown.run_until_cancelled(Box::pin(self.watch())).await;
         self.saving.finish(checkpoints(self.through.served())).await;
-        self.leases.stop().await;
         ended.map_or(Ok(()), Err)
     }
 
@@ -150,17 +145,13 @@ impl Geofence {
             let Event::LocationUpdated(updated) = &recorded.event else {
                 continue;
             };
-            let partition = self.partition_of(updated.user_id);
+            let partition = partition_of_person(updated.user_id);
             if let Some(through) = self.through.get(partition) {
                 let is_due = *through < recorded.sequence;
                 self.recent.take(recorded, is_due.then_some(partition));
             }
         }
         self.recent.reached(last);
-    }
-
-    fn partition_of(&self, account: AccountId) -> u16 {
-        self.leases.partition_of(&account.to_string())
     }
 
     /// Finds out what those sent before who are met for the first time.
@@ -173,7 +164,7 @@ impl Geofence {
         let first: Vec<(&Recorded, &Updated)> = events
             .filter(|(_, updated)| {
                 let account = updated.user_id;
-                let ours = self.through.serves(self.partition_of(account));
+                let ours = self.through.serves(partition_of_person(account));
                 ours && self.recent.lacks(account) && met.insert(account)
             })
             .collect();
@@ -222,9 +213,8 @@ impl Geofence {
                 after = after.min(through);
             }
         }
-        let (through, leases) = (&self.through, &self.leases);
-        let is_ours =
-            |account: AccountId| through.serves(leases.partition_of(&account.to_string()));
+        let through = &self.through;
+        let is_ours = |account| through.serves(partition_of_person(account));
         self.recent.retain(is_ours, gained);
         if after < self.recent.head() {
             let follow = || self.log.follow(Log::Locations, after, &[]);
@@ -325,4 +315,8 @@ impl Geofence {
 fn checkpoints(through: &BTreeMap<u16, u64>) -> impl Iterator<Item = (u16, Through)> {
     let through = through.iter();
     through.map(|(partition, through)| (*partition, Through(*through)))
+}
+
+fn partition_of_person(account: AccountId) -> u16 {
+    partition_of(&account.to_string())
 }

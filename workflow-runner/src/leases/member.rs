@@ -19,6 +19,9 @@ use super::moment::Moment;
 use super::share::share;
 use super::state::LeaseState;
 
+/// The bucket of heartbeats, and that of who owns what.
+const MEMBERS: &str = "runner-members";
+const PARTITIONS: &str = "runner-partitions";
 /// Heartbeats within one `ttl`.
 const HEARTBEATS: u32 = 4;
 /// How long a planned handing over waits for work under way.
@@ -62,7 +65,6 @@ impl Heartbeats {
 
 /// Follows what the others do, and sees that each has its share.
 pub(super) struct Member {
-    name: String,
     id: String,
     ttl: Duration,
     members: Bucket,
@@ -82,14 +84,13 @@ enum Change {
 impl Member {
     pub(super) async fn join(
         log: &EventLog,
-        name: &str,
         ttl: Duration,
         state: Arc<LeaseState>,
     ) -> Result<(Self, Heartbeats), Error> {
         // Heartbeats of the dead vanish by themselves, long after everybody has noticed.
         let kept = (ttl * 20).max(Duration::from_mins(1));
-        let members = log.bucket(&format!("{name}-members"), Some(kept)).await?;
-        let partitions = log.bucket(&format!("{name}-partitions"), None).await?;
+        let members = log.bucket(MEMBERS, Some(kept)).await?;
+        let partitions = log.bucket(PARTITIONS, None).await?;
         let id = Uuid::new_v4().simple().to_string();
         let heartbeats = Heartbeats {
             id: id.clone(),
@@ -98,7 +99,6 @@ impl Member {
             state: Arc::clone(&state),
         };
         let member = Self {
-            name: name.to_owned(),
             id,
             ttl,
             members,
@@ -116,11 +116,7 @@ impl Member {
                 () = stop.cancelled() => break,
                 fault = self.follow() => fault,
             };
-            tracing::debug!(
-                name = self.name,
-                fault,
-                "Lost contact with the other runners; reconnecting"
-            );
+            tracing::debug!(fault, "Lost contact with the other runners; reconnecting");
             tokio::select! {
                 () = stop.cancelled() => break,
                 () = sleep(AGAIN) => {}
@@ -319,8 +315,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_claim_that_went_by_old_news_is_made_again_by_the_leaders_word() {
-        let state = Arc::new(LeaseState::new("work", 4));
-        let joined = Member::join(&log().await, "work", Duration::from_secs(5), state).await;
+        let state = Arc::new(LeaseState::new(4));
+        let joined = Member::join(&log().await, Duration::from_secs(5), state).await;
         let (mut member, _heartbeats) = joined.unwrap();
         // Somebody had it and gave it up, of which the watch has not told.
         for holder in ["another", ""] {

@@ -1,8 +1,9 @@
 //! Who does what: work is cut into partitions, and each partition has one owner at a time.
 //!
-//! Two key-value buckets hold who is there (`<name>-members`, one key each, renewed as a
-//! heartbeat) and who owns what (`<name>-partitions`, changed only by compare-and-set). A partition
-//! whose owner has sent no heartbeat for `ttl` goes to somebody else.
+//! Two key-value buckets hold who is there (`runner-members`, one key each, renewed as a heartbeat)
+//! and who owns what (`runner-partitions`, changed only by compare-and-set). They are for all kinds
+//! of work together, so that a process sends one heartbeat for everything it does. A partition whose
+//! owner has sent none for `ttl` goes to somebody else.
 //!
 //! No two clocks are compared. Whoever judges counts by its own clock, from when it heard a
 //! heartbeat to when it sent one of its own that came back behind all others that the server had by
@@ -34,15 +35,62 @@ use state::LeaseState;
 
 pub(crate) use partitions::{OwnedPartitions, Round};
 
-/// The partitions that this process owns, out of all. Clones are the same leases; when the last
-/// is dropped without [`Leases::stop`], nobody renews them and others take over in time.
+/// Into how many partitions each kind of work is cut; the same in every process, for ever.
+pub const PARTITIONS: u16 = 32;
+
+/// A kind of work that runners share. Whoever owns a partition of one need not own that of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// To carry out runs, each in the partition of its id.
+    Runs,
+    /// To match what organizations do, each in the partition of its id, with their workflows.
+    Triggers,
+    /// To deliver to endpoints, each in the partition of its id.
+    Webhooks,
+    /// To tell the crossings of persons, each in the partition of their id.
+    Geofence,
+}
+
+impl Work {
+    const ALL: [Self; 4] = [Self::Runs, Self::Triggers, Self::Webhooks, Self::Geofence];
+    const COUNT: u16 = 4;
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Runs => "runs",
+            Self::Triggers => "triggers",
+            Self::Webhooks => "webhooks",
+            Self::Geofence => "places",
+        }
+    }
+
+    /// A partition's number among those of all kinds. The kinds take turns, so that whoever has a
+    /// part of all has about as many partitions of each.
+    fn number(self, partition: u16) -> u16 {
+        partition.saturating_mul(Self::COUNT) + self as u16
+    }
+
+    /// The partition that has this number, where it is of this kind.
+    fn partition(self, number: u16) -> Option<u16> {
+        (number % Self::COUNT == self as u16).then_some(number / Self::COUNT)
+    }
+}
+
+/// This process among those that share the work. Clones are the same; when the last is dropped
+/// without [`Group::leave`], nobody sends heartbeats and others take over in time.
 #[derive(Clone)]
-pub struct Leases {
+pub struct Group {
     state: Arc<LeaseState>,
-    owned: watch::Receiver<Owned>,
     stop: CancellationToken,
     stopped: CancellationToken,
     _tasks: Arc<[AbortOnDropHandle<()>; 2]>,
+}
+
+/// The partitions of a kind of work that this process owns, out of all.
+#[derive(Clone)]
+pub struct Leases {
+    group: Group,
+    work: Work,
 }
 
 /// A set of partitions.
@@ -51,22 +99,23 @@ pub type Owned = Arc<BTreeSet<u16>>;
 /// Work under way in a partition: a planned handing over waits for it, for a while.
 pub struct LeaseGuard {
     state: Arc<LeaseState>,
-    partition: u16,
+    number: u16,
     /// The partition's losses when the work began.
     losses: u64,
 }
 
-impl Leases {
-    /// Joins the others who share `partitions` partitions of the work `name`, as long as each
-    /// sends a heartbeat within `ttl`.
-    pub async fn start(
-        log: &EventLog,
-        name: &str,
-        partitions: u16,
-        ttl: Duration,
-    ) -> Result<Self, Error> {
-        let state = Arc::new(LeaseState::new(name, partitions));
-        let (member, heartbeats) = Member::join(log, name, ttl, Arc::clone(&state)).await?;
+impl Group {
+    /// Joins the others, who count on this process as long as it sends a heartbeat within `ttl`.
+    ///
+    /// # Errors
+    /// Where the log does not answer.
+    pub async fn join(log: &EventLog, ttl: Duration) -> Result<Self, Error> {
+        Self::sharing(log, PARTITIONS * Work::COUNT, ttl).await
+    }
+
+    async fn sharing(log: &EventLog, partitions: u16, ttl: Duration) -> Result<Self, Error> {
+        let state = Arc::new(LeaseState::new(partitions));
+        let (member, heartbeats) = Member::join(log, ttl, Arc::clone(&state)).await?;
         let (stop, stopped) = (CancellationToken::new(), CancellationToken::new());
         let member = member.run(stop.clone(), stopped.clone().drop_guard());
         let tasks = [
@@ -74,7 +123,6 @@ impl Leases {
             tokio::spawn(heartbeats.send(stop.clone())),
         ];
         Ok(Self {
-            owned: state.subscribe(),
             state,
             stop,
             stopped,
@@ -82,47 +130,54 @@ impl Leases {
         })
     }
 
+    /// What this process owns of a kind of work.
+    pub fn leases(&self, work: Work) -> Leases {
+        let group = self.clone();
+        Leases { group, work }
+    }
+
+    /// Gives everything up, so that others need not wait for `ttl`. The work must have ended.
+    pub async fn leave(&self) {
+        self.stop.cancel();
+        self.stopped.cancelled().await;
+    }
+
+    fn guard(&self, number: u16) -> Option<LeaseGuard> {
+        // Counted first, so that a handing over which begins meanwhile sees it.
+        let losses = self.state.begin_guard(number)?;
+        let guard = LeaseGuard {
+            state: Arc::clone(&self.state),
+            number,
+            losses,
+        };
+        self.state.owns(number).then_some(guard)
+    }
+}
+
+impl Leases {
     /// The partitions owned now, and every change.
     pub fn owned(&self) -> watch::Receiver<Owned> {
-        self.owned.clone()
+        self.group.state.subscribe(self.work)
     }
 
     /// Whether a partition is surely owned at this moment; to be asked before every act.
     pub fn owns(&self, partition: u16) -> bool {
-        self.state.owns(partition)
+        self.group.state.owns(self.work.number(partition))
     }
 
     /// Announces work in a partition, if it is owned.
     pub fn guard(&self, partition: u16) -> Option<LeaseGuard> {
-        // Counted first, so that a handing over which begins meanwhile sees it.
-        let losses = self.state.begin_guard(partition)?;
-        let guard = LeaseGuard {
-            state: Arc::clone(&self.state),
-            partition,
-            losses,
-        };
-        self.owns(partition).then_some(guard)
-    }
-
-    /// Where something belongs; the same in every process and version.
-    pub fn partition_of(&self, id: &str) -> u16 {
-        partition_of(id, self.state.partitions())
-    }
-
-    /// Gives everything up, so that others need not wait for `ttl`. The work must have ended.
-    pub async fn stop(&self) {
-        self.stop.cancel();
-        self.stopped.cancelled().await;
+        self.group.guard(self.work.number(partition))
     }
 }
 
-/// As [`Leases::partition_of`], for those who take no part themselves.
-pub(crate) fn partition_of(id: &str, partitions: u16) -> u16 {
+/// Where something belongs; the same in every process and version.
+pub(crate) fn partition_of(id: &str) -> u16 {
     // FNV-1a: plain enough to be the same for ever.
     let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    let partition = (hash ^ (hash >> 32)) % u64::from(partitions.max(1));
+    let partition = (hash ^ (hash >> 32)) % u64::from(PARTITIONS);
     u16::try_from(partition).unwrap_or_default()
 }
 
@@ -130,13 +185,13 @@ impl LeaseGuard {
     /// Whether the partition has been ours all the time and surely is at this moment. A planned
     /// handing over that still waits for this work does not count.
     pub fn is_valid(&self) -> bool {
-        self.state.is_unbroken(self.partition, self.losses)
+        self.state.is_unbroken(self.number, self.losses)
     }
 }
 
 impl Drop for LeaseGuard {
     fn drop(&mut self) {
-        self.state.end_guard(self.partition);
+        self.state.end_guard(self.number);
     }
 }
 

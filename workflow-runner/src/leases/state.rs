@@ -8,21 +8,21 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::Owned;
 use super::moment::Moment;
+use super::{Owned, Work};
 
 /// The part of `ttl` by which an owner stops before others may begin.
 const MARGIN: u32 = 6;
 
 /// What the member, its heartbeats and those who use the leases all see.
 pub(super) struct LeaseState {
-    name: String,
     /// Work under way in each partition.
     guards: Vec<AtomicUsize>,
     /// How often each partition has been lost or given up.
     losses: Vec<AtomicU64>,
     ownership: Mutex<Ownership>,
-    publish: watch::Sender<Owned>,
+    /// What is owned of each kind of work.
+    publish: [watch::Sender<Owned>; Work::ALL.len()],
 }
 
 struct Ownership {
@@ -36,9 +36,8 @@ struct Ownership {
 }
 
 impl LeaseState {
-    pub(super) fn new(name: &str, partitions: u16) -> Self {
+    pub(super) fn new(partitions: u16) -> Self {
         Self {
-            name: name.to_owned(),
             guards: (0..partitions).map(|_| AtomicUsize::new(0)).collect(),
             losses: (0..partitions).map(|_| AtomicU64::new(0)).collect(),
             ownership: Mutex::new(Ownership {
@@ -47,12 +46,12 @@ impl LeaseState {
                 leaving: BTreeMap::new(),
                 lapses: 0,
             }),
-            publish: watch::Sender::default(),
+            publish: Default::default(),
         }
     }
 
-    pub(super) fn subscribe(&self) -> watch::Receiver<Owned> {
-        self.publish.subscribe()
+    pub(super) fn subscribe(&self, work: Work) -> watch::Receiver<Owned> {
+        self.publish[work as usize].subscribe()
     }
 
     pub(super) fn partitions(&self) -> u16 {
@@ -109,7 +108,7 @@ impl LeaseState {
         if lost.is_empty() && leaving.is_empty() {
             return;
         }
-        tracing::warn!(name = self.name, "Leases ran out");
+        tracing::warn!("Leases ran out");
         for partition in lost.into_iter().chain(leaving.into_keys()) {
             self.lose(partition);
         }
@@ -207,15 +206,20 @@ impl LeaseState {
     }
 
     fn publish(&self, ownership: &Ownership) {
-        self.publish.send_if_modified(|published| {
-            let changed = **published != ownership.owned;
-            if changed {
-                *published = Arc::new(ownership.owned.clone());
-            }
-            changed
-        });
-        let owned = u32::try_from(ownership.owned.len()).unwrap_or(u32::MAX);
-        metrics::gauge!("waypost_leases_owned", "work" => self.name.clone()).set(owned);
+        for (work, publish) in Work::ALL.into_iter().zip(&self.publish) {
+            let numbers = ownership.owned.iter();
+            let owned = numbers.filter_map(|number| work.partition(*number));
+            let owned: BTreeSet<u16> = owned.collect();
+            let count = u32::try_from(owned.len()).unwrap_or(u32::MAX);
+            metrics::gauge!("waypost_leases_owned", "work" => work.name()).set(count);
+            publish.send_if_modified(|published| {
+                let changed = **published != owned;
+                if changed {
+                    *published = Arc::new(owned);
+                }
+                changed
+            });
+        }
     }
 
     fn ownership(&self) -> MutexGuard<'_, Ownership> {

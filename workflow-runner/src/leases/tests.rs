@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use event_log::{EventLog, Keyring, LogSettings};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
-use super::{LeaseGuard, Leases, partition_of};
+use super::{Group, LeaseGuard, Work, partition_of};
 
+/// Of all kinds of work together.
 const PARTITIONS: u16 = 12;
 const TTL: Duration = Duration::from_millis(900);
+const LOOK: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(super) async fn log() -> EventLog {
@@ -24,28 +26,24 @@ pub(super) async fn log() -> EventLog {
         .unwrap()
 }
 
-async fn join(log: &EventLog) -> Leases {
-    Leases::start(log, "work", PARTITIONS, TTL).await.unwrap()
+async fn join(log: &EventLog) -> Group {
+    Group::sharing(log, PARTITIONS, TTL).await.unwrap()
 }
 
 /// Waits until each of `all` owns as many partitions as given; meanwhile none has two owners.
-async fn until_shared(all: &[(&Leases, usize)]) {
+async fn until_shared(all: &[(&Group, usize)]) {
     let shared = async {
         while !all
             .iter()
-            .all(|(leases, count)| owned(leases).len() == *count)
+            .all(|(group, count)| owned(group).len() == *count)
         {
             let mut seen = BTreeSet::new();
-            for (leases, _) in all {
-                assert!(
-                    owned(leases)
-                        .iter()
-                        .all(|partition| seen.insert(*partition))
-                );
+            // What is published may be told later than it has run out, so nobody acts by it alone.
+            for (group, _) in all {
+                let mut surely = (0..PARTITIONS).filter(|number| group.state.owns(*number));
+                assert!(surely.all(|number| seen.insert(number)));
             }
-            let mut changes: Vec<_> = all.iter().map(|(leases, _)| leases.owned()).collect();
-            let changes = changes.iter_mut().map(|change| Box::pin(change.changed()));
-            let _ = timeout(TTL / 10, futures::future::select_all(changes)).await;
+            sleep(LOOK).await;
         }
     };
     timeout(PATIENCE, shared)
@@ -53,8 +51,15 @@ async fn until_shared(all: &[(&Leases, usize)]) {
         .expect("the partitions are not shared as they should be");
 }
 
-fn owned(leases: &Leases) -> BTreeSet<u16> {
-    leases.owned().borrow().as_ref().clone()
+/// The numbers of all partitions that somebody owns.
+fn owned(group: &Group) -> BTreeSet<u16> {
+    let of_each = Work::ALL.into_iter().flat_map(|work| {
+        let owned = group.leases(work).owned().borrow().as_ref().clone();
+        owned
+            .into_iter()
+            .map(move |partition| work.number(partition))
+    });
+    of_each.collect()
 }
 
 #[tokio::test]
@@ -62,8 +67,8 @@ async fn one_alone_owns_everything() {
     let log = log().await;
     let alone = join(&log).await;
     until_shared(&[(&alone, 12)]).await;
-    assert!((0..PARTITIONS).all(|partition| alone.owns(partition)));
-    assert!(!alone.owns(PARTITIONS));
+    assert!((0..PARTITIONS).all(|number| alone.state.owns(number)));
+    assert!(!alone.state.owns(PARTITIONS));
 }
 
 #[tokio::test]
@@ -78,6 +83,19 @@ async fn partitions_are_shared_evenly_and_each_has_one_owner() {
     together.extend(owned(&second));
     together.extend(owned(&third));
     assert_eq!(together.len(), 12);
+}
+
+#[tokio::test]
+async fn each_has_its_share_of_every_kind_of_work() {
+    let log = log().await;
+    let (first, second) = (join(&log).await, join(&log).await);
+    until_shared(&[(&first, 6), (&second, 6)]).await;
+    for work in Work::ALL {
+        let [one, other] = [&first, &second].map(|group| group.leases(work));
+        let partitions = one.owned().borrow().len();
+        assert!((1..=2).contains(&partitions), "{work:?}: {partitions}");
+        assert!((0..3).all(|partition| one.owns(partition) != other.owns(partition)));
+    }
 }
 
 #[tokio::test]
@@ -96,9 +114,9 @@ async fn a_goodbye_passes_everything_on_at_once() {
     let log = log().await;
     let (first, second) = (join(&log).await, join(&log).await);
     until_shared(&[(&first, 6), (&second, 6)]).await;
-    second.stop().await;
+    second.leave().await;
     assert!(owned(&second).is_empty());
-    assert!((0..PARTITIONS).all(|partition| !second.owns(partition)));
+    assert!((0..PARTITIONS).all(|number| !second.state.owns(number)));
     let said = Instant::now();
     until_shared(&[(&first, 12)]).await;
     assert!(said.elapsed() < TTL, "it took {:?}", said.elapsed());
@@ -110,16 +128,16 @@ async fn a_newcomer_gets_what_the_dead_and_the_departed_have_left() {
     let (dead, departed) = (join(&log).await, join(&log).await);
     until_shared(&[(&dead, 6), (&departed, 6)]).await;
     drop(dead);
-    departed.stop().await;
+    departed.leave().await;
     let newcomer = join(&log).await;
     until_shared(&[(&newcomer, 12)]).await;
 }
 
 /// One that works in everything it owns and is to hand half of it over, the work, and who waits.
-async fn handing_over(log: &EventLog) -> (Leases, Vec<LeaseGuard>, Leases) {
+async fn handing_over(log: &EventLog) -> (Group, Vec<LeaseGuard>, Group) {
     let first = join(log).await;
     until_shared(&[(&first, 12)]).await;
-    let work = (0..PARTITIONS).filter_map(|partition| first.guard(partition));
+    let work = (0..PARTITIONS).filter_map(|number| first.guard(number));
     let work = work.collect();
     let second = join(log).await;
     until_shared(&[(&first, 6)]).await;
@@ -131,7 +149,7 @@ async fn a_planned_handing_over_waits_for_work_under_way() {
     let log = log().await;
     let (first, work, second) = handing_over(&log).await;
     // What is on its way is not begun again here, and not yet there.
-    assert!((6..PARTITIONS).all(|partition| first.guard(partition).is_none()));
+    assert!((6..PARTITIONS).all(|number| first.guard(number).is_none()));
     assert!(owned(&second).is_empty());
     drop(work);
     until_shared(&[(&first, 6), (&second, 6)]).await;
@@ -140,18 +158,18 @@ async fn a_planned_handing_over_waits_for_work_under_way() {
 #[tokio::test]
 async fn leases_that_cannot_be_renewed_run_out_and_are_won_back() {
     let log = log().await;
-    let leases = join(&log).await;
-    until_shared(&[(&leases, 12)]).await;
-    leases.state.expire();
-    assert!(!leases.owns(0) && leases.guard(0).is_none());
-    let mut owned = leases.owned();
+    let group = join(&log).await;
+    until_shared(&[(&group, 12)]).await;
+    group.state.expire();
+    assert!(!group.state.owns(0) && group.guard(0).is_none());
+    let mut owned = group.leases(Work::Runs).owned();
     let lost = owned.wait_for(|owned| owned.is_empty());
     timeout(PATIENCE, lost)
         .await
         .expect("the leases were not given up")
         .unwrap();
-    until_shared(&[(&leases, 12)]).await;
-    assert!(leases.owns(0));
+    until_shared(&[(&group, 12)]).await;
+    assert!(group.state.owns(0));
 }
 
 #[tokio::test]
@@ -166,7 +184,7 @@ async fn of_what_ran_out_each_takes_a_share_and_nothing_is_left_to_nobody() {
 #[test]
 fn an_id_belongs_to_the_same_partition_for_ever() {
     let found: Vec<u16> = ["", "a", "run-1", "0198f3a2-0000-7000-8000-000000000001"]
-        .map(|id| partition_of(id, 32))
+        .map(partition_of)
         .to_vec();
     assert_eq!(found, PARTITIONS_FOR_EVER);
 }
@@ -178,7 +196,7 @@ fn ids_spread_over_all_partitions() {
     let mut counts = [0_u32; 32];
     for number in 0..32_000_u128 {
         let id = Uuid::from_u128(number).to_string();
-        counts[usize::from(partition_of(&id, 32))] += 1;
+        counts[usize::from(partition_of(&id))] += 1;
     }
     assert!(
         counts.iter().all(|count| (800..1_200).contains(count)),

@@ -11,7 +11,7 @@ use super::held::{Held, HeldTriggers};
 use super::index::{Change, Partition, RunKey, run_of};
 use super::turn::Turn;
 use crate::checkpoints::Checkpoints;
-use crate::leases::{Leases, Round};
+use crate::leases::{Round, partition_of};
 
 const EVENTS_AT_ONCE: usize = 1_000;
 const AGAIN: Duration = Duration::from_millis(250);
@@ -33,7 +33,6 @@ pub(super) struct CaughtUp {
 /// Folds partitions up to the log's end. Tries until it succeeds: nothing can be done without.
 pub(super) async fn catch_up(
     log: EventLog,
-    leases: Leases,
     checkpoints: Checkpoints<Partition>,
     (round, wanted): (Round, Vec<u16>),
 ) -> CaughtUp {
@@ -44,7 +43,7 @@ pub(super) async fn catch_up(
     }
     let mut triggers = HeldTriggers::default();
     loop {
-        match fold_to_end(&log, &leases, &mut folded, &mut triggers).await {
+        match fold_to_end(&log, &mut folded, &mut triggers).await {
             Ok(tail) => {
                 return CaughtUp {
                     round,
@@ -63,7 +62,6 @@ pub(super) async fn catch_up(
 
 async fn fold_to_end(
     log: &EventLog,
-    leases: &Leases,
     folded: &mut Folded,
     triggers: &mut HeldTriggers,
 ) -> Result<Follower, String> {
@@ -75,7 +73,7 @@ async fn fold_to_end(
         let batch = tail.next(EVENTS_AT_ONCE).await;
         let batch = batch.map_err(|error| error.to_string())?;
         for item in batch.items {
-            take_in(leases, folded, triggers, item);
+            take_in(folded, triggers, item);
         }
         for partition in folded.values_mut() {
             partition.folded_to = partition.folded_to.max(batch.last_sequence);
@@ -84,10 +82,10 @@ async fn fold_to_end(
     Ok(tail)
 }
 
-fn take_in(leases: &Leases, folded: &mut Folded, triggers: &mut HeldTriggers, item: Item) {
+fn take_in(folded: &mut Folded, triggers: &mut HeldTriggers, item: Item) {
     match item {
         Item::Event(recorded) => {
-            let number = leases.partition_of(&recorded.stream.id);
+            let number = partition_of(&recorded.stream.id);
             if let Some(partition) = folded.get_mut(&number)
                 && partition.folded_to < recorded.sequence
             {
@@ -107,7 +105,7 @@ fn take_in(leases: &Leases, folded: &mut Folded, triggers: &mut HeldTriggers, it
             sequence, subject, ..
         } => {
             if let Some((org, id)) = run_of(&subject)
-                && let Some(partition) = folded.get_mut(&leases.partition_of(id))
+                && let Some(partition) = folded.get_mut(&partition_of(id))
                 && partition.folded_to < sequence
             {
                 let key = RunKey::of(id);

@@ -59,6 +59,7 @@ pub(super) struct Executor<'j> {
     /// Held while there is something to do, and given back while only answers are waited for.
     working: Option<Working>,
     weight: Option<Weight>,
+    ended: watch::Receiver<u64>,
     news: watch::Receiver<u64>,
     reloads: u32,
 }
@@ -76,6 +77,7 @@ impl<'j> Executor<'j> {
             calling: HashMap::new(),
             working: Some(working),
             weight: None,
+            ended: job.ended.clone(),
             news: job.news.clone(),
             reloads: 0,
         }
@@ -111,9 +113,11 @@ impl<'j> Executor<'j> {
         }
         let until = self.time_until(until);
         self.rest();
-        let (known, news) = (self.draft.sequence, &mut self.news);
+        let (known, ended, news) = (self.draft.sequence, &mut self.ended, &mut self.news);
         tokio::select! {
-            () = self.job.ended.cancelled() => return Ok(Some(self.ended())),
+            true = async { ended.wait_for(|at| *at > known).await.is_ok() } => {
+                return Ok(Some(self.ended()));
+            }
             () = sleep(until) => {}
             called = self.calls.next() => self.settle_all(called),
             // Somebody else wrote to the run: the event that a step waits for has come.

@@ -44,8 +44,9 @@ pub(super) struct Job {
     /// Its organization and origin.
     pub(super) turn: Turn,
     pub(super) from: Beginning,
-    /// The run has ended by another's hand.
-    pub(super) ended: CancellationToken,
+    /// The last event that is known to have ended the run. It may have been retried since, and the
+    /// job have seen that.
+    pub(super) ended: watch::Receiver<u64>,
     /// The last event of the run that is known to have come, whoever wrote it.
     pub(super) news: watch::Receiver<u64>,
 }

@@ -51,14 +51,13 @@ pub use open::OpenRuns;
 pub use renderer::Renderer;
 pub use settings::{RunSettings, TemplateSettings};
 
-/// Into how many parts runs are cut; the same in every process, for ever.
-const PARTITIONS: u16 = 32;
-
 /// What runs need.
 #[derive(Clone)]
 pub struct Dependencies {
     /// The log.
     pub log: EventLog,
+    /// Which runs are carried out here.
+    pub leases: Leases,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Whom what persons do may be shown to.
@@ -89,6 +88,7 @@ enum Standing {
 pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Result<(), Error> {
     let Dependencies {
         log,
+        leases,
         clock,
         people,
         targets,
@@ -101,7 +101,6 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
     let standing = Arc::new(AtomicU8::new(Standing::Starting as u8));
     announce(&readiness, &log, &standing);
     let checkpoints = Checkpoints::open(&log, Log::Events, checkpoint::PREFIX).await?;
-    let leases = Leases::start(&log, "runs", PARTITIONS, settings.lease).await?;
     let look_back = LookBack::open(&log, people, Arc::clone(&clock), renderer.clone()).await?;
     let shared = Arc::new(Shared {
         look_back,
@@ -109,7 +108,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
         secrets: secrets::Secrets::new(log.clone()),
         log,
         clock,
-        leases: leases.clone(),
+        leases,
         targets,
         capacity: capacity::Capacity::new(&settings),
         stopping: CancellationToken::new(),
@@ -118,7 +117,6 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
     let scheduler = Scheduler::new(shared, settings, checkpoints, standing_too, open_runs);
     Box::pin(scheduler.run(shutdown)).await;
     standing.store(Standing::Ended as u8, Ordering::Relaxed);
-    leases.stop().await;
     Ok(())
 }
 

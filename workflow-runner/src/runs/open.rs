@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use schemas::OrgId;
 
-use super::PARTITIONS;
 use super::index::Partition;
 use super::turn::Turn;
+use crate::leases::PARTITIONS;
 
 /// The open runs of this process' partitions, counted. Clones are the same.
 #[derive(Clone, Debug)]

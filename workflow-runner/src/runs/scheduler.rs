@@ -27,7 +27,7 @@ use super::turn::Turn;
 use super::worker_pool::WorkerPool;
 use super::{Standing, measure};
 use crate::checkpoints::{Checkpoints, Saving};
-use crate::leases::{Leases, Owned, OwnedPartitions};
+use crate::leases::{Leases, Owned, OwnedPartitions, partition_of};
 
 const EVENTS_AT_ONCE: usize = 512;
 const TAIL_AGAIN: Duration = Duration::from_millis(250);
@@ -116,11 +116,9 @@ impl Scheduler {
             self.open_runs.let_go(partition);
         }
         if !changed.gained.is_empty() {
-            let (log, leases) = (self.shared.log.clone(), self.shared.leases.clone());
-            let checkpoints = self.saving.checkpoints().clone();
+            let (log, checkpoints) = (self.shared.log.clone(), self.saving.checkpoints().clone());
             let wanted = (changed.round, changed.gained);
-            self.catching_up
-                .spawn(catch_up(log, leases, checkpoints, wanted));
+            self.catching_up.spawn(catch_up(log, checkpoints, wanted));
         }
     }
 
@@ -204,7 +202,7 @@ impl Scheduler {
     }
 
     fn fold(&mut self, recorded: Arc<Recorded>) {
-        let number = self.shared.leases.partition_of(&recorded.stream.id);
+        let number = partition_of(&recorded.stream.id);
         let Some(partition) = self.partitions.get_mut(number) else {
             return;
         };
@@ -213,10 +211,10 @@ impl Scheduler {
         }
         let key = RunKey::of(&recorded.stream.id);
         let (run, before) = ((number, key), partition.open.len());
-        let change = partition.fold(key, &recorded);
+        let (change, sequence) = (partition.fold(key, &recorded), recorded.sequence);
         self.open_runs.note(Turn::of(&recorded), before, partition);
         match change {
-            Change::Nothing => self.workers.tell(key, recorded.sequence),
+            Change::Nothing => self.workers.tell(key, sequence),
             Change::Ready => self.ready(run, recorded),
             Change::Waits(until) => drop(self.timers.insert((until, run))),
             Change::Ended => {
@@ -224,7 +222,7 @@ impl Scheduler {
                     measure::cancelled();
                 }
                 self.triggers.take(key);
-                self.workers.call_off(key);
+                self.workers.call_off(key, sequence);
             }
         }
     }
@@ -234,7 +232,7 @@ impl Scheduler {
             return;
         };
         tracing::error!(sequence, "This version cannot read an event of a run");
-        let number = self.shared.leases.partition_of(id);
+        let number = partition_of(id);
         let Some(partition) = self.partitions.get_mut(number) else {
             return;
         };

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet};
-use tokio_util::sync::CancellationToken;
 
 use super::backlog::RunRef;
 use super::capacity::Working;
@@ -24,7 +23,7 @@ pub(super) struct WorkerPool {
 
 /// By what a job is told what others have done to its run.
 pub(super) struct WorkerHandle {
-    pub(super) ended: CancellationToken,
+    pub(super) ended: watch::Sender<u64>,
     pub(super) news: watch::Sender<u64>,
 }
 
@@ -75,10 +74,10 @@ impl WorkerPool {
         self.tasks.insert(id, (turn, run));
     }
 
-    /// Tells a run's job that the run has ended by another's hand.
-    pub(super) fn call_off(&self, key: RunKey) {
+    /// Tells a run's job that an event has ended the run, mostly by another's hand.
+    pub(super) fn call_off(&self, key: RunKey, sequence: u64) {
         if let Some(job) = self.under_way.get(&key) {
-            job.ended.cancel();
+            job.ended.send_replace(sequence);
         }
     }
 

@@ -28,7 +28,7 @@ use super::source::{News, Source};
 use super::tasks::{Report, Tasks};
 use super::work::Bounds;
 use crate::checkpoints::Saving;
-use crate::leases::{Leases, Owned, OwnedPartitions};
+use crate::leases::{Leases, Owned, OwnedPartitions, partition_of};
 
 /// How many deliveries of all endpoints may wait for a retry before failing ones are held sooner.
 pub(super) const CROWD: usize = 200_000;
@@ -191,7 +191,7 @@ impl Dispatcher {
     fn change_endpoint(&mut self, change: Change, sequence: u64) {
         match change {
             Change::Enabled(webhook) => {
-                let partition = self.leases.partition_of(webhook.as_str());
+                let partition = partition_of(webhook.as_str());
                 if let Some(slot) = self.state.scheduler.touch(&webhook) {
                     slot.queue.forgive();
                     slot.disabling = false;

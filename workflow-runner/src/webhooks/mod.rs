@@ -53,7 +53,6 @@ mod traced;
 mod work;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use event_log::{EventLog, ReadError, Tail, TailError};
 use schemas::{AggregateType, Log};
@@ -76,9 +75,6 @@ use tasks::Tasks;
 
 pub use settings::WebhookSettings;
 
-/// Into how many parts endpoints are cut; the same in every process, for ever.
-const PARTITIONS: u16 = 32;
-
 const BATCH: usize = 1_000;
 
 /// What delivering needs.
@@ -90,8 +86,8 @@ pub struct Dependencies {
     pub people: People,
     /// Calls the receivers.
     pub targets: Targets,
-    /// How long without a heartbeat its owner keeps a partition.
-    pub lease: Duration,
+    /// To which endpoints is delivered here.
+    pub leases: Leases,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// How to deliver.
@@ -115,19 +111,17 @@ pub enum Error {
 /// Positions brought ahead of the dispatcher, in batches.
 const AHEAD: usize = 4;
 
-/// Delivers webhooks until `shutdown`, and gives the leases up at the end.
+/// Delivers webhooks until `shutdown`, together with every other process that does.
 pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Result<(), Error> {
     let log = dependencies.log.clone();
-    let leases = Leases::start(&log, "webhooks", PARTITIONS, dependencies.lease).await?;
     let limit = ConcurrencyLimit::new(dependencies.settings.total_concurrency);
-    let shared = (&leases, &limit);
     let events = {
         let cursor = log.end(Log::Events).await?.sequence();
         let (directory, _) = read_directory(&log).await?;
         let source = Source::Events(log.follow(Log::Events, cursor, &[]).await?);
         dispatcher(
             &dependencies,
-            shared,
+            &limit,
             Feed::Events,
             directory,
             source,
@@ -147,7 +141,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
         };
         dispatcher(
             &dependencies,
-            shared,
+            &limit,
             Feed::Locations,
             directory,
             source,
@@ -168,7 +162,6 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
         Box::pin(until_either_ends(locations, &stop)),
         Box::pin(bringing)
     );
-    leases.stop().await;
     events.and(locations).and(brought)?;
     Ok(())
 }
@@ -185,7 +178,7 @@ async fn until_either_ends(
 
 async fn dispatcher(
     dependencies: &Dependencies,
-    (leases, limit): (&Leases, &ConcurrencyLimit),
+    limit: &ConcurrencyLimit,
     feed: Feed,
     directory: Directory,
     source: Source,
@@ -193,17 +186,17 @@ async fn dispatcher(
 ) -> Result<Dispatcher, Error> {
     let Dependencies {
         log,
+        leases,
         people,
         targets,
         clock,
         settings,
-        ..
     } = dependencies.clone();
     let (tasks, reports) = Tasks::new();
     let checkpoints = Checkpoints::open(&log, feed.log(), feed.checkpoints()).await?;
     Ok(Dispatcher {
         owned: leases.owned(),
-        leases: leases.clone(),
+        leases,
         saving: Saving::new(checkpoints, SPREAD),
         directory,
         source,

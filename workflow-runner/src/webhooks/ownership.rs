@@ -14,7 +14,7 @@ use super::partitions::Retries;
 use super::queue::EndpointQueue;
 use super::requests::RequestCursor;
 use super::takeover::{TakenOver, Waiting};
-use crate::leases::Round;
+use crate::leases::{Round, partition_of};
 
 impl Dispatcher {
     /// Takes note of what is owned now.
@@ -61,12 +61,9 @@ impl Dispatcher {
                 self.state.scheduler.insert(named, partition, queue);
             }
         }
-        let (from, leases) = (
-            (self.sender.log.clone(), self.sender.feed),
-            self.leases.clone(),
-        );
+        let from = (self.sender.log.clone(), self.sender.feed);
         let what = (open, taken.attempts_end);
-        self.tasks.load_retries(from, leases, round, served, what);
+        self.tasks.load_retries(from, round, served, what);
     }
 
     fn queues_of(
@@ -94,7 +91,7 @@ impl Dispatcher {
         let ours = self
             .directory
             .all()
-            .filter(|endpoint| self.leases.partition_of(endpoint.id.as_str()) == partition);
+            .filter(|endpoint| partition_of(endpoint.id.as_str()) == partition);
         ours.filter_map(|endpoint| {
             let since = match self.sender.feed {
                 Feed::Events => endpoint.enabled_since()?,

@@ -9,6 +9,7 @@ use super::replay::Replayed;
 use super::scheduler::QueueKey;
 use super::sender::Progress;
 use super::tasks::Report;
+use crate::leases::partition_of;
 
 /// Reports taken before queues are looked at again.
 const REPORTS: usize = 256;
@@ -124,7 +125,7 @@ impl Dispatcher {
     /// Ends what is left of an endpoint that gets nothing any more. An endpoint that is only no
     /// longer ours is its new owner's concern.
     pub(super) fn end_if_stopped(&mut self, webhook: &WebhookId, records: Vec<u64>) {
-        let partition = self.leases.partition_of(webhook.as_str());
+        let partition = partition_of(webhook.as_str());
         let enabled = self.directory.get(webhook).and_then(|e| e.enabled_since());
         if enabled.is_none() && self.state.partitions.serves(partition) {
             self.give_up(partition, records);

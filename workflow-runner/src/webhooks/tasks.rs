@@ -26,7 +26,7 @@ use super::takeover::{TakenOver, Waiting};
 use super::work::Gap;
 use super::{refill, takeover};
 use crate::checkpoints::Checkpoints;
-use crate::leases::{LeaseGuard, Leases, Round};
+use crate::leases::{LeaseGuard, Round, partition_of};
 
 /// Refills that read the log at the same time; organizations share them.
 const REFILLS: usize = 8;
@@ -169,7 +169,6 @@ impl Tasks {
     pub(super) fn load_retries(
         &self,
         (log, feed): (EventLog, Feed),
-        leases: Leases,
         round: Round,
         partitions: BTreeSet<u16>,
         (open, attempts_end): (OpenRecords, u64),
@@ -177,7 +176,7 @@ impl Tasks {
         let tell = self.tell.clone();
         self.spawn(async move {
             let is_ours =
-                |webhook: &WebhookId| partitions.contains(&leases.partition_of(webhook.as_str()));
+                |webhook: &WebhookId| partitions.contains(&partition_of(webhook.as_str()));
             let loaded = takeover::load_retries(&log, feed, is_ours, &open, attempts_end).await;
             let (waiting, read) = (loaded.waiting.len(), loaded.read);
             tracing::debug!(waiting, read, "Read which deliveries are to be retried");

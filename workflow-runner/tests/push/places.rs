@@ -8,6 +8,7 @@ use schemas::{Event, Log};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use workflow_runner::geofence::{self, Dependencies, GeofenceSettings};
+use workflow_runner::leases::{Group, Work};
 use workflow_runner::people::People;
 
 use crate::people::{Circle, Person, StreamOf};
@@ -26,11 +27,12 @@ struct Process {
 impl Process {
     async fn start(world: &World) -> Self {
         let (people, tail) = People::start(&world.log).await.unwrap();
+        let group = Group::join(&world.log, LEASE).await.unwrap();
         let dependencies = Dependencies {
             log: world.log.clone(),
             people: people.clone(),
             clock: world.clock.clone(),
-            lease: LEASE,
+            leases: group.leases(Work::Geofence),
             settings: GeofenceSettings::default(),
         };
         let stop = world.shutdown.child_token();
@@ -40,6 +42,7 @@ impl Process {
                 ended = watching => ended.unwrap(),
                 error = people.follow(tail) => panic!("{error}"),
             }
+            group.leave().await;
         });
         Self { stop, ended }
     }

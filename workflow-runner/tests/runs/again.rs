@@ -117,3 +117,22 @@ async fn a_run_that_was_retried_while_nobody_ran_goes_on_with_the_next_runner() 
         })
         .await;
 }
+
+/// Whoever begins a run finds that it was called off and retried meanwhile, and goes on; that it was
+/// called off may be heard only then.
+#[tokio::test]
+async fn a_run_that_was_called_off_and_retried_while_it_was_begun_goes_on() {
+    const WANTED: usize = 60;
+    let receiver = Receiver::start().await;
+    receiver.usually(Answer::status(200).after(Duration::from_millis(50)));
+    let world = world_with_a_call(&receiver).await;
+    let _runner = world.runner().await;
+    let mut overtaken = Vec::new();
+    while overtaken.len() < WANTED {
+        overtaken.extend(world.trigger_cancel_and_retry("w").await);
+    }
+    for run in overtaken {
+        let is_success = |event: &Event| matches!(event, Event::RunSucceeded(_));
+        world.until(&run, "the end", is_success).await;
+    }
+}

@@ -7,6 +7,7 @@ use service::SystemClock;
 use service::health::Readiness;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use workflow_runner::leases::{Group, Leases, Work};
 use workflow_runner::people::People;
 use workflow_runner::runs::{
     self, Dependencies, OpenRuns, Renderer, RunSettings, TemplateSettings, triggers,
@@ -49,7 +50,9 @@ impl Runner {
             let clock = Arc::new(SystemClock);
             let open_runs = OpenRuns::at_most(settings.open.per_organization);
             let counted = open_runs.clone();
-            let setting_off = set_off(&log, &people, &settings, (counted, judged), stop.clone());
+            let group = Group::join(&log, settings.lease).await.unwrap();
+            let shared = (group.leases(Work::Triggers), counted, judged);
+            let setting_off = set_off(&log, &people, &settings, shared, stop.clone());
             let judging = async {
                 if with_triggers {
                     setting_off.await;
@@ -57,6 +60,7 @@ impl Runner {
             };
             let carrying_out = Dependencies {
                 log: log.clone(),
+                leases: group.leases(Work::Runs),
                 clock,
                 people: people.clone(),
                 targets: Targets::new(TargetSettings { open }, Vec::new()).unwrap(),
@@ -68,6 +72,7 @@ impl Runner {
             let work = async {
                 let running = Box::pin(runs::run(carrying_out, stop));
                 let (ran, ()) = tokio::join!(running, judging);
+                group.leave().await;
                 ran
             };
             tokio::select! {
@@ -100,11 +105,12 @@ async fn set_off(
     log: &EventLog,
     people: &People,
     settings: &RunSettings,
-    (open_runs, readiness): (OpenRuns, Readiness),
+    (leases, open_runs, readiness): (Leases, OpenRuns, Readiness),
     stop: CancellationToken,
 ) {
     let dependencies = triggers::Dependencies {
         log: log.clone(),
+        leases,
         people: people.clone(),
         clock: Arc::new(SystemClock),
         readiness,

@@ -7,7 +7,7 @@ use schemas::workflow::{Saved, Triggered};
 use schemas::{AggregateType, Event, OrgId, Recorded, StreamId, WorkflowId};
 use serde_json::{Value, json};
 
-use workflow_runner::runs::triggers;
+use workflow_runner::leases::PARTITIONS;
 
 use crate::world::{World, notify, workflow};
 
@@ -195,7 +195,7 @@ async fn events_that_are_judged_again_begin_nothing_again() {
     world.until_runs("w", 5).await;
     runner.kill().await;
     let bucket = world.log.bucket("trigger-checkpoints", None).await.unwrap();
-    for partition in 0..triggers::PARTITIONS {
+    for partition in 0..PARTITIONS {
         bucket.purge(format!("p-{partition}")).await.unwrap();
     }
     let _runner = world.runner().await;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use schemas::{Event, Recorded};
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
 use super::super::backlog::RunRef;
 use super::super::capacity::Working;
@@ -95,15 +94,14 @@ impl Scheduler {
             return self.again(run);
         };
         self.set_phase(run, Phase::UnderWay);
-        let ended = CancellationToken::new();
-        let (news, told) = watch::channel(0);
+        let ((ended, called_off), (news, told)) = (watch::channel(0), watch::channel(0));
         let job = Job {
             shared: Arc::clone(&self.shared),
             guard,
             partition,
             turn,
             from,
-            ended: ended.clone(),
+            ended: called_off,
             news: told,
         };
         self.workers

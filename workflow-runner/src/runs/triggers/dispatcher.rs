@@ -19,7 +19,7 @@ use super::matcher::Matcher;
 use super::org_queues::{OrgQueues, Turn};
 use super::timers::Timers;
 use crate::checkpoints::{Checkpoints, Saving};
-use crate::leases::{Leases, Owned, OwnedPartitions, Round};
+use crate::leases::{Leases, Owned, OwnedPartitions, Round, partition_of};
 use crate::runs::RunSettings;
 
 const EVENTS_AT_ONCE: usize = 512;
@@ -101,7 +101,7 @@ impl Dispatcher {
     }
 
     fn is_ours(&self, org: &OrgId) -> bool {
-        let partition = self.leases.partition_of(org.as_str());
+        let partition = partition_of(org.as_str());
         self.partitions.serves(partition)
     }
 
@@ -111,8 +111,7 @@ impl Dispatcher {
         let changed = self.partitions.change(&owned);
         self.saving.retain(&owned);
         self.queues.retain(|partition| owned.contains(&partition));
-        let leases = &self.leases;
-        let is_ours = |org: &OrgId| owned.contains(&leases.partition_of(org.as_str()));
+        let is_ours = |org: &OrgId| owned.contains(&partition_of(org.as_str()));
         self.timers.retain(is_ours);
         self.write(|index| index.waits.retain(is_ours));
         self.matcher.cause_counts().retain(is_ours);
@@ -145,7 +144,7 @@ impl Dispatcher {
                 continue;
             }
             after = Some(after.map_or(through, |after| after.min(through)));
-            let is_of_it = |org: &OrgId| self.leases.partition_of(org.as_str()) == partition;
+            let is_of_it = |org: &OrgId| partition_of(org.as_str()) == partition;
             self.matcher.cause_counts().take_over(is_of_it, note.causes);
             self.write(|index| waits.iter().for_each(|wait| index.waits.apply(wait)));
             self.arm(partition);
@@ -165,7 +164,7 @@ impl Dispatcher {
         let now = self.matcher.clock.now();
         let all = self.matcher.read(|index| {
             let all = index.workflows.all_scheduled();
-            let ours = all.filter(|(org, _)| self.leases.partition_of(org.as_str()) == partition);
+            let ours = all.filter(|(org, _)| partition_of(org.as_str()) == partition);
             ours.map(|(org, scheduled)| (org.clone(), Arc::clone(scheduled)))
                 .collect::<Vec<_>>()
         });
@@ -185,7 +184,7 @@ impl Dispatcher {
         self.learn(&events);
         let mut offered: IndexMap<OrgId, (u16, Vec<Arc<Recorded>>)> = IndexMap::new();
         for recorded in events {
-            let partition = self.leases.partition_of(recorded.stream.org.as_str());
+            let partition = partition_of(recorded.stream.org.as_str());
             let folded_to = self.partitions.get(partition);
             let is_new = folded_to.is_some_and(|folded_to| *folded_to < recorded.sequence);
             if is_new && self.matcher.concerns_anybody(&recorded) {
@@ -254,7 +253,7 @@ impl Dispatcher {
             let scheduled = self
                 .matcher
                 .read(|index| index.workflows.scheduled(&org, &workflow));
-            let ours = self.leases.owns(self.leases.partition_of(org.as_str()));
+            let ours = self.leases.owns(partition_of(org.as_str()));
             let Some(scheduled) = scheduled.filter(|_| ours) else {
                 continue;
             };
@@ -290,7 +289,7 @@ impl Dispatcher {
 
     fn notes(&self) -> Vec<(u16, Note)> {
         let mut notes = Vec::new();
-        let partition_of = |org: &OrgId| self.leases.partition_of(org.as_str());
+        let partition_of = |org: &OrgId| partition_of(org.as_str());
         let mut causes = self.matcher.cause_counts().notes(partition_of);
         let mut waits = self
             .matcher

@@ -16,7 +16,6 @@ use service::Clock;
 
 use super::super::program::Program;
 use super::super::renderer::Renderer;
-use super::PARTITIONS;
 use super::checkpoint::Note;
 use super::settle::came;
 use super::shown::shown;
@@ -75,7 +74,7 @@ impl LookBack {
         let Some(began) = self.began(late).await? else {
             return Ok(None);
         };
-        let partition = partition_of(org.as_str(), PARTITIONS);
+        let partition = partition_of(org.as_str());
         let noted = self.checkpoints.read(partition).await.unwrap_or_default();
         let mut after = began.max(noted.through);
         loop {

@@ -47,9 +47,6 @@ use dispatcher::Dispatcher;
 pub(super) use late::{Late, LookBack};
 use matcher::{Index, Matcher};
 
-/// Into how many parts organizations are cut; the same in every process, for ever.
-pub const PARTITIONS: u16 = 32;
-
 const BATCH: usize = 1_000;
 
 /// What setting runs off needs.
@@ -57,6 +54,8 @@ const BATCH: usize = 1_000;
 pub struct Dependencies {
     /// The log.
     pub log: EventLog,
+    /// Whose workflows are set off here.
+    pub leases: Leases,
     /// Whom what persons do may be shown to.
     pub people: People,
     /// The time.
@@ -89,31 +88,22 @@ pub enum Error {
 }
 
 /// Sets runs off and ends waits until `shutdown`, together with every other process that does.
-/// Gives the leases up at the end.
 pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Result<(), Error> {
-    let Dependencies {
-        log,
-        settings,
-        readiness,
-        ..
-    } = &dependencies;
-    let following = announce(readiness);
-    let leases = Leases::start(log, "triggers", PARTITIONS, settings.lease).await?;
+    let following = announce(&dependencies.readiness);
     let shown = Arc::clone(&following);
-    let ended = Box::pin(watch(dependencies, leases.clone(), shown, shutdown)).await;
+    let ended = Box::pin(watch(dependencies, shown, shutdown)).await;
     following.store(false, Ordering::Relaxed);
-    leases.stop().await;
     ended
 }
 
 async fn watch(
     dependencies: Dependencies,
-    leases: Leases,
     following: Arc<AtomicBool>,
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
     let Dependencies {
         log,
+        leases,
         people,
         clock,
         renderer,

@@ -22,11 +22,14 @@ use schemas::{AggregateType, Event, Log, StreamId};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use workflow_runner::leases::{Group, Work};
 use workflow_runner::people::People;
 use workflow_runner::targets::{TargetSettings, Targets};
 use workflow_runner::webhooks::{self, Dependencies, WebhookSettings};
 
 use crate::support::{Hook, World, eventually};
+
+const LEASE: Duration = Duration::from_secs(2);
 
 /// Retries soon enough for tests.
 pub(crate) fn settings() -> WebhookSettings {
@@ -54,6 +57,7 @@ impl Runner {
 
     async fn reaching(world: &World, settings: WebhookSettings, allow_private: bool) -> Self {
         let (people, tail) = People::start(&world.log).await.unwrap();
+        let group = Group::join(&world.log, LEASE).await.unwrap();
         let open = if allow_private { "1" } else { "0" };
         let open = open.parse().unwrap();
         let dependencies = Dependencies {
@@ -61,16 +65,18 @@ impl Runner {
             people: people.clone(),
             targets: Targets::new(TargetSettings { open }, Vec::new()).unwrap(),
             clock: world.clock.clone(),
-            lease: Duration::from_secs(2),
+            leases: group.leases(Work::Webhooks),
             settings,
         };
         let shutdown = CancellationToken::new();
         let delivering = Box::pin(webhooks::run(dependencies, shutdown.clone()));
         let task = tokio::spawn(async move {
-            tokio::select! {
+            let ended = tokio::select! {
                 ended = delivering => ended,
                 error = people.follow(tail) => panic!("{error}"),
-            }
+            };
+            group.leave().await;
+            ended
         });
         Self { shutdown, task }
     }

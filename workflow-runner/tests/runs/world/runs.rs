@@ -32,6 +32,32 @@ impl World {
         self.log.commit(commit).await.ok().map(|_| id)
     }
 
+    /// Triggers a run, and calls it off and retries it together at once; nothing where it had been
+    /// begun by then.
+    pub(crate) async fn trigger_cancel_and_retry(&self, workflow: &str) -> Option<RunId> {
+        let (id, triggering) = self.triggering(workflow, 1, serde_json::json!({}));
+        let seen = self.log.commit(triggering).await.unwrap().sequence();
+        let (run_id, workflow_id) = (id.clone(), WorkflowId::from(workflow));
+        let cancelled = Event::RunCancelled(run::Cancelled {
+            run_id: run_id.clone(),
+            workflow_id: workflow_id.clone(),
+        });
+        let retried = Event::RunRetried(run::Retried {
+            run_id,
+            workflow_id,
+        });
+        let stream = self.stream(&id);
+        let mut both = commit(&stream, Some(seen), cancelled);
+        let retrying = commit(&stream, Some(seen), retried);
+        let retrying = retrying.writes.into_iter().flat_map(|write| write.events);
+        both.writes[0].events.extend(retrying);
+        match self.log.commit(both).await {
+            Ok(_) => Some(id),
+            Err(event_log::AppendError::Conflict) => None,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
     /// Triggers many runs at once.
     pub(crate) async fn trigger_many(&self, workflow: &str, count: usize) -> Vec<RunId> {
         let triggers =
