@@ -41,10 +41,10 @@ bench: ## Measure Waypost against the ceilings of this machine (ONLY= names one 
 	@exec $(target)/release/bench $(if $(ONLY),--only $(ONLY))
 
 .PHONY: faults
-faults: ## Hurt Waypost under load for SECONDS (60) by SEED, on NATS (1 or 3) servers, beside a hostile crowd (not with FRIENDLY=1), on disks that lose power (with DISKS=1, as root), by clocks that jump (with CLOCKS=1), by deeds ONLY= or WITHOUT= some, in ROUNDS= only, and check what is left (RECORD= keeps a record, SHRINK=1 looks for the fewest rounds that show what is wrong)
+faults: ## Hurt Waypost under load for SECONDS (60) by SEED, on NATS (1 or 3) servers, beside a hostile crowd (not with FRIENDLY=1), on disks that lose power (with DISKS=1, as root), by clocks that jump (with CLOCKS=1), beside the programs of another version (with OTHER=folder), by deeds ONLY= or WITHOUT= some, in ROUNDS= only, and check what is left (RECORD= keeps a record, SHRINK=1 looks for the fewest rounds that show what is wrong)
 	@scripts/prepare
 	@cargo build --package faults --package waypost --package command-api --package query-api --package projector --package workflow-runner
-	@exec $(target)/debug/faults --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED)) --nats $(or $(NATS),1) $(if $(FRIENDLY),--friendly) $(if $(DISKS),--disks) $(if $(CLOCKS),--clocks) $(addprefix --only ,$(ONLY)) $(addprefix --without ,$(WITHOUT)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SHRINK),--shrink) $(if $(RECORD),--record $(RECORD))
+	@exec $(target)/debug/faults --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED)) --nats $(or $(NATS),1) $(if $(FRIENDLY),--friendly) $(if $(DISKS),--disks) $(if $(CLOCKS),--clocks) $(if $(OTHER),--other $(OTHER)) $(addprefix --only ,$(ONLY)) $(addprefix --without ,$(WITHOUT)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SHRINK),--shrink) $(if $(RECORD),--record $(RECORD))
 
 .PHONY: containers
 containers: ## Run docker-compose.yml in containers and kill each under load (needs Docker or Podman)

@@ -126,10 +126,23 @@ pub fn missing_for_disks() -> Option<String> {
 }
 
 /// Copies what is in a folder into another, owners and times included, and flushes it.
-pub(crate) async fn copy(from: &Path, to: &Path) {
+async fn copy(from: &Path, to: &Path) {
     let mut copy = Command::new("cp");
     run(copy.arg("-a").arg(from.join(".")).arg(to)).await;
     run(Command::new("sync").arg("-f").arg(to)).await;
+}
+
+/// Keeps what is in a folder in another one, which it makes.
+pub(crate) async fn keep(folder: &Path, kept: &Path) {
+    std::fs::create_dir(kept).expect("a folder");
+    copy(folder, kept).await;
+}
+
+/// Puts back what was kept in place of what is there, and keeps it no longer.
+pub(crate) async fn put_back(kept: &Path, folder: &Path) {
+    clear(folder).expect("a folder to clear");
+    copy(kept, folder).await;
+    std::fs::remove_dir_all(kept).expect("what was kept");
 }
 
 /// Removes all that is in a folder, which may be where a disk is mounted.

@@ -80,6 +80,8 @@ pub struct Options {
     pub deeds: Vec<Deed>,
     /// The only rounds of the nemesis in which anything is done; all where nothing is said.
     pub rounds: Option<BTreeSet<u32>>,
+    /// Where another version's programs are that services are upgraded to and taken back from.
+    pub other: Option<PathBuf>,
     /// Where the run's record and logs are kept whatever comes of it.
     pub record: Option<PathBuf>,
 }

@@ -29,6 +29,9 @@ struct Arguments {
     /// With a clock for each service, so that it can jump; takes libfaketime.
     #[arg(long)]
     clocks: bool,
+    /// With another version's programs from there, to which services are upgraded and back.
+    #[arg(long, value_name = "FOLDER")]
+    other: Option<PathBuf>,
     /// Without strangers and a hostile tenant beside the load.
     #[arg(long)]
     friendly: bool,
@@ -66,6 +69,7 @@ async fn main() -> ExitCode {
         clocks: arguments.clocks,
         deeds: Deed::choose(&arguments.only, &arguments.without),
         rounds: (!arguments.rounds.is_empty()).then(|| arguments.rounds.into_iter().collect()),
+        other: arguments.other,
         record: arguments.record,
     };
     if Deed::possible(&options).is_empty() {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use local_servers::{Proxy, Way};
+use local_servers::{LocalPostgres, Proxy, Way};
 
 use crate::servers::Servers;
 
@@ -71,6 +71,12 @@ impl Network {
         for proxy in self.on(services, side) {
             proxy.cut();
         }
+    }
+
+    /// Whoever connects to Postgres from now on reaches this one.
+    pub(crate) fn lead_to(&self, postgres: &LocalPostgres) -> io::Result<()> {
+        let mut ways = self.of_services.iter();
+        ways.try_for_each(|ways| ways.postgres.lead_to(&postgres.url()))
     }
 
     /// Opens everything.

@@ -70,6 +70,8 @@ pub(crate) struct Org {
     pub(crate) circles: Known<String>,
     /// Invites to its circles, for anybody.
     pub(crate) codes: Known<String>,
+    /// Where records of it were written.
+    pub(crate) positions: Known<String>,
 }
 
 /// A person.

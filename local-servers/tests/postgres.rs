@@ -73,6 +73,22 @@ async fn what_was_committed_outlives_a_kill() {
     assert_eq!(rows(&postgres.url()).await, 1);
 }
 
+#[tokio::test]
+async fn a_standby_follows_until_it_is_promoted() {
+    let (home, other) = (TemporaryHome::new().unwrap(), TemporaryHome::new().unwrap());
+    let mut postgres = start(home.path()).await;
+    write(&postgres).await;
+    let standby = postgres.standby(other.path()).await.unwrap();
+    assert_ne!(port(&standby.url()), port(&postgres.url()));
+    write(&postgres).await;
+    while rows(&standby.url()).await < 2 {}
+
+    postgres.kill();
+    standby.promote().await.unwrap();
+    write(&standby).await;
+    assert_eq!(rows(&standby.url()).await, 3);
+}
+
 async fn until_asleep(url: &str) {
     let mut connection = connect(url).await;
     loop {

@@ -24,6 +24,8 @@ pub fn programs() -> PathBuf {
 #[derive(Debug)]
 pub struct Program {
     name: String,
+    /// Where it lies.
+    folder: PathBuf,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
     log: PathBuf,
@@ -41,9 +43,11 @@ impl Program {
         group: Group,
     ) -> Self {
         let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
-        let child = spawn(name, &arguments, environment, log, group);
+        let folder = programs();
+        let child = spawn(&folder.join(name), &arguments, environment, log, group);
         Self {
             name: name.to_owned(),
+            folder,
             arguments,
             environment: environment.to_vec(),
             log: log.to_owned(),
@@ -74,7 +78,7 @@ impl Program {
     pub fn restart(&mut self) {
         self.kill();
         self.child = spawn(
-            &self.name,
+            &self.folder.join(&self.name),
             &self.arguments,
             &self.environment,
             &self.log,
@@ -85,6 +89,16 @@ impl Program {
     /// Gives it another setting from its next start on.
     pub fn set(&mut self, name: &str, value: &str) {
         self.environment.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// Has it start from another folder from its next start on, or from where it was built.
+    pub fn take_from(&mut self, folder: Option<PathBuf>) {
+        self.folder = folder.unwrap_or_else(programs);
+    }
+
+    /// Whether it is started from a folder.
+    pub fn is_from(&self, folder: &Path) -> bool {
+        self.folder == folder
     }
 
     /// Whether it has ended, by itself or not.
@@ -153,7 +167,7 @@ impl Drop for Program {
 }
 
 fn spawn(
-    name: &str,
+    program: &Path,
     arguments: &[String],
     environment: &[(String, String)],
     log: &Path,
@@ -164,8 +178,7 @@ fn spawn(
         .append(true)
         .open(log)
         .expect("a log file");
-    let program = programs().join(name);
-    Command::new(&program)
+    Command::new(program)
         .args(arguments)
         .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())

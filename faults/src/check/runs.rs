@@ -83,9 +83,11 @@ fn add<'a>(run: &mut Run<'a>, fact: &'a Fact) {
 fn judge(what: &str, run: &Run<'_>, findings: &mut Findings) {
     let count = |kind: &str| run.events.get(kind).copied().unwrap_or_default();
     let began = count("workflow.triggered");
+    // Each time that it was retried it has begun once more, and ended.
+    let times = 1 + count("run.retried");
     let ended: u32 = ENDS.iter().map(|end| count(end)).sum();
     let found = format!("{:?}", run.events);
-    let right = began == 1 && ended == 1 && count("run.started") <= 1;
+    let right = began == 1 && ended == times && count("run.started") <= times;
     findings.judge(ENDED, right, what, "one beginning and one end", &found);
     for (attempt, times) in &run.attempts {
         let what = format!("attempt {attempt} of {what}");

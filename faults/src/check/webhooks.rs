@@ -18,6 +18,8 @@ struct Hook {
     path: String,
     /// What it wanted, from which event on; nothing while it is disabled.
     wishes: Vec<(u64, Option<Vec<String>>)>,
+    /// Whether its owner has asked for what there was before.
+    replayed: bool,
     deleted: bool,
 }
 
@@ -25,9 +27,13 @@ impl Hook {
     fn wants(&self, sequence: u64, kind: &str) -> bool {
         let in_force = self.wishes.iter().rfind(|(since, _)| *since < sequence);
         let patterns = in_force.and_then(|(_, wish)| wish.as_ref());
-        patterns.is_some_and(|patterns| {
-            patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, kind))
-        })
+        patterns.is_some_and(|patterns| is_among(patterns, kind))
+    }
+
+    /// Whether it may get an event: a replay sends what it wants at that time.
+    fn may_get(&self, sequence: u64, kind: &str) -> bool {
+        let mut ever = self.wishes.iter().filter_map(|(_, wish)| wish.as_ref());
+        self.wants(sequence, kind) || self.replayed && ever.any(|patterns| is_among(patterns, kind))
     }
 
     /// Whether nothing has stopped it after this event: what waits for a webhook that is
@@ -36,6 +42,10 @@ impl Hook {
         let later = self.wishes.iter().filter(|(since, _)| *since > sequence);
         !self.deleted && later.into_iter().all(|(_, wish)| wish.is_some())
     }
+}
+
+fn is_among(patterns: &[String], kind: &str) -> bool {
+    patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, kind))
 }
 
 fn matches(pattern: &str, kind: &str) -> bool {
@@ -66,6 +76,7 @@ fn hooks<'a>(facts: &'a Facts, receiver: &str) -> Vec<(&'a str, Hook)> {
                     Hook {
                         path,
                         wishes,
+                        replayed: false,
                         deleted: false,
                     },
                 ));
@@ -78,6 +89,7 @@ fn hooks<'a>(facts: &'a Facts, receiver: &str) -> Vec<(&'a str, Hook)> {
             ("webhook.disabled", Some(place)) => {
                 hooks[place].1.wishes.push((fact.sequence, None));
             }
+            ("webhook.replay_requested", Some(place)) => hooks[place].1.replayed = true,
             ("webhook.deleted", Some(place)) => hooks[place].1.deleted = true,
             _ => {}
         }
@@ -161,7 +173,7 @@ pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
         let wanted = fact.is_some_and(|fact| {
             let theirs = |(org, hook): &&(&str, Hook)| *org == fact.org && hook.path == one.path;
             let hook = hooks.iter().find(theirs);
-            hook.is_some_and(|(_, hook)| hook.wants(fact.sequence, &fact.kind))
+            hook.is_some_and(|(_, hook)| hook.may_get(fact.sequence, &fact.kind))
         });
         let what = format!("{} at {}", one.path, one.position);
         let found = fact.map(|fact| fact.place()).unwrap_or_default();

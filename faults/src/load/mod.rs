@@ -43,6 +43,7 @@ type Act = for<'a> fn(&'a Load, &'a mut Dice) -> BoxFuture<'a, ()>;
 const ORG_ACTS: &[(usize, Act)] = &[
     (26, |load, dice| Box::pin(workflows::trigger(load, dice))),
     (4, |load, dice| Box::pin(workflows::cancel(load, dice))),
+    (3, |load, dice| Box::pin(workflows::retry(load, dice))),
     (3, |load, dice| Box::pin(workflows::put(load, dice))),
     (14, |load, dice| Box::pin(records::create(load, dice))),
     (20, |load, dice| Box::pin(records::put(load, dice))),
@@ -55,6 +56,10 @@ const ORG_ACTS: &[(usize, Act)] = &[
     (1, |load, dice| {
         Box::pin(settings::delete_webhook(load, dice))
     }),
+    (1, |load, dice| {
+        Box::pin(settings::rotate_secret(load, dice))
+    }),
+    (1, |load, dice| Box::pin(settings::replay(load, dice))),
     (2, |load, dice| Box::pin(settings::make_key(load, dice))),
     (1, |load, dice| Box::pin(settings::revoke_key(load, dice))),
     (1, |load, dice| Box::pin(circles::of_org(load, dice))),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Load, post};
 use crate::client::{Body, Command};
-use crate::notes::{Asked, Times};
+use crate::notes::{Asked, Outcome, Times};
 use hostile::Dice;
 
 /// The kinds as paths and as events name them.
@@ -70,7 +70,14 @@ pub(super) async fn put(load: &Load, dice: &mut Dice) {
     let asked = Asked::once(&format!("{event}.created"), held).or(&format!("{event}.updated"));
     let path = format!("/api/v1/records/{kind}/{id}");
     let command = post("put record", &org.key, path, body, vec![asked]);
-    load.client.command(dice, command.by(Method::PUT)).await;
+    let outcome = load.client.command(dice, command.by(Method::PUT)).await;
+    if let Outcome::Acknowledged {
+        position: Some(position),
+        ..
+    } = outcome
+    {
+        org.positions.add(position);
+    }
 }
 
 pub(super) async fn delete(load: &Load, dice: &mut Dice) {

@@ -67,6 +67,34 @@ pub(super) async fn delete_webhook(load: &Load, dice: &mut Dice) {
         .await;
 }
 
+pub(super) async fn rotate_secret(load: &Load, dice: &mut Dice) {
+    let org = load.org(dice);
+    let Some(id) = org.webhooks.any(dice) else {
+        return nothing_to_do().await;
+    };
+    let asked = vec![Asked::once("webhook.secret_rotated", json!({"id": id}))];
+    let path = format!("/api/v1/webhooks/{id}/rotate-secret");
+    let command = post("rotate secret", &org.key, path, Value::Null, asked);
+    let command = command.bare().keyed(dice, 50);
+    load.client.command(dice, command).await;
+}
+
+/// Has a webhook get again what it has failed to take, or everything since one of the last writes.
+pub(super) async fn replay(load: &Load, dice: &mut Dice) {
+    let org = load.org(dice);
+    let Some(id) = org.webhooks.any(dice) else {
+        return nothing_to_do().await;
+    };
+    let body = match org.positions.any(dice) {
+        Some(position) if dice.chance(60) => json!({"after": position}),
+        _ => json!({"failed": true}),
+    };
+    let asked = vec![Asked::once("webhook.replay_requested", json!({"id": id}))];
+    let path = format!("/api/v1/webhooks/{id}/replay");
+    let command = post("replay", &org.key, path, body, asked).keyed(dice, 50);
+    load.client.command(dice, command).await;
+}
+
 pub(super) async fn make_key(load: &Load, dice: &mut Dice) {
     let org = load.org(dice);
     let name = format!("Key {}", load.client.number());

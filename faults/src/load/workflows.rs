@@ -1,4 +1,4 @@
-//! Workflows: triggered, cancelled, saved.
+//! Workflows: triggered, cancelled, retried, saved.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -30,6 +30,19 @@ pub(super) async fn cancel(load: &Load, dice: &mut Dice) {
     let asked = Asked::once("run.cancelled", json!({"runId": run})).times(Times::AtMostOnce);
     let path = format!("/api/v1/runs/{run}/cancel");
     let command = post("cancel", &org.key, path, Value::Null, vec![asked]);
+    let command = command.bare().keyed(dice, 40);
+    load.client.command(dice, command).await;
+}
+
+/// Has a run go on that was called off or has failed; any other refuses.
+pub(super) async fn retry(load: &Load, dice: &mut Dice) {
+    let org = load.org(dice);
+    let Some(run) = org.runs.any(dice) else {
+        return nothing_to_do().await;
+    };
+    let asked = Asked::once("run.retried", json!({"runId": run}));
+    let path = format!("/api/v1/runs/{run}/retry");
+    let command = post("retry", &org.key, path, Value::Null, vec![asked]);
     let command = command.bare().keyed(dice, 40);
     load.client.command(dice, command).await;
 }

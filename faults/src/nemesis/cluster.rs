@@ -1,5 +1,6 @@
 //! What the nemesis does to several servers at once.
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use async_nats::{ConnectOptions, ServerAddr, jetstream};
@@ -16,6 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const EVENTS: &str = "EVENTS";
 /// How long a server may take that is told everything anew.
 const TOLD: Duration = Duration::from_mins(2);
+/// How many bytes are cut off at most, some hundred events.
+const CUT_OFF: usize = 64 * 1024;
 
 impl Nemesis {
     /// Has the leader of a stream, or of a bucket, make place for another server.
@@ -69,8 +72,63 @@ impl Nemesis {
     /// A server loses its data: it comes back with nothing, and the others tell it everything.
     pub(super) async fn folder_lost(&mut self) {
         let nth = self.dice.below(self.servers.nats.len());
-        self.kill_server(nth);
-        disk::clear(&self.servers.nats[nth].data()).expect("data of NATS");
+        if self.kill_where_all_have_all(nth).await {
+            disk::clear(&self.servers.nats[nth].data()).expect("data of NATS");
+            self.until_told().await;
+        }
+    }
+
+    /// A server's data are put back to what they were the last time, or kept to be put back the
+    /// next time.
+    pub(super) async fn older_folder(&mut self) {
+        let kept = self.system.home().join("nats-older");
+        let some = self.dice.below(self.servers.nats.len());
+        let nth = self.folder_kept.unwrap_or(some);
+        if !self.kill_where_all_have_all(nth).await {
+            return;
+        }
+        let data = self.servers.nats[nth].data();
+        if self.folder_kept.take().is_some() {
+            self.done.hurt("put back".to_owned());
+            disk::put_back(&kept, &data).await;
+        } else {
+            self.done.hurt("kept".to_owned());
+            self.folder_kept = Some(nth);
+            disk::keep(&data, &kept).await;
+        }
+        self.until_told().await;
+    }
+
+    /// What a server wrote last to one of its streams is gone, and half of an event before it.
+    pub(super) async fn end_cut_off(&mut self) {
+        let nth = self.dice.below(self.servers.nats.len());
+        if !self.kill_where_all_have_all(nth).await {
+            return;
+        }
+        let newest = newest_files(&self.servers.nats[nth].streams()).expect("data of NATS");
+        if let Some((path, length)) = self.dice.pick(&newest) {
+            let file = std::fs::File::options().write(true).open(&path);
+            let left = length.saturating_sub(self.dice.below(CUT_OFF) as u64);
+            let cut = file.and_then(|file| file.set_len(left));
+            cut.expect("a file of NATS");
+        }
+        self.until_told().await;
+    }
+
+    /// Kills a server whose data are going to be lost, once the others have all that it has: what
+    /// only one of them had would be lost with it. Whether it came to that.
+    async fn kill_where_all_have_all(&mut self, nth: usize) -> bool {
+        let all_have_all = timeout(TOLD, self.until_all_have_all()).await.is_ok();
+        if all_have_all {
+            self.kill_server(nth);
+        } else {
+            self.done.hurt("nobody, as not all had all".to_owned());
+        }
+        all_have_all
+    }
+
+    /// Brings a server back and waits until the others have told it what it lacks.
+    async fn until_told(&mut self) {
         tokio::time::sleep(self.dice.millis(0..3_000)).await;
         self.bring_back(Target::Nats).await;
         // Until then no other server may be lost: two would have less than all.
@@ -110,4 +168,27 @@ impl Nemesis {
         self.bring_back(Target::Postgres).await;
         self.counted_alone(since);
     }
+}
+
+/// The newest file of each stream's messages, with its length.
+fn newest_files(streams: &Path) -> std::io::Result<Vec<(PathBuf, u64)>> {
+    let mut newest = Vec::new();
+    for stream in std::fs::read_dir(streams)? {
+        let files = std::fs::read_dir(stream?.path().join("msgs"))?;
+        let paths = files.flatten().map(|file| file.path());
+        if let Some((_, path)) = paths
+            .filter_map(|path| Some((number_of(&path)?, path)))
+            .max()
+        {
+            newest.push((path.clone(), path.metadata()?.len()));
+        }
+    }
+    newest.sort();
+    Ok(newest)
+}
+
+/// The number in a name such as `7.blk`, as files of messages have.
+fn number_of(path: &Path) -> Option<u64> {
+    let name = path.file_name()?.to_str()?;
+    name.strip_suffix(".blk")?.parse().ok()
 }

@@ -8,6 +8,8 @@ use crate::Options;
 
 /// From how many seconds on a run has time for something to be held still for long.
 const LONG_RUN: u64 = 300;
+/// From how many seconds on a run has time for what takes some seconds by itself.
+const A_MINUTE: u64 = 60;
 
 /// Something that hurts. Its name is the variant's, in kebab case, and lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -52,6 +54,11 @@ pub enum Deed {
     TwoOfThree,
     /// A NATS server is killed and comes back without its data; with three.
     FolderLost,
+    /// A NATS server is killed, and its data are put back to what they were some time ago; with
+    /// three.
+    OlderFolder,
+    /// A NATS server is killed, and the end of a stream's newest file is cut off; with three.
+    EndCutOff,
     /// Nothing passes between a NATS server and the others, or one of them; with three.
     ServersParted,
     /// What a NATS server sends to the others, or one of them, does not arrive; with three.
@@ -62,6 +69,16 @@ pub enum Deed {
     ServersCut,
     /// Postgres is killed, and its data are put back to what they were some time ago.
     OlderDatabase,
+    /// Postgres is killed and a standby that followed it is promoted; in runs of 60 s and more.
+    StandbyPromoted,
+    /// A service is upgraded or taken back to another version; with --other.
+    OtherVersion,
+    /// An operator has a read model verified; in runs of 60 s and more.
+    Verify,
+    /// An operator has a read model rebuilt; in runs of 60 s and more.
+    Rebuild,
+    /// An operator takes a backup; in runs of 60 s and more.
+    Backup,
     /// Power fails, of a server or of all: what is not on their disks is lost; with --disks.
     PowerLoss,
     /// A disk fails under its server, which cannot write or flush any more; with --disks.
@@ -88,7 +105,7 @@ impl Deed {
             | Self::StepDown
             | Self::ServersParted
             | Self::ClockJumps => 8,
-            Self::Second => 7,
+            Self::Second | Self::OtherVersion => 7,
             Self::Restart
             | Self::ServersHalfParted
             | Self::ServersFar
@@ -102,7 +119,13 @@ impl Deed {
             Self::KillNatsAndPostgres
             | Self::TwoOfThree
             | Self::FolderLost
+            | Self::OlderFolder
+            | Self::EndCutOff
             | Self::OlderDatabase
+            | Self::StandbyPromoted
+            | Self::Verify
+            | Self::Rebuild
+            | Self::Backup
             | Self::DiskFails
             | Self::DiskFull => 4,
             Self::HoldLong => 1,
@@ -115,6 +138,8 @@ impl Deed {
             Self::StepDown
             | Self::TwoOfThree
             | Self::FolderLost
+            | Self::OlderFolder
+            | Self::EndCutOff
             | Self::ServersParted
             | Self::ServersHalfParted
             | Self::ServersFar
@@ -122,6 +147,10 @@ impl Deed {
             Self::PowerLoss | Self::DiskFails | Self::DiskFull | Self::DiskHangs => options.disks,
             Self::ClockJumps => options.clocks,
             Self::HoldLong => options.seconds >= LONG_RUN,
+            Self::StandbyPromoted | Self::Verify | Self::Rebuild | Self::Backup => {
+                options.seconds >= A_MINUTE
+            }
+            Self::OtherVersion => options.other.is_some(),
             _ => true,
         }
     }
@@ -176,9 +205,10 @@ mod tests {
         let expected = "kill kill-two kill-again-and-again kill-nats-and-postgres hold-still \
                         hold-long restart second older-checkpoint cut-connections few-files delay \
                         partition hold-answers hold-requests cut-answers refuse step-down \
-                        two-of-three folder-lost servers-parted servers-half-parted servers-far \
-                        servers-cut older-database power-loss disk-fails disk-full disk-hangs \
-                        clock-jumps";
+                        two-of-three folder-lost older-folder end-cut-off servers-parted \
+                        servers-half-parted servers-far servers-cut older-database \
+                        standby-promoted other-version verify rebuild backup power-loss \
+                        disk-fails disk-full disk-hangs clock-jumps";
         assert_eq!(names.join(" "), expected);
     }
 

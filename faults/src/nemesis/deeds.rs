@@ -37,7 +37,7 @@ impl Nemesis {
         }
     }
 
-    fn kills(&mut self, target: Target) {
+    pub(super) fn kills(&mut self, target: Target) {
         self.hurts(target);
         self.done.kills += 1;
     }

@@ -83,14 +83,11 @@ impl Nemesis {
         if let Some(then) = self.database_kept.take() {
             self.done.hurt("put back".to_owned());
             since = then;
-            disk::clear(&data).expect("data of Postgres");
-            disk::copy(&kept, &data).await;
-            std::fs::remove_dir_all(&kept).expect("what was kept");
+            disk::put_back(&kept, &data).await;
         } else {
             self.done.hurt("kept".to_owned());
             self.database_kept = Some(since);
-            std::fs::create_dir(&kept).expect("a folder");
-            disk::copy(&data, &kept).await;
+            disk::keep(&data, &kept).await;
         }
         self.bring_back(Target::Postgres).await;
         self.counted_alone(since);

@@ -9,7 +9,10 @@ mod disks;
 mod done;
 mod grants;
 mod older;
+mod operator;
 mod routes;
+mod standby;
+mod versions;
 mod ways;
 
 use std::collections::BTreeSet;
@@ -27,6 +30,7 @@ use crate::network::Network;
 use crate::servers::Servers;
 use hostile::Dice;
 use older::Older;
+use operator::Operation;
 
 pub use deed::Deed;
 pub(crate) use done::Done;
@@ -108,6 +112,10 @@ pub(crate) struct Nemesis {
     older: Older,
     /// When Postgres' data were kept that are to be put back.
     database_kept: Option<Instant>,
+    /// The NATS server whose data were kept that are to be put back.
+    folder_kept: Option<usize>,
+    /// Where another version's programs are.
+    other: Option<PathBuf>,
     /// What each round's dice come from.
     root: Dice,
     /// Those of the round, so that it goes the same whatever others do.
@@ -116,6 +124,8 @@ pub(crate) struct Nemesis {
     rounds: Option<BTreeSet<u32>>,
     /// A second instance of a service, while it runs.
     second: Option<Program>,
+    /// A command of the operator's that is under way.
+    operation: Option<Operation>,
 }
 
 impl Nemesis {
@@ -142,10 +152,13 @@ impl Nemesis {
             load,
             older: Older::new(log),
             database_kept: None,
+            folder_kept: None,
+            other: options.other.clone(),
             root: dice.clone(),
             dice,
             rounds: options.rounds.clone(),
             second: None,
+            operation: None,
         }
     }
 
@@ -227,10 +240,15 @@ impl Nemesis {
             Deed::StepDown => self.step_down().await,
             Deed::TwoOfThree => self.two_of_three().await,
             Deed::FolderLost => self.folder_lost().await,
+            Deed::OlderFolder => self.older_folder().await,
+            Deed::EndCutOff => self.end_cut_off().await,
             Deed::ServersParted | Deed::ServersHalfParted | Deed::ServersFar | Deed::ServersCut => {
                 self.hurt_routes(deed).await;
             }
             Deed::OlderDatabase => self.older_database().await,
+            Deed::StandbyPromoted => self.standby_promoted().await,
+            Deed::OtherVersion => self.other_version().await,
+            Deed::Verify | Deed::Rebuild | Deed::Backup => self.operate(deed).await,
             Deed::PowerLoss => self.power_loss().await,
             Deed::DiskFails => self.disk_fails().await,
             Deed::DiskFull => self.disk_full().await,
@@ -309,6 +327,7 @@ impl Nemesis {
         self.network.open();
         self.servers.routes.open();
         self.set_clocks_right();
+        self.end_other_versions();
         for nats in &self.servers.nats {
             nats.resume();
         }
@@ -317,7 +336,9 @@ impl Nemesis {
         for nth in 0..SERVICES {
             self.system.programs()[nth].resume();
         }
-        self.until_ready(Instant::now() + HEALING).await
+        let healed = self.until_ready(Instant::now() + HEALING).await;
+        self.end_operations().await;
+        healed
     }
 
     /// The logs of everything that ran, each by a name of its own.

@@ -110,6 +110,11 @@ impl LocalNats {
         config::data(&self.folder)
     }
 
+    /// Where in it each stream has a folder of its own.
+    pub fn streams(&self) -> PathBuf {
+        config::streams(&self.folder)
+    }
+
     /// The process, while it runs.
     pub fn pid(&self) -> Option<u32> {
         self.server

@@ -160,6 +160,32 @@ impl LocalPostgres {
         }
     }
 
+    /// Starts a standby below another home: a copy of this server, which follows it and can only
+    /// be read until it is [`promote`](Self::promote)d.
+    pub async fn standby(&self, home: &Path) -> Result<Self, Error> {
+        let home = home::open(home)?;
+        for (role, password) in [
+            (OWNER, &self.passwords.owner),
+            (READER, &self.passwords.reader),
+        ] {
+            home::share_secret(&home, &data::secret_name(role), password)?;
+        }
+        let data = place::folder(&home, &self.account).await?.join(DATA);
+        let (programs, account) = (&self.programs, &self.account);
+        setup::copy_to_follow(&data, programs, account, &self.passwords, self.port).await?;
+        Self::start(&home, self.options.clone()).await
+    }
+
+    /// Has a standby follow no longer: it is written to from now on as any other. What it had not
+    /// been told it does not have.
+    pub async fn promote(&self) -> Result<(), Error> {
+        let mut connection = self.login().connect().await?;
+        sqlx::query("SELECT pg_promote()")
+            .execute(&mut connection)
+            .await?;
+        Ok(connection.close().await?)
+    }
+
     /// Brings the server back, on the same port and data; stops it first if it runs.
     pub async fn restart(&mut self) -> Result<(), Error> {
         self.stop().await?;

@@ -13,6 +13,8 @@ const DEBIAN: &str = "/usr/lib/postgresql";
 pub(super) struct Programs {
     pub(super) postgres: PathBuf,
     pub(super) initdb: PathBuf,
+    /// Belongs to the clients' programs, so that it may be missing.
+    pub(super) basebackup: PathBuf,
 }
 
 /// The newest programs, or, where data exists, those of the version that made it.
@@ -27,9 +29,13 @@ pub(super) async fn find(data: &Path) -> Result<Programs, Error> {
         }
     }
     if let Some((_, folder)) = best(&found, made_by) {
+        let postgres = folder.join("postgres");
+        // A link on the PATH need not have the others beside it.
+        let itself = fs::canonicalize(&postgres).unwrap_or_else(|_| postgres.clone());
         return Ok(Programs {
-            postgres: folder.join("postgres"),
+            basebackup: itself.with_file_name("pg_basebackup"),
             initdb: folder.join("initdb"),
+            postgres,
         });
     }
     Err(match made_by {

@@ -14,6 +14,7 @@ use crate::Error;
 const ACCESS: &str = "\
 # Written when the data was made.
 host all all 127.0.0.1/32 scram-sha-256
+host replication waypost 127.0.0.1/32 scram-sha-256
 ";
 
 /// The passwords of the two roles.
@@ -34,11 +35,7 @@ pub(super) async fn create(
     if draft.exists() {
         fs::remove_dir_all(&draft).map_err(Error::file("remove", &draft))?;
     }
-    DirBuilder::new()
-        .mode(0o700)
-        .create(&draft)
-        .map_err(Error::file("create", &draft))?;
-    account.give(&draft)?;
+    make_folder(&draft, account)?;
 
     let mut initdb = account.command(&programs.initdb);
     initdb
@@ -54,6 +51,36 @@ pub(super) async fn create(
     let statements = database + &roles(passwords);
     tell(&draft, programs, account, &statements).await?;
     fs::rename(&draft, data).map_err(Error::file("name", data))
+}
+
+/// Makes the data folder of a standby: a copy of what the server on `port` holds, which says whom
+/// to follow.
+pub(super) async fn copy_to_follow(
+    data: &Path,
+    programs: &Programs,
+    account: &Account,
+    passwords: &Passwords,
+    port: u16,
+) -> Result<(), Error> {
+    make_folder(data, account)?;
+    let mut copy = account.command(&programs.basebackup);
+    copy.arg("-D")
+        .arg(data)
+        .args(["--write-recovery-conf", "--checkpoint", "fast"])
+        .args(["--host", "127.0.0.1", "--username", OWNER, "--no-password"])
+        .args(["--port", &port.to_string()])
+        .env("PGPASSWORD", &passwords.owner);
+    run(copy, "").await?;
+    Ok(())
+}
+
+/// Makes a folder that only the account may enter.
+fn make_folder(path: &Path, account: &Account) -> Result<(), Error> {
+    DirBuilder::new()
+        .mode(0o700)
+        .create(path)
+        .map_err(Error::file("create", path))?;
+    account.give(path)
 }
 
 /// Makes the passwords known to the server's data, which must not be in use.

@@ -5,7 +5,7 @@ mod port;
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -64,7 +64,7 @@ struct State {
 #[derive(Clone, Debug)]
 pub struct Proxy {
     here: SocketAddr,
-    there: String,
+    there: Arc<RwLock<String>>,
     state: Arc<watch::Sender<State>>,
 }
 
@@ -81,7 +81,7 @@ impl Proxy {
         let port = Port::take()?;
         let proxy = Self {
             here: port.address,
-            there,
+            there: Arc::new(RwLock::new(there)),
             state: Arc::default(),
         };
         // From now on whoever connects is served.
@@ -92,7 +92,24 @@ impl Proxy {
 
     /// The same address with this in the server's place.
     pub fn instead_of(&self, url: &str) -> String {
-        url.replacen(&self.there, &self.here.to_string(), 1)
+        let there = self.there();
+        url.replacen(&there, &self.here.to_string(), 1)
+    }
+
+    /// From now on whoever connects reaches the server of this address. Connections that are open
+    /// remain.
+    ///
+    /// # Errors
+    /// Where the address has no user.
+    pub fn lead_to(&self, url: &str) -> io::Result<()> {
+        let mut there = self.there.write().unwrap_or_else(PoisonError::into_inner);
+        server_in(url)?.clone_into(&mut there);
+        Ok(())
+    }
+
+    fn there(&self) -> String {
+        let there = self.there.read().unwrap_or_else(PoisonError::into_inner);
+        there.clone()
     }
 
     /// From now on the way is like this, also for bytes that are under way. Connections that were
@@ -140,7 +157,7 @@ async fn serve(port: Port, mut listener: TcpListener, proxy: Proxy) -> io::Resul
         tokio::select! {
             accepted = listener.accept() => {
                 let Ok((client, _)) = accepted else { continue };
-                let there = proxy.there.clone();
+                let there = proxy.there();
                 let connection = Connection {
                     client,
                     cuts: proxy.state.borrow().cuts,
@@ -262,6 +279,18 @@ mod tests {
             }
         };
         timeout(SOON, accepted).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn it_can_lead_to_another_server() {
+        let (proxy, mut client, mut server) = ends().await;
+        let another = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let url = format!("test://user@{}/name", another.local_addr().unwrap());
+        proxy.lead_to(&url).unwrap();
+        let _connected = TcpStream::connect(proxy.here).await.unwrap();
+        timeout(SOON, another.accept()).await.unwrap().unwrap();
+        client.write_all(b"asked").await.unwrap();
+        assert_eq!(read(&mut server, 5).await, b"asked");
     }
 
     #[tokio::test]

@@ -43,6 +43,7 @@ pub(super) fn take(fold: &mut Fold, fact: &Fact) {
         ),
         "location.updated" => position(fold, fact),
         "delivery.attempted" => delivery(fold, fact),
+        "delivery.queued" => queued(fold, fact),
         kind if kind.starts_with("webhook.") => webhook(fold, fact),
         kind if kind.starts_with("circle.") => circle(fold, fact),
         "account.sharing_paused" | "account.sharing_resumed" => pause(fold, fact),
@@ -177,6 +178,7 @@ fn webhook(fold: &mut Fold, fact: &Fact) {
             }
             row["updated_at"] = at;
         }
+        "webhook.secret_rotated" => row["updated_at"] = at,
         "webhook.disabled" => {
             row["status"] = json!("DISABLED");
             row["disabled_reason"] = data["reason"].clone();
@@ -210,6 +212,24 @@ fn delivery(fold: &mut Fold, fact: &Fact) {
             "webhook_id": data["webhookId"], "event_id": data["eventId"],
             "event_type": data["type"], "status": status, "created_at": data["at"],
             "next_attempt_at": data["nextAttemptAt"], "attempts": [attempt]}),
+    );
+}
+
+/// It is to be made again, or for the first time, by its owner's wish.
+fn queued(fold: &mut Fold, fact: &Fact) {
+    let (data, at) = (&fact.data, json!(fact.time));
+    let key = format!("{} {}", fact.org, str(&data["deliveryId"]));
+    if let Some(row) = fold.rows("deliveries").get_mut(&key) {
+        row["status"] = json!("PENDING");
+        row["next_attempt_at"] = at;
+        return;
+    }
+    fold.put(
+        "deliveries",
+        json!({"org_id": fact.org, "delivery_id": data["deliveryId"],
+            "webhook_id": data["webhookId"], "event_id": data["eventId"],
+            "event_type": data["type"], "status": "PENDING", "created_at": at,
+            "next_attempt_at": at, "attempts": []}),
     );
 }
 

@@ -24,14 +24,19 @@ pub(super) fn take(fold: &mut Fold, fact: &Fact) {
     let Some(run) = fold.rows("runs").get_mut(&key) else {
         return;
     };
-    // What comes after a run's end changes nothing.
+    // What comes after a run's end changes nothing, unless it is retried.
     if !run["ended_at"].is_null() {
+        if fact.kind == "run.retried" && run["state"] != "SUCCEEDED" {
+            begin_again(run);
+        }
         return;
     }
     match fact.kind.as_str() {
         "run.started" => {
             run["state"] = json!("RUNNING");
-            run["started_at"] = at;
+            if run["started_at"].is_null() {
+                run["started_at"] = at;
+            }
         }
         "run.step_started" => {
             run["state"] = json!("RUNNING");
@@ -96,13 +101,26 @@ fn end(run: &mut Value, state: &str, at: &Value) {
     run["state"] = json!(state);
     run["ended_at"] = at.clone();
     for (_, step) in run["steps"].as_object_mut().into_iter().flatten() {
-        if matches!(step["state"].as_str(), Some("RUNNING" | "WAITING")) {
-            step["state"] = json!("CANCELLED");
+        match step["state"].as_str() {
+            Some("RUNNING" | "WAITING") => step["state"] = json!("CANCELLED"),
+            Some("QUEUED") => step["state"] = json!("SKIPPED"),
+            _ => {}
         }
         for attempt in step["attempts"].as_array_mut().into_iter().flatten() {
             if attempt["endedAt"].is_null() {
                 attempt["endedAt"] = at.clone();
             }
+        }
+    }
+}
+
+fn begin_again(run: &mut Value) {
+    run["state"] = json!("QUEUED");
+    run["ended_at"] = Value::Null;
+    run["error"] = Value::Null;
+    for (_, step) in run["steps"].as_object_mut().into_iter().flatten() {
+        if step["state"] != "SUCCEEDED" {
+            step["state"] = json!("QUEUED");
         }
     }
 }

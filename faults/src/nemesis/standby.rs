@@ -1,0 +1,31 @@
+//! What the nemesis does with a standby of Postgres.
+
+use std::time::Instant;
+
+use local_servers::TemporaryHome;
+
+use super::{Nemesis, Target};
+use crate::disk;
+
+impl Nemesis {
+    /// Postgres is killed and a standby takes its place, which lacks what it had not been told.
+    /// Later its data come back to where Postgres was, as one who has mended a machine would do.
+    pub(super) async fn standby_promoted(&mut self) {
+        let began = Instant::now();
+        let home = TemporaryHome::new().expect("a folder");
+        let standby = self.servers.postgres.standby(home.path()).await;
+        let mut standby = standby.expect("a standby");
+        self.for_a_while().await;
+        self.kills(Target::Postgres);
+        self.servers.postgres.kill();
+        standby.promote().await.expect("a standby to write to");
+        self.network.lead_to(&standby).expect("an address");
+        self.for_a_while().await;
+        standby.stop().await.expect("a standby that ends");
+        disk::put_back(standby.data(), self.servers.postgres.data()).await;
+        self.bring_back(Target::Postgres).await;
+        let back = self.network.lead_to(&self.servers.postgres);
+        back.expect("an address");
+        self.counted_alone(began);
+    }
+}
