@@ -45,11 +45,6 @@ impl Search {
         let is_all = self.text.is_none() && self.filter.is_empty();
         is_all && self.by == Sorted::Created && self.descending
     }
-
-    /// The text as `LIKE` takes it: itself, anywhere.
-    pub(super) fn pattern(&self) -> Option<String> {
-        self.text.as_deref().map(anywhere)
-    }
 }
 
 /// A text as `LIKE` takes it: itself, anywhere.
@@ -150,6 +145,7 @@ mod tests {
     #[test]
     fn what_a_pattern_would_mean_is_looked_for_as_it_is() {
         let search = asked("?q=50%25_a%5Cb", &LEADS).unwrap();
-        assert_eq!(search.pattern().as_deref(), Some("%50\\%\\_a\\\\b%"));
+        let pattern = search.text.as_deref().map(anywhere);
+        assert_eq!(pattern.as_deref(), Some("%50\\%\\_a\\\\b%"));
     }
 }

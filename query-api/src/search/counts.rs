@@ -22,7 +22,7 @@ pub(super) struct Counted {
     pub(super) kind: &'static str,
     pub(super) state: String,
     pub(super) filter: Filter,
-    pub(super) pattern: Option<String>,
+    pub(super) text: Option<String>,
     pub(super) at_most: Option<i64>,
 }
 
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_number_is_known_until_something_changes() {
-        let (counts, counted) = (Counts::default(), counted("%a%"));
+        let (counts, counted) = (Counts::default(), counted("a"));
         let version = |sequence| Version {
             sequence,
             changed_at: DateTime::UNIX_EPOCH,
@@ -96,7 +96,7 @@ mod tests {
         counts.keep(counted.clone(), version(1), 7);
         assert_eq!(counts.known(&counted, version(1)), Some(7));
         assert_eq!(counts.known(&counted, version(2)), None);
-        assert_eq!(counts.known(&self::counted("%b%"), version(1)), None);
+        assert_eq!(counts.known(&self::counted("b"), version(1)), None);
     }
 
     #[test]
@@ -112,13 +112,13 @@ mod tests {
         assert_eq!(counts.0.lock().unwrap().len(), 1);
     }
 
-    fn counted(pattern: &str) -> Counted {
+    fn counted(text: &str) -> Counted {
         Counted {
             org: OrgId::from("org"),
             kind: "orders",
             state: String::new(),
             filter: Filter::default(),
-            pattern: Some(pattern.to_owned()),
+            text: Some(text.to_owned()),
             at_most: None,
         }
     }

@@ -10,6 +10,7 @@ mod filter;
 mod hit;
 mod kind;
 mod order;
+mod rarest;
 mod statement;
 mod total;
 

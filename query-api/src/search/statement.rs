@@ -5,7 +5,7 @@ use schemas::OrgId;
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgPool, Postgres, QueryBuilder};
 
-use super::asked::Search;
+use super::asked::{Search, anywhere};
 use super::counts::Counts;
 use super::hit::{Found, Hits};
 use super::kind::{Kind, is_known_by_key};
@@ -73,7 +73,7 @@ impl<'a> Within<'a> {
                 .push(", ");
             order.push_place(query);
             query.push(" FROM ").push(self.kind.table);
-            self.conditions(query, search);
+            self.conditions(query, search, None);
             order.push_stretch(query, stretch);
             order.push(query, order.key());
         };
@@ -95,15 +95,27 @@ impl<'a> Within<'a> {
         query
     }
 
-    /// What all that is found has in common.
-    pub(super) fn conditions(self, query: &mut QueryBuilder<Postgres>, search: &Search) {
+    /// What all that is found has in common. Where a part of the text is given, it is looked up
+    /// instead of all of it.
+    pub(super) fn conditions(
+        self,
+        query: &mut QueryBuilder<Postgres>,
+        search: &Search,
+        part: Option<&str>,
+    ) {
         query.push(" WHERE org_id = ");
         query.push_bind(self.org.as_str().to_owned());
         self.of_its_state(query);
         search.filter.conditions(query, self.kind);
-        if let Some(pattern) = search.pattern() {
-            query.push(" AND search_text LIKE lower(");
-            query.push_bind(pattern).push(")");
+        let Some(text) = &search.text else {
+            return;
+        };
+        let pattern = anywhere(part.unwrap_or(text));
+        query.push(" AND search_text LIKE lower(");
+        query.push_bind(pattern).push(")");
+        if part.is_some() {
+            query.push(" AND strpos(search_text, lower(");
+            query.push_bind(text.clone()).push(")) > 0");
         }
     }
 

@@ -39,7 +39,7 @@ impl Within<'_> {
             kind: self.kind.table,
             state: self.state.to_owned(),
             filter: search.filter.clone(),
-            pattern: search.pattern(),
+            text: search.text.clone(),
             at_most: self.counted_to,
         };
         if let Some(version) = Version::now(self.org, self.kind.table, models).await?
@@ -47,11 +47,15 @@ impl Within<'_> {
         {
             return Ok(count);
         }
-        let mut query = match of_value {
-            Some(of_value) if self.is_mostly_within(&search.filter, models).await? => {
+        let mut query = match (of_value, &search.text) {
+            (Some(of_value), _) if self.is_mostly_within(&search.filter, models).await? => {
                 self.count_without(search, of_value)
             }
-            _ => self.count(search),
+            (_, Some(text)) => {
+                let part = self.rarest_part(text, models).await?;
+                self.count(search, part.as_deref())
+            }
+            _ => self.count(search, None),
         };
         let found = query.build_query_as::<(i64, Option<i64>, Option<DateTime<Utc>>)>();
         let (count, sequence, changed_at) = found.persistent(false).fetch_one(models).await?;
@@ -200,11 +204,11 @@ impl Within<'_> {
     }
 
     /// How many are found, and the version of what they were counted in.
-    fn count(self, search: &Search) -> QueryBuilder<Postgres> {
+    fn count(self, search: &Search, part: Option<&str>) -> QueryBuilder<Postgres> {
         self.with_version(|query| {
             query.push("count(*) AS count FROM (SELECT FROM ");
             query.push(self.kind.table);
-            self.conditions(query, search);
+            self.conditions(query, search, part);
             if let Some(most) = self.counted_to {
                 query.push(" LIMIT ").push_bind(most);
             }
