@@ -40,11 +40,11 @@ impl Asked {
         uri: &Uri,
         rows: Vec<T>,
         within: Within<'_>,
-        (models, counts): (&PgPool, &Counts),
+        reading: (&PgPool, &Counts),
     ) -> Result<Response, HttpError> {
         let total = match rows.first() {
             Some(row) => row.total(),
-            None => within.total(&self.search, models, counts).await?,
+            None => within.total(&self.search, None, reading).await?,
         };
         Ok(self.page.answer(uri, rows, total))
     }

@@ -1,10 +1,12 @@
-//! How many records were found, known for as long as none of them changes.
+//! What is known of searches: how many records were found, for as long as none of them changes, and
+//! by which part of a text they are looked up.
 //!
 //! What is counted exactly and matches much takes long to count. Whoever looks through pages of it
 //! asks for the same number again and again.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, Utc};
 use schemas::OrgId;
@@ -12,7 +14,7 @@ use sqlx::PgPool;
 
 use super::filter::Filter;
 
-/// Numbers that are kept; with one more all are forgotten.
+/// Numbers, and parts of texts, that are kept; with one more all are forgotten.
 const KEPT: usize = 10_000;
 
 /// What was found and counted.
@@ -34,25 +36,58 @@ pub(super) struct Version {
     changed_at: DateTime<Utc>,
 }
 
-/// The numbers that are known; clones share them.
+/// A text that is looked for among an organization's records of a kind.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Text {
+    pub(super) org: OrgId,
+    pub(super) kind: &'static str,
+    pub(super) sought: String,
+}
+
+/// What is known; clones share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Counts(Arc<Mutex<HashMap<Counted, (Version, i64)>>>);
+pub(crate) struct Counts(Arc<Mutex<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    counts: HashMap<Counted, (Version, i64)>,
+    /// The rarest part of each text, or all of it. It may be another one by now, and the search a
+    /// slower one; what it finds is the same.
+    parts: HashMap<Text, String>,
+}
 
 impl Counts {
     /// The number, if nothing has changed since it was counted.
     pub(super) fn known(&self, counted: &Counted, version: Version) -> Option<i64> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (of, count) = known.get(counted)?;
+        let known = self.lock();
+        let (of, count) = known.counts.get(counted)?;
         (*of == version).then_some(*count)
     }
 
     pub(super) fn keep(&self, counted: Counted, version: Version, count: i64) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= KEPT {
-            known.clear();
-        }
-        known.insert(counted, (version, count));
+        insert(&mut self.lock().counts, counted, (version, count));
     }
+
+    /// The rarest part of a text, where it is known.
+    pub(super) fn part(&self, text: &Text) -> Option<String> {
+        self.lock().parts.get(text).cloned()
+    }
+
+    pub(super) fn keep_part(&self, text: Text, part: String) {
+        insert(&mut self.lock().parts, text, part);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Keeps one more; where there are too many, it alone.
+fn insert<K: Eq + Hash, V>(known: &mut HashMap<K, V>, key: K, value: V) {
+    if known.len() >= KEPT {
+        known.clear();
+    }
+    known.insert(key, value);
 }
 
 impl Version {
@@ -109,7 +144,7 @@ mod tests {
         for nth in 0..=KEPT {
             counts.keep(counted(&nth.to_string()), version, 1);
         }
-        assert_eq!(counts.0.lock().unwrap().len(), 1);
+        assert_eq!(counts.lock().counts.len(), 1);
     }
 
     fn counted(text: &str) -> Counted {

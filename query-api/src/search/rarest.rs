@@ -2,51 +2,86 @@
 //!
 //! The index of trigrams goes through the records of every trigram of a text, also of those that
 //! nearly every record has: of "Client 77" those of `cli`, `lie`, `ien` and `ent`. By its rarest
-//! part alone the same records are found several times as fast, and compared with all of it.
+//! part alone the same records are found several times as fast; each is compared with all of it.
 
 use std::ops::Range;
 
 use sqlx::{PgPool, QueryBuilder};
 
+use super::asked::Search;
+use super::counts::{Counts, Text};
 use super::statement::Within;
 
 /// Characters of the pieces of which it is told how many records have them: two trigrams.
 const PIECE: usize = 4;
 /// Pieces that are looked at, from the text's beginning.
 const PIECES: i32 = 64;
-/// Newest records that say how many have a piece.
-const SAMPLE: i64 = 100;
 
 impl Within<'_> {
-    /// The longest part of a text, in lower case, of which no piece is had by more of the newest
-    /// records than any other; `None` where that is all of it.
+    /// The part by which the text of a search is looked up: the longest of which no piece is had by
+    /// more records than any other, as far as the texts say that Postgres keeps as statistics, some
+    /// hundred of whichever organization. `None` where that is all of it, or where no text is looked
+    /// for.
     pub(super) async fn rarest_part(
+        self,
+        search: &Search,
+        models: &PgPool,
+        counts: &Counts,
+    ) -> Result<Option<String>, sqlx::Error> {
+        let sought = search.text.as_ref();
+        let Some(sought) = sought.filter(|text| text.chars().count() > PIECE) else {
+            return Ok(None);
+        };
+        let text = Text {
+            org: self.org.clone(),
+            kind: self.kind.table,
+            sought: sought.clone(),
+        };
+        let mut part = counts.part(&text);
+        if part.is_none() {
+            part = self.ask_for_rarest(sought, models).await?;
+            if let Some(part) = &part {
+                counts.keep_part(text, part.clone());
+            }
+        }
+        Ok(part.filter(|part| part != sought))
+    }
+
+    /// The part, in lower case, or the text itself; `None` where there is nothing to go by yet.
+    async fn ask_for_rarest(
         self,
         text: &str,
         models: &PgPool,
     ) -> Result<Option<String>, sqlx::Error> {
-        if text.chars().count() <= PIECE {
-            return Ok(None);
-        }
-        let mut query = QueryBuilder::new("WITH newest AS MATERIALIZED (SELECT search_text FROM ");
-        query.push(self.kind.table).push(" WHERE org_id = ");
-        query.push_bind(self.org.as_str().to_owned());
-        query.push(" ORDER BY created_at DESC, id LIMIT ");
-        query.push_bind(SAMPLE);
-        query.push("), asked AS (SELECT lower(").push_bind(text);
-        query.push(") AS text) SELECT text, ARRAY(SELECT (SELECT count(*) FROM newest");
+        let mut query = QueryBuilder::new(
+            "WITH sample AS MATERIALIZED (
+                 SELECT unnest(most_common_vals::text::text[] || histogram_bounds::text::text[])
+                        AS search_text
+                 FROM pg_stats
+                 WHERE schemaname = current_schema() AND attname = 'search_text' AND tablename = ",
+        );
+        query.push_bind(self.kind.table);
+        query
+            .push("), asked AS (SELECT lower(")
+            .push_bind(text)
+            .push(") AS text)");
+        query.push(" SELECT text, ARRAY(SELECT (SELECT count(*) FROM sample");
         query.push(" WHERE strpos(search_text, substr(text, nth, ");
         query
             .push(PIECE)
             .push(")) > 0) FROM generate_series(1, least(");
         query.push(PIECES).push(", length(text) - ").push(PIECE - 1);
-        query.push(")) AS nth) FROM asked");
+        query.push(")) AS nth) FROM asked WHERE EXISTS (SELECT FROM sample)");
         let found = query.build_query_as::<(String, Vec<i64>)>();
-        let (text, counts) = found.persistent(false).fetch_one(models).await?;
-        let run = longest_run_of_least(&counts);
-        let part = text.chars().skip(run.start).take(run.len() + PIECE - 1);
-        let part: String = part.collect();
-        Ok((!run.is_empty() && part != text).then_some(part))
+        let found = found.persistent(false).fetch_optional(models).await?;
+        Ok(found.map(|(lower, counts)| {
+            let run = longest_run_of_least(&counts);
+            if run.is_empty() || run.len() == counts.len() {
+                return text.to_owned();
+            }
+            let part = lower.chars().skip(run.start).take(run.len() + PIECE - 1);
+            part.collect()
+        }))
     }
 }
 

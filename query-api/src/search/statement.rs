@@ -56,14 +56,21 @@ impl<'a> Within<'a> {
     where
         T: for<'r> FromRow<'r, PgRow> + Send + Unpin,
     {
-        let mut query = self.page(columns, search, page);
+        let part = self.rarest_part(search, models, counts).await?;
+        let part = part.as_deref();
+        let mut query = self.page(columns, (search, part), page);
         let found = query.build_query_as::<Found<T>>().persistent(false);
         let found = found.fetch_all(models);
-        let (rows, total) = try_join(found, self.total(search, models, counts)).await?;
+        let (rows, total) = try_join(found, self.total(search, part, (models, counts))).await?;
         Ok(Hits::of(rows, search.by, total))
     }
 
-    fn page(self, columns: &'static str, search: &Search, page: &Page) -> QueryBuilder<Postgres> {
+    fn page(
+        self,
+        columns: &'static str,
+        (search, part): (&Search, Option<&str>),
+        page: &Page,
+    ) -> QueryBuilder<Postgres> {
         let mut query = QueryBuilder::new("");
         let order = Order::of(search, self.kind);
         let rows = |query: &mut QueryBuilder<Postgres>, stretch: &Stretch<'_>| {
@@ -73,7 +80,7 @@ impl<'a> Within<'a> {
                 .push(", ");
             order.push_place(query);
             query.push(" FROM ").push(self.kind.table);
-            self.conditions(query, search, None);
+            self.conditions(query, search, part);
             order.push_stretch(query, stretch);
             order.push(query, order.key());
         };

@@ -13,12 +13,12 @@ use crate::paging::Grouping;
 
 impl Within<'_> {
     /// How many there are: from the counters where these know, else counted, unless it is known
-    /// from before and nothing has changed.
+    /// from before and nothing has changed. Where a part of the text is given, it is looked up.
     pub(crate) async fn total(
         self,
         search: &Search,
-        models: &PgPool,
-        counts: &Counts,
+        part: Option<&str>,
+        (models, counts): (&PgPool, &Counts),
     ) -> Result<i64, sqlx::Error> {
         let is_counted = self.state.is_empty() || self.kind.counts_states;
         if search.text.is_none() && search.filter.values.is_empty() && is_counted {
@@ -47,15 +47,11 @@ impl Within<'_> {
         {
             return Ok(count);
         }
-        let mut query = match (of_value, &search.text) {
-            (Some(of_value), _) if self.is_mostly_within(&search.filter, models).await? => {
+        let mut query = match of_value {
+            Some(of_value) if self.is_mostly_within(&search.filter, models).await? => {
                 self.count_without(search, of_value)
             }
-            (_, Some(text)) => {
-                let part = self.rarest_part(text, models).await?;
-                self.count(search, part.as_deref())
-            }
-            _ => self.count(search, None),
+            _ => self.count(search, part),
         };
         let found = query.build_query_as::<(i64, Option<i64>, Option<DateTime<Utc>>)>();
         let (count, sequence, changed_at) = found.persistent(false).fetch_one(models).await?;
