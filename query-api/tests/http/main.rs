@@ -14,5 +14,6 @@ mod filters;
 mod lists;
 mod outage;
 mod positions;
+mod searches;
 mod shapes;
 mod support;
