@@ -13,6 +13,7 @@ use schemas::OrgId;
 use sqlx::PgPool;
 
 use super::filter::Filter;
+use super::rarest::Part;
 
 /// Numbers, and parts of texts, that are kept; with one more all are forgotten.
 const KEPT: usize = 10_000;
@@ -51,9 +52,9 @@ pub(crate) struct Counts(Arc<Mutex<Known>>);
 #[derive(Debug, Default)]
 struct Known {
     counts: HashMap<Counted, (Version, i64)>,
-    /// The rarest part of each text, or all of it. It may be another one by now, and the search a
-    /// slower one; what it finds is the same.
-    parts: HashMap<Text, String>,
+    /// The rarest part of each text. It may be another one by now, and the search a slower one; what
+    /// it finds is the same.
+    parts: HashMap<Text, Part>,
 }
 
 impl Counts {
@@ -69,11 +70,11 @@ impl Counts {
     }
 
     /// The rarest part of a text, where it is known.
-    pub(super) fn part(&self, text: &Text) -> Option<String> {
+    pub(super) fn part(&self, text: &Text) -> Option<Part> {
         self.lock().parts.get(text).cloned()
     }
 
-    pub(super) fn keep_part(&self, text: Text, part: String) {
+    pub(super) fn keep_part(&self, text: Text, part: Part) {
         insert(&mut self.lock().parts, text, part);
     }
 

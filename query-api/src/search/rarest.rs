@@ -17,17 +17,29 @@ const PIECE: usize = 4;
 /// Pieces that are looked at, from the text's beginning.
 const PIECES: i32 = 64;
 
+/// Of a hundred records no more have a part that is rare.
+const RARE: i64 = 1;
+
+/// The part of a text by which it is looked up, in lower case; it may be all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(super) text: String,
+    /// Whether so few have it that walking along a list until enough are found may take long,
+    /// where looking all of them up does not.
+    pub(super) is_rare: bool,
+}
+
 impl Within<'_> {
-    /// The part by which the text of a search is looked up: the longest of which no piece is had by
-    /// more records than any other, as far as the texts say that Postgres keeps as statistics, some
-    /// hundred of whichever organization. `None` where that is all of it, or where no text is looked
-    /// for.
+    /// The longest part of the text that is looked for of which no piece is had by more records
+    /// than any other, as far as the texts say that Postgres keeps as statistics, some hundred of
+    /// whichever organization. `None` where there are none yet, or where no text is looked for or
+    /// only a short one.
     pub(super) async fn rarest_part(
         self,
         search: &Search,
         models: &PgPool,
         counts: &Counts,
-    ) -> Result<Option<String>, sqlx::Error> {
+    ) -> Result<Option<Part>, sqlx::Error> {
         let sought = search.text.as_ref();
         let Some(sought) = sought.filter(|text| text.chars().count() > PIECE) else {
             return Ok(None);
@@ -44,15 +56,14 @@ impl Within<'_> {
                 counts.keep_part(text, part.clone());
             }
         }
-        Ok(part.filter(|part| part != sought))
+        Ok(part)
     }
 
-    /// The part, in lower case, or the text itself; `None` where there is nothing to go by yet.
     async fn ask_for_rarest(
         self,
         text: &str,
         models: &PgPool,
-    ) -> Result<Option<String>, sqlx::Error> {
+    ) -> Result<Option<Part>, sqlx::Error> {
         let mut query = QueryBuilder::new(
             "WITH sample AS MATERIALIZED (
                  SELECT unnest(most_common_vals::text::text[] || histogram_bounds::text::text[])
@@ -65,23 +76,35 @@ impl Within<'_> {
             .push("), asked AS (SELECT lower(")
             .push_bind(text)
             .push(") AS text)");
-        query.push(" SELECT text, ARRAY(SELECT (SELECT count(*) FROM sample");
-        query.push(" WHERE strpos(search_text, substr(text, nth, ");
+        query.push(" SELECT text, (SELECT count(*) FROM sample), ARRAY(");
+        query.push(
+            "SELECT (SELECT count(*) FROM sample WHERE strpos(search_text, substr(text, nth, ",
+        );
         query
             .push(PIECE)
             .push(")) > 0) FROM generate_series(1, least(");
         query.push(PIECES).push(", length(text) - ").push(PIECE - 1);
-        query.push(")) AS nth) FROM asked WHERE EXISTS (SELECT FROM sample)");
-        let found = query.build_query_as::<(String, Vec<i64>)>();
-        let found = found.persistent(false).fetch_optional(models).await?;
-        Ok(found.map(|(lower, counts)| {
-            let run = longest_run_of_least(&counts);
-            if run.is_empty() || run.len() == counts.len() {
-                return text.to_owned();
-            }
-            let part = lower.chars().skip(run.start).take(run.len() + PIECE - 1);
-            part.collect()
-        }))
+        query.push(")) AS nth) FROM asked");
+        let found = query.build_query_as::<(String, i64, Vec<i64>)>();
+        let (text, sample, counts) = found.persistent(false).fetch_one(models).await?;
+        Ok((sample > 0).then(|| Part::of(&text, sample, &counts)))
+    }
+}
+
+impl Part {
+    /// Of a text, by how many of a sample have each piece of it.
+    fn of(text: &str, sample: i64, counts: &[i64]) -> Self {
+        let run = longest_run_of_least(counts);
+        let least = counts.get(run.start).copied().unwrap_or(sample);
+        let part = text.chars().skip(run.start).take(run.len() + PIECE - 1);
+        Self {
+            text: if run.len() == counts.len() {
+                text.to_owned()
+            } else {
+                part.collect()
+            },
+            is_rare: least * 100 <= sample * RARE,
+        }
     }
 }
 
@@ -107,6 +130,22 @@ fn longest_run_of_least(counts: &[i64]) -> Range<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_looked_up_by_what_fewest_have_of_it() {
+        let of = |text, counts: &[i64]| Part::of(text, 100, counts);
+        let part = |text: &str, is_rare| Part {
+            text: text.to_owned(),
+            is_rare,
+        };
+        let client = [100, 100, 100, 100, 11, 2];
+        assert_eq!(of("client 77", &client), part("t 77", false));
+        assert_eq!(of("ömer 100%", &[9, 9, 9, 0, 0, 9]), part("r 100", true));
+        assert_eq!(of("wonder", &[1, 1, 1]), part("wonder", true));
+        // Behind the pieces that were looked at there is more.
+        let long = "x".repeat(200);
+        assert_eq!(of(&long, &[7; 64]), part(&long, false));
+    }
 
     #[test]
     fn the_longest_run_of_the_least_number_is_found() {

@@ -10,6 +10,7 @@ use super::counts::Counts;
 use super::hit::{Found, Hits};
 use super::kind::{Kind, is_known_by_key};
 use super::order::{Order, Stretch};
+use super::rarest::Part;
 use crate::paging::{Grouping, Page};
 
 /// What a page is looked for within.
@@ -57,7 +58,7 @@ impl<'a> Within<'a> {
         T: for<'r> FromRow<'r, PgRow> + Send + Unpin,
     {
         let part = self.rarest_part(search, models, counts).await?;
-        let part = part.as_deref();
+        let part = part.as_ref();
         let mut query = self.page(columns, (search, part), page);
         let found = query.build_query_as::<Found<T>>().persistent(false);
         let found = found.fetch_all(models);
@@ -68,7 +69,7 @@ impl<'a> Within<'a> {
     fn page(
         self,
         columns: &'static str,
-        (search, part): (&Search, Option<&str>),
+        (search, part): (&Search, Option<&Part>),
         page: &Page,
     ) -> QueryBuilder<Postgres> {
         let mut query = QueryBuilder::new("");
@@ -79,9 +80,18 @@ impl<'a> Within<'a> {
                 .push(columns)
                 .push(", ");
             order.push_place(query);
-            query.push(" FROM ").push(self.kind.table);
+            query.push(" FROM ");
+            // A statement of its own knows of no limit for which it would walk along the order.
+            let is_rare = part.is_some_and(|part| part.is_rare);
+            if is_rare {
+                query.push("(SELECT * FROM ");
+            }
+            query.push(self.kind.table);
             self.conditions(query, search, part);
             order.push_stretch(query, stretch);
+            if is_rare {
+                query.push(" OFFSET 0) AS ").push(self.kind.table);
+            }
             order.push(query, order.key());
         };
         let stretches = Stretch::behind(page.after(), self.kind);
@@ -108,7 +118,7 @@ impl<'a> Within<'a> {
         self,
         query: &mut QueryBuilder<Postgres>,
         search: &Search,
-        part: Option<&str>,
+        part: Option<&Part>,
     ) {
         query.push(" WHERE org_id = ");
         query.push_bind(self.org.as_str().to_owned());
@@ -117,9 +127,9 @@ impl<'a> Within<'a> {
         let Some(text) = &search.text else {
             return;
         };
-        let pattern = anywhere(part.unwrap_or(text));
+        let looked_up = part.map_or(text, |part| &part.text);
         query.push(" AND search_text LIKE lower(");
-        query.push_bind(pattern).push(")");
+        query.push_bind(anywhere(looked_up)).push(")");
         if part.is_some() {
             query.push(" AND strpos(search_text, lower(");
             query.push_bind(text.clone()).push(")) > 0");

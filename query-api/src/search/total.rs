@@ -8,6 +8,7 @@ use super::asked::Search;
 use super::counts::{Counted, Counts, Version};
 use super::filter::Filter;
 use super::kind::{Field, is_known_by_key};
+use super::rarest::Part;
 use super::statement::Within;
 use crate::paging::Grouping;
 
@@ -17,7 +18,7 @@ impl Within<'_> {
     pub(crate) async fn total(
         self,
         search: &Search,
-        part: Option<&str>,
+        part: Option<&Part>,
         (models, counts): (&PgPool, &Counts),
     ) -> Result<i64, sqlx::Error> {
         let is_counted = self.state.is_empty() || self.kind.counts_states;
@@ -200,7 +201,7 @@ impl Within<'_> {
     }
 
     /// How many are found, and the version of what they were counted in.
-    fn count(self, search: &Search, part: Option<&str>) -> QueryBuilder<Postgres> {
+    fn count(self, search: &Search, part: Option<&Part>) -> QueryBuilder<Postgres> {
         self.with_version(|query| {
             query.push("count(*) AS count FROM (SELECT FROM ");
             query.push(self.kind.table);
