@@ -251,7 +251,12 @@ impl Exports {
             pool: self.pool.clone(),
             kind: asked.kind,
             since: asked.since,
-            stall: self.settings.stall,
+            stall: match asked.format {
+                Format::Csv => self.settings.stall,
+                // No client keeps these rows waiting, but the thread that writes the file, which
+                // gives way to everything else.
+                Format::Document(_) => self.settings.deadline,
+            },
             deadline: Instant::now() + self.settings.deadline,
             _place: self.turn(&self.streams, org).await?,
         };

@@ -79,7 +79,7 @@ pub(super) struct Reader {
     pub(super) kind: &'static Kind,
     /// From when on changes are wanted, where not all records are.
     pub(super) since: Option<DateTime<Utc>>,
-    /// How long to wait for whoever takes the rows.
+    /// How long to wait for whoever takes the next rows.
     pub(super) stall: Duration,
     /// When all rows must have been read.
     pub(super) deadline: Instant,

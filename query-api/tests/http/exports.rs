@@ -194,23 +194,37 @@ async fn an_export_shows_one_moment() {
     house.close().await;
 }
 
-#[tokio::test]
-async fn a_finished_file_is_kept_for_its_client_no_longer_than_it_may_wait() {
+/// Contacts, where one file is written at a time and a client may take nothing for so long.
+async fn house_with_patience(stall: Duration) -> House {
     let settings = settings();
     let exports = ExportSettings {
         files: 1,
-        stall: Duration::from_secs(1),
+        stall,
         ..settings.exports
     };
-    let house = House::open_with(
-        QuerySettings {
-            exports,
-            ..settings
-        },
-        None,
-    )
-    .await;
+    let settings = QuerySettings {
+        exports,
+        ..settings
+    };
+    let house = House::open_with(settings, None).await;
     house.execute(CONTACTS).await;
+    house
+}
+
+#[tokio::test]
+async fn a_file_is_written_to_its_end_however_slowly() {
+    let house = house_with_patience(Duration::from_millis(1)).await;
+    for format in ["pdf", "excel"] {
+        let path = format!("/api/export/contacts?format={format}");
+        let answer = house.open_answer("GET", &path, &[]).await;
+        assert_eq!(answer.status(), 200, "{format}");
+    }
+    house.close().await;
+}
+
+#[tokio::test]
+async fn a_finished_file_is_kept_for_its_client_no_longer_than_it_may_wait() {
+    let house = house_with_patience(Duration::from_secs(1)).await;
     let path = "/api/export/contacts?format=pdf";
     let unread = house.open_answer("GET", path, &[]).await;
     assert_eq!(unread.status(), 200);
