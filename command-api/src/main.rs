@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use access::{Access, LimitSettings};
 use clap::Parser;
-use command_api::accounts::{AccountSettings, Accounts};
+use command_api::accounts::{AccountSettings, Accounts, Unfinished};
 use command_api::{CommandSettings, Dependencies, Operations, circles, webhooks, workflows};
 use domain::target::Ranges;
 use event_log::{EventLog, Keyring, LogSettings, is_away};
@@ -91,7 +91,8 @@ async fn dependencies(cli: &Cli, shutdown: CancellationToken) -> Result<Dependen
     let access = Access::start(&log, &pool, limits, clock.clone(), shutdown.clone()).await?;
     let workflows = workflows::Directory::start(log.clone(), shutdown.clone()).await?;
     let circles = circles::Directory::start(log.clone(), shutdown.clone()).await?;
-    let webhooks = webhooks::Directory::start(log.clone(), shutdown).await?;
+    let webhooks = webhooks::Directory::start(log.clone(), shutdown.clone()).await?;
+    Unfinished::start(log.clone(), shutdown).await?;
     let open_runs = cli.open_runs.per_organization;
     let open_runs = workflows::OpenRuns::at_most(open_runs, pool.clone());
     let operations = Operations::new(pool.clone());

@@ -1,8 +1,10 @@
 //! `waypost forget`: nothing of a person or a record is left to be read.
 
 use std::path::Path;
+use std::time::Duration;
 
-use harness::{Client, System};
+use harness::{Answer, Client, System, eventually, eventually_within};
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, PgConnection};
 
@@ -116,6 +118,52 @@ async fn a_forgotten_person_is_nowhere_to_be_read() {
         .waypost_output(&["forget", &self::email()], b"")
         .await;
     assert!(!output.status.success());
+}
+
+#[tokio::test]
+async fn whoever_was_being_forgotten_when_the_processes_died_is_forgotten_to_the_end() {
+    let mut system = System::start_alone(SHAPE, &[]).await;
+    let client = system.client();
+    let email = email();
+    let session = register(&client, &email, &phone()).await;
+    let person = client.with_key(session["access_token"].as_str().unwrap());
+    let fix = json!({"lat": 12.345_678, "lng": 23.456_789});
+    person.post("/location/update", &fix).await.ok(202);
+    let id = &session["user"]["id"];
+    let data = system.home().join("nats").join("data");
+    let kept = [format!("track.{id}"), format!("KEYS.account.{id}")];
+    let is_kept = |text: &String| stands_below(&data, text);
+    assert!(kept.iter().all(is_kept));
+
+    let leaving = person.clone();
+    let deleting = tokio::spawn(async move {
+        let body = json!({"password": PASSWORD});
+        let request = leaving.request(Method::POST, "/auth/delete");
+        let request = request.header("content-type", "application/json");
+        let answer = Answer::or_error(request.body(body.to_string())).await;
+        answer.map(|answer| answer.status)
+    });
+    eventually("the deletion to have begun", async || {
+        let refused = person.get("/circles").await.status == 401;
+        refused.then_some(())
+    })
+    .await;
+    for program in system.programs() {
+        program.kill();
+    }
+    assert_ne!(deleting.await.unwrap().ok(), Some(StatusCode::NO_CONTENT));
+    assert!(kept.iter().all(is_kept), "it was not cut off in the midst");
+    for program in system.programs() {
+        program.restart();
+    }
+    system.until_ready().await;
+    eventually_within(Duration::from_mins(1), "all to be gone", async || {
+        let left = kept.iter().any(is_kept);
+        (!left).then_some(())
+    })
+    .await;
+    let other = register(&client, &email, &phone()).await;
+    assert_ne!(other["user"]["id"], *id);
 }
 
 #[tokio::test]

@@ -1,22 +1,21 @@
 //! `POST /auth/delete`: the end of one's own account; the person is forgotten.
 
-use access::{EndingToken, Person};
+use access::EndingToken;
 use axum::extract::State;
 use axum::response::Response;
-use domain::account::{Account, AccountDeletion, Email};
-use event_log::Binding;
+use domain::account::AccountDeletion;
+use schemas::AccountId;
 use service::HttpError;
 
 use super::address::ClientAddress;
 use super::change_password::check;
-use super::forget::{ForgetError, Forgotten, forget};
-use super::stored::{load, unseal};
+use super::forget::{ForgetError, Forgotten, finish, forget};
 use super::throttle::Name;
 use super::until_ended;
 use crate::body::SmallBody;
 use crate::commands::Earlier;
 use crate::repeatable::Repeatable;
-use crate::{App, CommandError, Done, LogError, Origin, answer};
+use crate::{App, CommandError, Done, Origin, answer};
 
 pub(super) async fn delete_account(
     EndingToken { person, in_force }: EndingToken,
@@ -29,25 +28,32 @@ pub(super) async fn delete_account(
     // A receipt says nothing of passwords, so that none can be guessed from it.
     let origin = repeatable.by_person(&person, b"");
     if !in_force {
-        return again(&app, &origin).await;
+        return again(&app, origin, person.account_id).await;
     }
     let throttles = app.accounts.throttles();
     let entered = throttles.sign_in(address.0, Name::Account(person.account_id));
     let account = check(&app, entered.await?, &person, password).await?;
-    let account = account.ok_or_else(|| HttpError::unauthorized("password: is wrong"))?;
-    let email = address_of(&app, &account).await?;
-    let email = email.ok_or(access::Refusal::InvalidToken)?;
-    let forgotten = carried_through(&app, origin, person, email).await?;
+    account.ok_or_else(|| HttpError::unauthorized("password: is wrong"))?;
+    let forgotten = carried_through(&app, async move |app: App| {
+        let forgotten = forget(&app.commands, &origin, person.account_id).await?;
+        until_ended(&app.access, &person).await;
+        Ok(forgotten)
+    });
     Ok(answer::no_content(&Done {
         answer: (),
-        position: forgotten.position,
+        position: forgotten.await?.position,
     }))
 }
 
-/// The answer to a repeat: the token ended with the account.
-async fn again(app: &App, origin: &Origin) -> Result<Response, HttpError> {
-    match app.commands.earlier(origin).await {
-        Ok(Earlier::Repeat(repeated)) => Ok(answer::no_content(&repeated.done(drop))),
+/// The answer to a repeat: the token ended with the account. It is given once nothing is left to
+/// be done.
+async fn again(app: &App, origin: Origin, id: AccountId) -> Result<Response, HttpError> {
+    match app.commands.earlier(&origin).await {
+        Ok(Earlier::Repeat(repeated)) => {
+            let finished = async move |app: App| finish(&app.commands, &origin, id).await;
+            carried_through(app, finished).await?;
+            Ok(answer::no_content(&repeated.done(drop)))
+        }
         Ok(Earlier::None(_)) | Err(CommandError::<super::NoAccount>::Refused(_)) => {
             Err(access::Refusal::InvalidToken.into())
         }
@@ -55,29 +61,15 @@ async fn again(app: &App, origin: &Origin) -> Result<Response, HttpError> {
     }
 }
 
-async fn address_of(app: &App, account: &Account) -> Result<Option<Email>, LogError> {
-    let binding = Binding::Email(account.id);
-    let email = unseal(&app.commands, &binding, &account.email).await?;
-    Ok(email.and_then(|email| Email::parse(&email).ok()))
-}
-
-/// Forgets a person to the end, also where nobody waits for the answer any more.
-async fn carried_through(
+/// Forgets to the end, also where nobody waits for the answer any more.
+async fn carried_through<F>(
     app: &App,
-    origin: Origin,
-    person: Person,
-    email: Email,
-) -> Result<Forgotten, HttpError> {
-    let app = app.clone();
-    let forgetting = tokio::spawn(async move {
-        // The address may have gone to somebody else since it was read.
-        if load(&app.commands, person.account_id).await?.is_none() {
-            return Err(CommandError::Refused(super::NoAccount));
-        }
-        let forgotten = forget(&app.commands, &origin, &email).await?;
-        until_ended(&app.access, &person).await;
-        Ok(forgotten)
-    });
+    forgetting: impl FnOnce(App) -> F,
+) -> Result<Forgotten, HttpError>
+where
+    F: Future<Output = Result<Forgotten, ForgetError>> + Send + 'static,
+{
+    let forgetting = tokio::spawn(forgetting(app.clone()));
     forgetting
         .await
         .map_err(HttpError::internal)?

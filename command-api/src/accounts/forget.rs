@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use domain::account::{Account, Email};
-use event_log::{Expected, Owner, Position};
+use event_log::{Binding, Expected, Owner, Position};
 use schemas::{AccountId, Event, Log, StreamId, account};
 
-use super::stored::{Claim, phone_given_back};
+use super::stored::{Claim, phone_given_back, unseal};
 use super::tier::NoAccount;
 use crate::commands::Plan;
 use crate::{CommandError, Commands, Done, LogError, Origin, organizations};
@@ -34,31 +34,75 @@ pub async fn holder(commands: &Commands, email: &Email) -> Result<Option<Account
     Ok(Claim::of_email(commands, email).await?.holder())
 }
 
-/// Forgets the person with this address: tokens end, the key of all that was sealed for them is
-/// destroyed, their positions are erased, and what they held can be taken by others. Read models
-/// follow the event.
+/// Forgets a person: tokens end, what they held can be taken by others, their positions are erased,
+/// and the key of all that was sealed for them is destroyed. Read models follow the event. Where it
+/// breaks off, [`super::Unfinished`] goes on.
 pub async fn forget(
     commands: &Commands,
     origin: &Origin,
-    email: &Email,
+    id: AccountId,
 ) -> Result<Forgotten, ForgetError> {
-    let address = Claim::of_email(commands, email).await?;
-    let id = address.holder().ok_or(CommandError::Refused(NoAccount))?;
     say(commands, origin, id).await?;
-    organizations::forget_person(commands, origin, id).await?;
-    organizations::forget_address(commands, origin, email).await?;
-    tokio::time::sleep(SETTLING).await;
-    let events = destroy(commands, id).await?;
-    // Given back last: until then the address finds the account for another try.
-    let position = match address.given_back_by(commands, origin, id) {
-        Some(given_back) => commands.log().commit(given_back.into()).await?,
-        None => commands.log().end(Log::Events).await?,
-    };
+    finish(commands, origin, id).await
+}
+
+/// Does what follows from the event. It is done for as long as the person's key is there, by which
+/// their address is read: that is destroyed last.
+pub(super) async fn finish(
+    commands: &Commands,
+    origin: &Origin,
+    id: AccountId,
+) -> Result<Forgotten, ForgetError> {
+    let mut events = 0;
+    if let Some(email) = address_of(commands, id).await? {
+        organizations::forget_person(commands, origin, id).await?;
+        if Claim::of_email(commands, &email).await?.holder() == Some(id) {
+            organizations::forget_address(commands, origin, &email).await?;
+        }
+        tokio::time::sleep(SETTLING).await;
+        events = commands.log().erase(&StreamId::of_track(id)).await?;
+        give_back(commands, origin, id, &email).await?;
+        commands.log().vault().forget(&Owner::Account(id)).await?;
+    }
     Ok(Forgotten {
         account: id,
         events,
-        position,
+        position: commands.log().end(Log::Events).await?,
     })
+}
+
+/// The person's address; `None` once the key by which it is read is destroyed.
+async fn address_of(commands: &Commands, id: AccountId) -> Result<Option<Email>, LogError> {
+    let events = commands.log().load(&StreamId::of_account(id)).await?;
+    let Some(account) = Account::fold(&events) else {
+        return Ok(None);
+    };
+    let email = unseal(commands, &Binding::Email(id), &account.email).await?;
+    Ok(email.and_then(|email| Email::parse(&email).ok()))
+}
+
+/// Gives the address back, unless somebody else holds it by now.
+async fn give_back(
+    commands: &Commands,
+    origin: &Origin,
+    id: AccountId,
+    email: &Email,
+) -> Result<(), ForgetError> {
+    let plan = async || {
+        let address = Claim::of_email(commands, email).await?;
+        Ok(match address.given_back_by(commands, origin, id) {
+            Some(given_back) => Plan::Write {
+                answer: (),
+                holder: id.to_string(),
+                writes: vec![given_back],
+            },
+            None => Plan::Stands(Done {
+                answer: (),
+                position: commands.log().end(Log::Events).await?,
+            }),
+        })
+    };
+    commands.execute_plan(plan).await.map(drop)
 }
 
 /// Writes down that the account is forgotten, and gives back its number while that can be read.
@@ -87,10 +131,4 @@ async fn say(commands: &Commands, origin: &Origin, id: AccountId) -> Result<(), 
         })
     };
     commands.carry_out(origin, plan).await.map(drop)
-}
-
-async fn destroy(commands: &Commands, id: AccountId) -> Result<u64, LogError> {
-    let log = commands.log();
-    log.vault().forget(&Owner::Account(id)).await?;
-    Ok(log.erase(&StreamId::of_track(id)).await?)
 }

@@ -21,6 +21,7 @@ pub(crate) mod stored;
 mod throttle;
 mod tier;
 mod turns;
+mod unfinished;
 mod verify_code;
 
 use std::path::Path;
@@ -41,6 +42,7 @@ pub use register::{OpenError, open};
 pub use sender::SendError;
 pub use settings::{AccountSettings, SmsSettings};
 pub use tier::{NoAccount, Tiered, set_tier};
+pub use unfinished::Unfinished;
 
 pub(crate) use address::ClientAddress;
 pub(crate) use guess::with_code;

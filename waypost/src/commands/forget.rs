@@ -64,7 +64,7 @@ async fn person(commands: &Commands, pool: &PgPool, email: &str) -> Result<Value
         return invited(commands, &email).await;
     };
     let rows = projector::rows_about(pool, id).await?;
-    let forgotten = accounts::forget(commands, &origin, &email).await?;
+    let forgotten = accounts::forget(commands, &origin, id).await?;
     projector::drop_what_is_kept_of(pool, id).await?;
     until_gone(async || projector::rows_about(pool, id).await).await?;
     Ok(json!({ "forgotten": id, "events": forgotten.events, "rows": rows }))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use access::{Access, LimitSettings};
 use axum::Router;
-use command_api::accounts::{AccountSettings, Accounts};
+use command_api::accounts::{AccountSettings, Accounts, Unfinished};
 use command_api::{CommandSettings, Commands};
 use event_log::{Durability, EventLog, Keyring, LogSettings};
 use projector::ProjectorSettings;
@@ -96,6 +96,7 @@ impl Services {
         let circles = command_api::circles::Directory::start(log.clone(), shutdown.clone()).await?;
         let webhooks =
             command_api::webhooks::Directory::start(log.clone(), shutdown.clone()).await?;
+        Unfinished::start(log.clone(), shutdown.clone()).await?;
         let open_runs = settings.runner.runs.open.per_organization;
         let open_runs = command_api::workflows::OpenRuns::at_most(open_runs, pool.clone());
         let operations = command_api::Operations::new(pool.clone());

@@ -1,0 +1,135 @@
+//! Forgetting that was begun and not ended, as where the process died or the log went away: it is
+//! carried on from the event that says it.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use event_log::{Bucket, Error, EventLog, Position};
+use schemas::{AccountId, AggregateType, Event, Log};
+use tokio_util::sync::CancellationToken;
+
+use super::forget::finish;
+use crate::{Commands, Origin};
+
+const BUCKET: &str = "forgetting";
+/// Under which it is kept up to where everybody is forgotten to the end.
+const THROUGH: &str = "through";
+/// How often it is looked whether there is something to carry on.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// Whoever began to forget somebody has ended it by then, or will not.
+const UNDER_WAY: TimeDelta = TimeDelta::seconds(10);
+/// Events of accounts read at a time.
+const PAGE: usize = 1_000;
+
+/// Carries on what was not ended. Several processes may do so at once.
+pub struct Unfinished {
+    commands: Commands,
+    bucket: Bucket,
+    /// The sequence up to which there is nothing left.
+    through: u64,
+}
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+impl Unfinished {
+    /// Begins to look, until `shutdown`.
+    ///
+    /// # Errors
+    /// Where the bucket cannot be opened.
+    pub async fn start(log: EventLog, shutdown: CancellationToken) -> Result<(), Error> {
+        let bucket = log.bucket(BUCKET, None).await?;
+        let unfinished = Self {
+            commands: Commands::new(log),
+            bucket,
+            through: 0,
+        };
+        tokio::spawn(shutdown.run_until_cancelled_owned(unfinished.look()));
+        Ok(())
+    }
+
+    async fn look(mut self) {
+        loop {
+            if let Err(error) = self.carry_on().await {
+                tracing::warn!(%error, "Cannot look for people to forget to the end");
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn carry_on(&mut self) -> Result<(), Failure> {
+        let begun = match self.through {
+            0 => self.noted().await?,
+            through => through,
+        };
+        let through = self.go_through(begun).await?;
+        if through > begun {
+            let through = self.commands.log().position(Log::Events, through);
+            let put = self.bucket.put(THROUGH, through.to_string().into());
+            put.await?;
+        }
+        self.through = through;
+        Ok(())
+    }
+
+    /// Where another process came to; positions mean nothing after a restore.
+    async fn noted(&self) -> Result<u64, Failure> {
+        let noted = self.bucket.get(THROUGH).await?;
+        let position = noted.and_then(|noted| {
+            let text = std::str::from_utf8(&noted).ok()?;
+            self.commands.log().parse_position(text).ok()
+        });
+        Ok(position.map_or(0, Position::sequence))
+    }
+
+    /// Ends what was begun behind a sequence; answers with the one that it came to.
+    async fn go_through(&self, mut after: u64) -> Result<u64, Failure> {
+        let (log, mut complete) = (self.commands.log(), false);
+        while !complete {
+            let kind = AggregateType::Account;
+            let page = log.catch_up().page_of_kind(kind, after, PAGE).await?;
+            for recorded in page.events() {
+                let Event::AccountForgotten(forgotten) = &recorded.event else {
+                    continue;
+                };
+                if is_under_way(recorded.time, self.commands.now()) {
+                    return Ok(recorded.sequence - 1);
+                }
+                self.end(forgotten.account_id).await?;
+            }
+            (after, complete) = (page.through, page.complete);
+        }
+        Ok(after)
+    }
+
+    async fn end(&self, account: AccountId) -> Result<(), Failure> {
+        let ended = finish(&self.commands, &Origin::default(), account).await?;
+        tracing::debug!(%account, events = ended.events, "Somebody is forgotten to the end");
+        Ok(())
+    }
+}
+
+/// Whether it was begun so lately that whoever began it may be about it. A clock may have jumped
+/// since.
+fn is_under_way(begun: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+    (now - begun).abs() < UNDER_WAY
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_began_a_moment_ago_is_left_to_who_began_it() {
+        let now = DateTime::UNIX_EPOCH;
+        for (before, under_way) in [
+            (0, true),
+            (9, true),
+            (10, false),
+            (-9, true),
+            (-3_600, false),
+        ] {
+            let begun = now - TimeDelta::seconds(before);
+            assert_eq!(is_under_way(begun, now), under_way, "{before}");
+        }
+    }
+}
