@@ -208,6 +208,14 @@ impl EventLog {
         bucket(&self.shared.context, &self.shared.settings, name, max_age).await
     }
 
+    /// The same, where somebody has made it.
+    ///
+    /// # Errors
+    /// Where the server does not answer.
+    pub async fn existing_bucket(&self, name: &str) -> Result<Option<Bucket>, Error> {
+        Bucket::existing(&self.shared.context, &self.shared.settings, name).await
+    }
+
     /// The installation's keys.
     pub fn keyring(&self) -> &Keyring {
         &self.shared.keyring

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use async_nats::Client;
-use async_nats::jetstream::Context;
+use async_nats::jetstream::context::{GetStreamError, GetStreamErrorKind};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType, Stream};
+use async_nats::jetstream::{Context, ErrorCode};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use schemas::Log;
 
@@ -244,6 +245,12 @@ fn check_kept(kept: &Config, wanted: &Config) -> Result<(), String> {
         Some((what, _)) => Err(format!("stream {name} limits {what}: events would be lost")),
         None => Ok(()),
     }
+}
+
+/// Whether it is for want of the stream that nothing was found.
+pub(crate) fn is_missing(error: &GetStreamError) -> bool {
+    matches!(error.kind(), GetStreamErrorKind::JetStream(said)
+        if said.error_code() == ErrorCode::STREAM_NOT_FOUND)
 }
 
 pub(crate) fn new_epoch() -> Result<String, Error> {

@@ -5,9 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use async_nats::Client;
-use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::stream::{Config, Stream};
-use async_nats::jetstream::{self, Context, ErrorCode};
+use async_nats::jetstream::{self, Context};
 use schemas::{Event, Log};
 
 use super::files::Reader;
@@ -231,14 +230,8 @@ impl<'s> Destination<'s> {
     async fn get(&self, name: &str) -> Result<Option<Stream>, BackupError> {
         match self.context.get_stream(name).await {
             Ok(stream) => Ok(Some(stream)),
-            Err(error) => match error.kind() {
-                GetStreamErrorKind::JetStream(said)
-                    if said.error_code() == ErrorCode::STREAM_NOT_FOUND =>
-                {
-                    Ok(None)
-                }
-                _ => Err(refused(name, &error)),
-            },
+            Err(error) if streams::is_missing(&error) => Ok(None),
+            Err(error) => Err(refused(name, &error)),
         }
     }
 

@@ -11,7 +11,7 @@ use async_nats::jetstream::{self, kv};
 use bytes::Bytes;
 
 use self::pieces::Pieces;
-use crate::{LogSettings, Mark};
+use crate::{Error, LogSettings, Mark, streams};
 
 /// What a message carries the mark in.
 const MARK: &str = "Waypost-Mark";
@@ -40,6 +40,27 @@ impl Bucket {
             store,
             replicated: settings.log_replicas > 1,
         }
+    }
+
+    /// Opens the bucket of this name; `None` where nobody has made it.
+    pub(crate) async fn existing(
+        context: &jetstream::Context,
+        settings: &LogSettings,
+        name: &str,
+    ) -> Result<Option<Self>, Error> {
+        let name = format!("{}{name}", settings.log_prefix);
+        let failed = |reason: String| Error::Prepare {
+            name: name.clone(),
+            reason,
+        };
+        match context.get_stream(format!("KV_{name}")).await {
+            Ok(_) => {}
+            Err(error) if streams::is_missing(&error) => return Ok(None),
+            Err(error) => return Err(failed(error.to_string())),
+        }
+        let store = context.get_key_value(&name).await;
+        let store = store.map_err(|error| failed(error.to_string()))?;
+        Ok(Some(Self::new(context, store, settings)))
     }
 
     /// The value of a key, where it has one. One round trip where it does.

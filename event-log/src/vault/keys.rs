@@ -5,9 +5,8 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use async_nats::Client;
-use async_nats::jetstream::context::{GetStreamError, GetStreamErrorKind};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, LastRawMessageErrorKind};
-use async_nats::jetstream::{Context, ErrorCode, kv};
+use async_nats::jetstream::{Context, kv};
 
 use super::cipher::{self, Key};
 use super::ring::Ring;
@@ -49,24 +48,15 @@ impl Opened {
         settings: &LogSettings,
         keyring: &Keyring,
     ) -> Result<Self, Error> {
-        let name = format!("{}{BUCKET}", settings.log_prefix);
-        let failed = |reason: String| Error::Prepare {
-            name: name.clone(),
-            reason,
+        let Some(bucket) = Bucket::existing(context, settings, BUCKET).await? else {
+            let (keyring, ring) = (keyring.clone(), Ring::of(keyring));
+            return Ok(Self { keyring, ring });
         };
-        match context.get_stream(stream(settings).name).await {
-            Ok(_) => {}
-            Err(error) if is_missing(&error) => {
-                let (keyring, ring) = (keyring.clone(), Ring::of(keyring));
-                return Ok(Self { keyring, ring });
-            }
-            Err(error) => return Err(failed(error.to_string())),
-        }
-        let bucket = context.get_key_value(&name).await;
-        let bucket = bucket.map_err(|error| failed(error.to_string()))?;
-        let bucket = Bucket::new(context, bucket, settings);
         let read = Ring::read(&bucket, keyring).await;
-        let read = read.map_err(|error| failed(error.to_string()))?;
+        let read = read.map_err(|error| Error::Prepare {
+            name: bucket.name.clone(),
+            reason: error.to_string(),
+        })?;
         let (ring, keyring) = read.ok_or(Error::OtherMasterKey)?;
         Ok(Self { keyring, ring })
     }
@@ -261,11 +251,6 @@ async fn look_out(shared: Weak<Shared>) {
         // Where the server is away nothing changes meanwhile.
         let _ = Keys { shared }.renewed_ring().await;
     }
-}
-
-fn is_missing(error: &GetStreamError) -> bool {
-    matches!(error.kind(), GetStreamErrorKind::JetStream(said)
-        if said.error_code() == ErrorCode::STREAM_NOT_FOUND)
 }
 
 /// The stream of a key-value bucket, but for one thing: its messages can be erased.
