@@ -4,27 +4,36 @@
 /// log that was restored it says nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckpointBucket {
-    /// Which runs are open.
-    Runs,
-    /// How far events were matched, and which waits were open.
-    Triggers,
-    /// How far each endpoint has been delivered to.
-    Webhooks,
-    /// How far positions were considered.
-    Geofence,
+    /// All that the runner notes.
+    Runner,
+    /// Which runs are open, as older versions noted it.
+    OldRuns,
+    /// How far events were matched, and which waits were open, as older versions noted it.
+    OldTriggers,
+    /// How far each endpoint has been delivered to, as older versions noted it.
+    OldWebhooks,
+    /// How far positions were considered, as older versions noted it.
+    OldGeofence,
 }
 
 impl CheckpointBucket {
     /// All there are.
-    pub const ALL: [Self; 4] = [Self::Runs, Self::Triggers, Self::Webhooks, Self::Geofence];
+    pub const ALL: [Self; 5] = [
+        Self::Runner,
+        Self::OldRuns,
+        Self::OldTriggers,
+        Self::OldWebhooks,
+        Self::OldGeofence,
+    ];
 
     /// Its name, to which the log's own prefix is added.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Runs => "run-checkpoints",
-            Self::Triggers => "trigger-checkpoints",
-            Self::Webhooks => "WEBHOOK_CHECKPOINTS",
-            Self::Geofence => "PLACE_CHECKPOINTS",
+            Self::Runner => "runner-checkpoints",
+            Self::OldRuns => "run-checkpoints",
+            Self::OldTriggers => "trigger-checkpoints",
+            Self::OldWebhooks => "WEBHOOK_CHECKPOINTS",
+            Self::OldGeofence => "PLACE_CHECKPOINTS",
         }
     }
 }

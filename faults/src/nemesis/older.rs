@@ -8,10 +8,10 @@ use tokio::time::timeout;
 
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What stood in the buckets at some time.
+/// What stood in their bucket at some time.
 pub(super) struct Older {
     log: EventLog,
-    stood: Vec<(Bucket, String, Vec<u8>)>,
+    stood: Vec<(String, Vec<u8>)>,
 }
 
 impl Older {
@@ -34,7 +34,8 @@ impl Older {
     /// Puts back what was remembered; whether all of it stands there again.
     pub(super) async fn put_back(&self) -> bool {
         let putting = async {
-            for (bucket, key, value) in &self.stood {
+            let bucket = open(&self.log).await?;
+            for (key, value) in &self.stood {
                 bucket.put(key, value.clone().into()).await.ok()?;
             }
             Some(())
@@ -43,16 +44,17 @@ impl Older {
     }
 }
 
-async fn read(log: &EventLog) -> Option<Vec<(Bucket, String, Vec<u8>)>> {
-    let mut stood = Vec::new();
-    for bucket in CheckpointBucket::ALL {
-        let bucket = log.bucket(bucket.name(), None).await.ok()?;
-        let mut keys = bucket.keys().await.ok()?;
-        while let Some(key) = keys.next().await {
-            let key = key.ok()?;
-            if let Some(value) = bucket.get(&key).await.ok()? {
-                stood.push((bucket.clone(), key, value.to_vec()));
-            }
+async fn open(log: &EventLog) -> Option<Bucket> {
+    log.bucket(CheckpointBucket::Runner.name(), None).await.ok()
+}
+
+async fn read(log: &EventLog) -> Option<Vec<(String, Vec<u8>)>> {
+    let bucket = open(log).await?;
+    let (mut stood, mut keys) = (Vec::new(), bucket.keys().await.ok()?);
+    while let Some(key) = keys.next().await {
+        let key = key.ok()?;
+        if let Some(value) = bucket.get(&key).await.ok()? {
+            stood.push((key, value.to_vec()));
         }
     }
     Some(stood)

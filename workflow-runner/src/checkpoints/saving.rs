@@ -36,7 +36,7 @@ pub(crate) struct Saving<T: Checkpoint> {
 struct News<M> {
     partition: u16,
     mark: M,
-    encoded: Vec<u8>,
+    encoded: Result<Vec<u8>, String>,
 }
 
 impl<T: Checkpoint> Saving<T> {
@@ -108,8 +108,8 @@ impl<T: Checkpoint> Saving<T> {
             let checkpoint = checkpoint.borrow();
             let mark = checkpoint.mark();
             if self.written.get(&partition) != Some(&mark) {
-                let encoded = checkpoint.encode(&self.checkpoints.log);
-                bytes += encoded.len();
+                let encoded = self.checkpoints.encode(checkpoint);
+                bytes += encoded.as_ref().map_or(0, Vec::len);
                 news.push(News {
                     partition,
                     mark,
@@ -131,10 +131,11 @@ async fn write<T: Checkpoint>(
     let checkpoints = &checkpoints;
     let writes = (0_u32..).zip(news).map(async |(before, news)| {
         sleep(apart * before).await;
-        let put = checkpoints.put(news.partition, news.encoded).await;
+        let put = async { checkpoints.put(news.partition, news.encoded?).await };
+        let put = put.await;
         if let Err(error) = &put {
-            let (bucket, partition) = (T::BUCKET.name(), news.partition);
-            tracing::warn!(bucket, partition, error, "A checkpoint was not written");
+            let (kind, partition) = (checkpoints.kind.name(), news.partition);
+            tracing::warn!(kind, partition, error, "A checkpoint was not written");
         }
         put.is_ok().then_some((news.partition, news.mark))
     });

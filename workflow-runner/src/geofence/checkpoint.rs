@@ -1,36 +1,54 @@
 //! Up to where the positions of a partition have been considered.
 
-use event_log::{CheckpointBucket, EventLog};
-use schemas::Log;
+use serde::Serialize;
 
 use crate::checkpoints::Checkpoint;
 
-/// What the keys begin with.
-pub(super) const PREFIX: &str = "partition.";
-
-/// The sequence up to which crossings have been told.
+/// The sequence up to which crossings have been told. After a restore all is considered again: what
+/// is told already is not told twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Through(pub(super) u64);
 
 impl Checkpoint for Through {
-    const BUCKET: CheckpointBucket = CheckpointBucket::Geofence;
+    const FORM: u8 = 1;
 
+    type Body = ();
     type Mark = Self;
+
+    fn new(through: u64, (): ()) -> Option<Self> {
+        Some(Self(through))
+    }
 
     fn mark(&self) -> Self {
         *self
     }
 
-    fn encode(&self, log: &EventLog) -> Vec<u8> {
-        log.position(Log::Locations, self.0)
-            .to_string()
-            .into_bytes()
+    fn through(&self) -> u64 {
+        self.0
     }
 
-    fn decode(stored: &[u8], log: &EventLog) -> Option<Self> {
-        let text = std::str::from_utf8(stored).ok()?;
-        // After a restore all is considered again: what is told already is not told twice.
-        let position = log.parse_position(text).ok()?;
-        Some(Self(position.sequence()))
+    fn body(&self) -> impl Serialize {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checkpoints::Kind;
+    use crate::checkpoints::testing::{read, read_old, recorded, stored};
+
+    #[test]
+    fn a_place_survives_being_stored() {
+        assert_eq!(read(&stored(&Through(41))), Some(Through(41)));
+    }
+
+    #[test]
+    fn what_older_versions_stored_is_read() {
+        let read = |stored: &str| read_old(Kind::Geofence, stored.as_bytes());
+        assert_eq!(read(recorded::GEOFENCE), Some(Through(41)));
+        assert_eq!(
+            read("l00000008-41"),
+            None,
+            "it is of the log before a restore"
+        );
     }
 }

@@ -24,7 +24,7 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::checkpoints::{Checkpoints, SPREAD, Saving};
+use crate::checkpoints::{Checkpoints, Kind, SPREAD, Saving};
 use crate::leases::{LeaseGuard, Leases, Owned, OwnedPartitions, partition_of};
 use crate::people::{People, overtaken_by};
 use crate::retry::retry_while;
@@ -80,7 +80,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
         leases,
         settings,
     } = dependencies;
-    let checkpoints = Checkpoints::open(&log, Log::Locations, checkpoint::PREFIX).await?;
+    let checkpoints = Checkpoints::open(&log, Kind::Geofence).await?;
     // From here on, unless a partition becomes ours that others have come less far with.
     let end = log.end(Log::Locations).await?.sequence();
     let watching = Geofence {

@@ -2,64 +2,75 @@
 //! the partition over reads on from there. They are no facts: without them the whole log is read.
 
 use chrono::DateTime;
-use event_log::{CheckpointBucket, EventLog};
-use schemas::Log;
+use postcard::fixint;
+use serde::{Deserialize, Serialize};
 
 use super::index::{Open, Partition, Phase, RunKey};
 use super::turn::Turn;
 use crate::checkpoints::Checkpoint;
 
-const FORMAT: u64 = 1;
-
-/// What the keys begin with, in both buckets of this room.
-pub(super) const PREFIX: &str = "p-";
+/// An open run as it is stored, in some 28 bytes: a million of them are written every few seconds.
+#[derive(Serialize, Deserialize)]
+pub(super) struct OpenRun {
+    /// Its first sequence, as the difference from that of the run before.
+    further: u64,
+    #[serde(with = "fixint::be")]
+    key: u128,
+    #[serde(with = "fixint::be")]
+    turn: u32,
+    /// When it goes on in milliseconds; 0 for at once.
+    wake_up: u64,
+}
 
 impl Checkpoint for Partition {
-    const BUCKET: CheckpointBucket = CheckpointBucket::Runs;
+    const FORM: u8 = 1;
+
+    type Body = Vec<OpenRun>;
 
     /// Up to where it is folded.
     type Mark = u64;
+
+    fn new(through: u64, body: Vec<OpenRun>) -> Option<Self> {
+        let mut first = 0_u64;
+        let open = body.into_iter().map(|run| {
+            first = first.checked_add(run.further)?;
+            let open = Open {
+                first,
+                known: through,
+                turn: Turn(run.turn),
+                phase: phase(run.wake_up)?,
+            };
+            Some((RunKey(run.key), open))
+        });
+        Some(Self {
+            folded_to: through,
+            open: open.collect::<Option<_>>()?,
+        })
+    }
 
     fn mark(&self) -> u64 {
         self.folded_to
     }
 
-    fn encode(&self, log: &EventLog) -> Vec<u8> {
-        encode(self, epoch(log))
+    fn through(&self) -> u64 {
+        self.folded_to
     }
 
-    fn decode(stored: &[u8], log: &EventLog) -> Option<Self> {
-        decode(stored, epoch(log))
+    /// In the order of the runs' first sequences.
+    fn body(&self) -> impl Serialize {
+        let mut runs: Vec<(&RunKey, &Open)> = self.open.iter().collect();
+        runs.sort_unstable_by_key(|(_, open)| open.first);
+        let mut before = 0;
+        let runs = runs.into_iter().map(|(key, open)| OpenRun {
+            further: open.first - std::mem::replace(&mut before, open.first),
+            key: key.0,
+            turn: open.turn.0,
+            wake_up: wake_up(open.phase),
+        });
+        runs.collect::<Vec<_>>()
     }
 }
 
-/// Sequences mean nothing after a restore.
-pub(super) fn epoch(log: &EventLog) -> u32 {
-    log.position(Log::Events, 0).epoch()
-}
-
-/// Numbers of seven bits a byte, runs in the order of their first sequences, each as the
-/// difference from the one before.
-fn encode(partition: &Partition, epoch: u32) -> Vec<u8> {
-    let mut runs: Vec<(&RunKey, &Open)> = partition.open.iter().collect();
-    runs.sort_unstable_by_key(|(_, open)| open.first);
-    let mut note = Vec::with_capacity(32 + runs.len() * 30);
-    put(&mut note, FORMAT);
-    put(&mut note, u64::from(epoch));
-    put(&mut note, partition.folded_to);
-    put(&mut note, runs.len() as u64);
-    let mut before = 0;
-    for (key, open) in runs {
-        put(&mut note, open.first - before);
-        before = open.first;
-        note.extend(key.0.to_be_bytes());
-        note.extend(open.turn.0.to_be_bytes());
-        put(&mut note, wake_up(open.phase));
-    }
-    note
-}
-
-/// When a run goes on in milliseconds; 0 for at once.
 fn wake_up(phase: Phase) -> u64 {
     match phase {
         Phase::Ready | Phase::UnderWay => 0,
@@ -67,70 +78,24 @@ fn wake_up(phase: Phase) -> u64 {
     }
 }
 
-fn put(note: &mut Vec<u8>, mut number: u64) {
-    loop {
-        let [lowest, ..] = number.to_le_bytes();
-        number >>= 7;
-        if number == 0 {
-            return note.push(lowest);
-        }
-        // The mark that more follow.
-        note.push(lowest | 0x80);
+fn phase(wake_up: u64) -> Option<Phase> {
+    if wake_up == 0 {
+        return Some(Phase::Ready);
     }
-}
-
-fn decode(mut note: &[u8], epoch: u32) -> Option<Partition> {
-    let note = &mut note;
-    if take(note)? != FORMAT || take(note)? != u64::from(epoch) {
-        return None;
-    }
-    let mut partition = Partition {
-        folded_to: take(note)?,
-        ..Partition::default()
-    };
-    let mut first = 0_u64;
-    for _ in 0..take(note)? {
-        first = first.checked_add(take(note)?)?;
-        let (key, rest) = note.split_first_chunk::<16>()?;
-        let (turn, rest) = rest.split_first_chunk::<4>()?;
-        *note = rest;
-        let phase = match take(note)? {
-            0 => Phase::Ready,
-            millis => Phase::Waiting(DateTime::from_timestamp_millis(
-                i64::try_from(millis).ok()?,
-            )?),
-        };
-        let open = Open {
-            first,
-            known: partition.folded_to,
-            turn: Turn(u32::from_be_bytes(*turn)),
-            phase,
-        };
-        let key = RunKey(u128::from_be_bytes(*key));
-        partition.open.insert(key, open);
-    }
-    note.is_empty().then_some(partition)
-}
-
-fn take(note: &mut &[u8]) -> Option<u64> {
-    let mut number = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let (byte, rest) = note.split_first()?;
-        *note = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
+    let until = DateTime::from_timestamp_millis(i64::try_from(wake_up).ok()?);
+    until.map(Phase::Waiting)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use proptest::prelude::*;
 
     use super::super::index::Change;
     use super::*;
+    use crate::checkpoints::Kind;
+    use crate::checkpoints::testing::{read, read_old, recorded, stored};
 
     fn partitions() -> impl Strategy<Value = Partition> {
         let phase = prop_oneof![
@@ -160,12 +125,52 @@ mod tests {
         })
     }
 
+    #[test]
+    fn what_older_versions_stored_is_read() {
+        let open = |first, turn, phase| Open {
+            first,
+            known: 1_000,
+            turn: Turn(turn),
+            phase,
+        };
+        let until = DateTime::from_timestamp_millis(1_700_000_000_000).unwrap();
+        let key = |nth| RunKey(0x0198_f3a2_0000_7000_8000_0000_0000_0000_u128 + nth);
+        let expected = Partition {
+            folded_to: 1_000,
+            open: HashMap::from([
+                (key(1), open(5, 0x1234_5678, Phase::Ready)),
+                (key(2), open(205, 3, Phase::Waiting(until))),
+            ]),
+        };
+        let read = read_old::<Partition>(Kind::Runs, recorded::RUNS);
+        assert_eq!(read, Some(expected));
+        let other = [&[2], &recorded::RUNS[1..]].concat();
+        assert_eq!(read_old::<Partition>(Kind::Runs, &other), None);
+    }
+
+    #[test]
+    fn a_run_that_waits_takes_no_more_than_thirty_bytes() {
+        let until = DateTime::from_timestamp_millis(1_800_000_000_000).unwrap();
+        let open = (0..10_000_u64).map(|nth| {
+            let open = Open {
+                first: 1_000_000 + nth * 3_000,
+                known: 40_000_000,
+                turn: Turn(u32::MAX),
+                phase: Phase::Waiting(until),
+            };
+            (RunKey(u128::MAX - u128::from(nth)), open)
+        });
+        let partition = Partition {
+            folded_to: 40_000_000,
+            open: open.collect(),
+        };
+        assert!(stored(&partition).len() <= 30 * 10_000);
+    }
+
     proptest! {
         #[test]
-        fn a_partition_survives_its_note(partition in partitions(), epoch: u32) {
-            let note = encode(&partition, epoch);
-            prop_assert_eq!(decode(&note, epoch), Some(partition));
-            prop_assert_eq!(decode(&note, epoch.wrapping_add(1)), None);
+        fn a_partition_survives_being_stored(partition in partitions()) {
+            prop_assert_eq!(read(&stored(&partition)), Some(partition));
         }
 
         #[test]
@@ -176,20 +181,21 @@ mod tests {
             prop_assert_eq!(change == Change::Ready, known.is_none());
             let again = partition.fold_unreadable(key, sequence, Turn(2));
             prop_assert_eq!(again, Change::Nothing);
-            let kept = decode(&encode(&partition, 7), 7).unwrap();
+            let kept = read::<Partition>(&stored(&partition)).unwrap();
             prop_assert!(kept.open.contains_key(&key));
         }
 
         #[test]
-        fn a_damaged_note_is_no_note(partition in partitions(), cut in 1..20_usize) {
-            let note = encode(&partition, 7);
-            let kept = note.len().saturating_sub(cut);
-            prop_assert_eq!(decode(&note[..kept], 7), None);
-        }
-
-        #[test]
-        fn no_bytes_make_it_panic(bytes: Vec<u8>) {
-            let _ = decode(&bytes, 0);
+        fn damaged_bytes_give_nothing_and_never_panic(
+            partition in partitions(),
+            at: prop::sample::Index,
+            byte: u8,
+        ) {
+            let mut stored = stored(&partition);
+            prop_assert_eq!(read::<Partition>(&stored[..at.index(stored.len())]), None);
+            let at = at.index(stored.len());
+            stored[at] = byte;
+            let _ = read::<Partition>(&stored);
         }
     }
 }

@@ -34,12 +34,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use event_log::{Error, EventLog};
-use schemas::Log;
 use service::Clock;
 use service::health::Readiness;
 use tokio_util::sync::CancellationToken;
 
-use crate::checkpoints::Checkpoints;
+use crate::checkpoints::{Checkpoints, Kind};
 use crate::leases::Leases;
 use crate::people::People;
 use crate::targets::Targets;
@@ -100,7 +99,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) -> Res
     measure::describe();
     let standing = Arc::new(AtomicU8::new(Standing::Starting as u8));
     announce(&readiness, &log, &standing);
-    let checkpoints = Checkpoints::open(&log, Log::Events, checkpoint::PREFIX).await?;
+    let checkpoints = Checkpoints::open(&log, Kind::Runs).await?;
     let look_back = LookBack::open(&log, people, Arc::clone(&clock), renderer.clone()).await?;
     let shared = Arc::new(Shared {
         look_back,

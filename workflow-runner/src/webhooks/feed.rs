@@ -10,6 +10,7 @@ use event_log::{EventLog, Page, ReadError};
 use schemas::{AggregateType, Log, OrgId, Recorded};
 
 use super::directory::When;
+use crate::checkpoints::Kind;
 use crate::people::People;
 
 /// A stream whose events are delivered.
@@ -38,11 +39,11 @@ impl Feed {
         }
     }
 
-    /// What its checkpoints' keys begin with.
-    pub(super) fn checkpoints(self) -> &'static str {
+    /// Whose checkpoints say how far it is delivered.
+    pub(super) fn checkpoints(self) -> Kind {
         match self {
-            Self::Events => "partition.",
-            Self::Locations => "locations.",
+            Self::Events => Kind::Webhooks,
+            Self::Locations => Kind::LocationWebhooks,
         }
     }
 

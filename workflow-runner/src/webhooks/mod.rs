@@ -193,7 +193,7 @@ async fn dispatcher(
         settings,
     } = dependencies.clone();
     let (tasks, reports) = Tasks::new();
-    let checkpoints = Checkpoints::open(&log, feed.log(), feed.checkpoints()).await?;
+    let checkpoints = Checkpoints::open(&log, feed.checkpoints()).await?;
     Ok(Dispatcher {
         owned: leases.owned(),
         leases,

@@ -17,29 +17,24 @@ const MAX_BYTES: usize = 512 * 1024;
 /// Where the last attempts stand of the deliveries that wait: at the places that are named, and
 /// behind them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Stored", into = "Stored")]
+#[serde(try_from = "Stored", into = "Stored")]
 pub(super) struct OpenRecords {
     after: u64,
     named: Vec<u64>,
 }
 
-/// As it is stored. Programs of earlier times read and write the first field alone.
+/// As it is stored.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct Stored {
-    /// All stand behind this sequence.
-    attempts_after: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    older_attempts: Option<Older>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Older {
-    /// Up to here they stand at the places that are named.
-    through: u64,
+    after: u64,
     /// Each as the difference from the one before.
     named: Vec<u64>,
 }
+
+/// What is named stands where nothing named can stand.
+#[derive(Debug, thiserror::Error)]
+#[error("the deliveries that are named make no sense")]
+struct NoSense;
 
 impl OpenRecords {
     /// Where the log's records are known up to `through`, and these of them are open.
@@ -84,44 +79,32 @@ impl OpenRecords {
 
 impl From<OpenRecords> for Stored {
     fn from(open: OpenRecords) -> Self {
-        let first = open.named.first().map(|first| first.saturating_sub(1));
-        let attempts_after = first.unwrap_or(open.after);
         let OpenRecords { after, named } =
             OpenRecords::naming(fitting(&open.named), open.named, open.after);
-        let older = Older {
-            through: after,
-            named: differences(&named).collect(),
-        };
         Self {
-            attempts_after,
-            older_attempts: Some(older).filter(|older| !older.named.is_empty()),
+            after,
+            named: differences(&named).collect(),
         }
     }
 }
 
-impl From<Stored> for OpenRecords {
-    fn from(stored: Stored) -> Self {
-        let older = stored.older_attempts.and_then(Older::read);
-        older.unwrap_or(Self {
-            after: stored.attempts_after,
-            named: Vec::new(),
-        })
-    }
-}
+impl TryFrom<Stored> for OpenRecords {
+    type Error = NoSense;
 
-impl Older {
-    /// `None` where it makes no sense.
-    fn read(self) -> Option<OpenRecords> {
+    fn try_from(stored: Stored) -> Result<Self, NoSense> {
         let mut before = 0_u64;
         let sum = |difference: u64| {
             before = before.checked_add(difference)?;
             Some(before)
         };
-        let named: Vec<u64> = self.named.into_iter().map(sum).collect::<Option<_>>()?;
-        (before <= self.through).then_some(OpenRecords {
-            after: self.through,
-            named,
-        })
+        let named: Option<Vec<u64>> = stored.named.into_iter().map(sum).collect();
+        match named {
+            Some(named) if before <= stored.after => Ok(Self {
+                after: stored.after,
+                named,
+            }),
+            _ => Err(NoSense),
+        }
     }
 }
 
@@ -150,9 +133,9 @@ fn differences(named: &[u64]) -> impl Iterator<Item = u64> {
 fn fitting(named: &[u64]) -> usize {
     let mut left = MAX_BYTES;
     let fits = |difference: &u64| {
-        let digits = difference.checked_ilog10().unwrap_or(0) + 1;
-        // A comma follows.
-        let bytes = usize::try_from(digits + 1).unwrap_or(usize::MAX);
+        // Seven bits a byte.
+        let bytes = difference.checked_ilog2().unwrap_or(0) / 7 + 1;
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         left.checked_sub(bytes).is_some_and(|rest| {
             left = rest;
             true
@@ -170,8 +153,8 @@ mod tests {
     const THROUGH: u64 = 1_000_000;
 
     fn stored(open: &OpenRecords) -> OpenRecords {
-        let text = serde_json::to_string(open).unwrap();
-        serde_json::from_str(&text).unwrap()
+        let bytes = postcard::to_extend(open, Vec::new()).unwrap();
+        postcard::from_bytes(&bytes).unwrap()
     }
 
     /// Whether somebody who reads behind `after` and asks for those named meets the record.
@@ -200,29 +183,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_stored_before_is_read_from_its_place_on() {
-        let before = r#"{"attemptsAfter":41}"#;
-        let open: OpenRecords = serde_json::from_str(before).unwrap();
-        assert_eq!((open.after(), open.named()), (41, &[][..]));
-        assert_eq!(serde_json::to_string(&open).unwrap(), before);
-    }
-
-    #[test]
-    fn programs_of_earlier_times_find_all_behind_one_place() {
-        let open = OpenRecords::new(vec![70, 75, THROUGH], THROUGH);
-        let text = serde_json::to_string(&open).unwrap();
-        let expected = r#"{"attemptsAfter":69,"olderAttempts":{"through":999999,"named":[70,5]}}"#;
-        assert_eq!(text, expected);
-    }
-
-    #[test]
-    fn names_that_make_no_sense_are_not_followed() {
-        for named in ["[70,30]", "[18446744073709551615,1]"] {
-            let text = format!(
-                r#"{{"attemptsAfter":41,"olderAttempts":{{"through":99,"named":{named}}}}}"#
-            );
-            let open: OpenRecords = serde_json::from_str(&text).unwrap();
-            assert_eq!((open.after(), open.named()), (41, &[][..]), "{named}");
+    fn names_that_make_no_sense_are_not_read() {
+        for named in [[70, 30], [u64::MAX, 1]] {
+            let named = named.to_vec();
+            let bytes = postcard::to_extend(&Stored { after: 99, named }, Vec::new()).unwrap();
+            assert!(postcard::from_bytes::<OpenRecords>(&bytes).is_err());
         }
     }
 
@@ -230,8 +195,8 @@ mod tests {
     fn names_are_stored_as_far_as_there_is_room_and_the_log_is_read_behind_them() {
         let records: Vec<u64> = (1..=300_000).map(|nth| nth * 1_000).collect();
         let open = OpenRecords::new(records.clone(), 1_000_000_000);
-        let text = serde_json::to_string(&open).unwrap();
-        assert!((MAX_BYTES..MAX_BYTES + 200).contains(&text.len()));
+        let bytes = postcard::to_extend(&open, Vec::new()).unwrap();
+        assert!((MAX_BYTES..MAX_BYTES + 200).contains(&bytes.len()));
         let stored = stored(&open);
         assert!(stored.named().len() > 100_000);
         assert!(records.iter().all(|record| meets(&stored, *record)));

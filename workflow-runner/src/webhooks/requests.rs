@@ -4,12 +4,10 @@ use serde::{Deserialize, Serialize};
 
 /// A place among an endpoint's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct RequestCursor {
     /// Every request up to this sequence is carried out.
     pub(super) done: u64,
     /// The next one is, up to this sequence of the stream that it is about.
-    #[serde(default)]
     pub(super) cursor: u64,
 }
 

@@ -4,6 +4,7 @@ use chrono::{DateTime, TimeDelta};
 use event_log::{Commit, Expected, Keyring, LogSettings, Write};
 use schemas::delivery::{Attempted, Outcome, Queued};
 use schemas::{AggregateType, Context, Event, EventId, NewEvent, OrgId, StreamId};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::super::open_records::RECENT;
@@ -95,12 +96,16 @@ async fn deliver(log: &EventLog, deliveries: Range<u64>) {
     }
 }
 
-/// What another process finds by what the one before it has stored.
-async fn load(log: &EventLog, stored: &str) -> Loaded {
-    let open = serde_json::from_str(stored).unwrap();
+/// With places that are named up to one, each by the difference from the one before.
+fn open(after: u64, named: &[u64]) -> OpenRecords {
+    serde_json::from_value(json!({ "after": after, "named": named })).unwrap()
+}
+
+/// What another process finds by what the one before it has noted.
+async fn load(log: &EventLog, open: &OpenRecords) -> Loaded {
     let end = end(log, Log::Deliveries).await;
     let is_ours = |webhook: &WebhookId| webhook.as_str() == OURS;
-    let mut loaded = load_retries(log, Feed::Events, is_ours, &open, end).await;
+    let mut loaded = load_retries(log, Feed::Events, is_ours, open, end).await;
     loaded.waiting.sort_by_key(|waiting| waiting.sequence);
     loaded
 }
@@ -121,7 +126,7 @@ async fn what_waits_for_long_is_found_without_what_others_had_delivered_since() 
     let recent = wait(&log, 2).await;
     deliver(&log, RECENT..RECENT + 10).await;
     let open = OpenRecords::new(vec![old, recent], end(&log, Log::Deliveries).await);
-    let loaded = load(&log, &serde_json::to_string(&open).unwrap()).await;
+    let loaded = load(&log, &open).await;
     assert_eq!(places(&loaded), [(1, old), (2, recent)]);
     assert_eq!(loaded.read, 12);
 }
@@ -151,14 +156,13 @@ async fn a_delivery_that_is_named_stands_where_its_last_event_says() {
     });
     let queued = append(&log, queued, Expected::At(failed)).await;
     // The last one names what is not there.
-    let all_named = r#"{"attemptsAfter":0,"olderAttempts":{"through":99,"named":[1,1,1,1,90]}}"#;
+    let all_named = open(99, &[1, 1, 1, 1, 90]);
     assert_eq!(records, [1, 2, 3, 4]);
-    let loaded = load(&log, all_named).await;
+    let loaded = load(&log, &all_named).await;
     let expected = [(1, waits_on), (3, queued), (4, records[3])];
     assert_eq!(places(&loaded), expected);
     assert_eq!(loaded.read, 5);
-    let some_read = r#"{"attemptsAfter":0,"olderAttempts":{"through":3,"named":[1,1,1]}}"#;
-    assert_eq!(places(&load(&log, some_read).await), expected);
-    let before = r#"{"attemptsAfter":0}"#;
-    assert_eq!(places(&load(&log, before).await), expected);
+    for open in [open(3, &[1, 1, 1]), open(0, &[])] {
+        assert_eq!(places(&load(&log, &open).await), expected, "{open:?}");
+    }
 }

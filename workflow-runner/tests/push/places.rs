@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use chrono::{TimeDelta, Utc};
+use event_log::CheckpointBucket;
 use futures::TryStreamExt as _;
-use schemas::{Event, Log};
+use schemas::Event;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use workflow_runner::geofence::{self, Dependencies, GeofenceSettings};
@@ -194,11 +195,12 @@ async fn what_was_told_before_somebody_left_and_came_back_is_not_told_again() {
     world.leave(&circle, &ben).await;
     world.join(&circle, &ben).await;
     // Whoever takes over may begin at an older place.
-    let noted = world.log.bucket("PLACE_CHECKPOINTS", None).await.unwrap();
+    let name = CheckpointBucket::Runner.name();
+    let noted = world.log.bucket(name, None).await.unwrap();
     let keys: Vec<String> = noted.keys().await.unwrap().try_collect().await.unwrap();
+    assert!(keys.iter().any(|key| key.starts_with("geofence.")));
     for key in keys {
-        let first = world.log.position(Log::Locations, 0).to_string();
-        noted.put(key, first.into()).await.unwrap();
+        noted.purge(key).await.unwrap();
     }
     let process = Process::start(&world).await;
     world.fix(&ben, 10.0, "in, and back").await;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Timelike as _, Utc};
+use event_log::CheckpointBucket;
 use schemas::workflow::{Saved, Triggered};
 use schemas::{AggregateType, Event, OrgId, Recorded, StreamId, WorkflowId};
 use serde_json::{Value, json};
@@ -194,9 +195,10 @@ async fn events_that_are_judged_again_begin_nothing_again() {
     }
     world.until_runs("w", 5).await;
     runner.kill().await;
-    let bucket = world.log.bucket("trigger-checkpoints", None).await.unwrap();
+    let name = CheckpointBucket::Runner.name();
+    let bucket = world.log.bucket(name, None).await.unwrap();
     for partition in 0..PARTITIONS {
-        bucket.purge(format!("p-{partition}")).await.unwrap();
+        bucket.purge(format!("triggers.{partition}")).await.unwrap();
     }
     let _runner = world.runner().await;
     world.lead("last", 1).await;

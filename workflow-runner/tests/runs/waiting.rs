@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use event_log::CheckpointBucket;
 use schemas::Event;
 use serde_json::json;
+use workflow_runner::leases::PARTITIONS;
 
 use crate::receiver::{Answer, Receiver};
 use crate::world::{World, http, trigger, workflow};
@@ -97,9 +99,10 @@ async fn a_timer_survives_the_loss_of_the_checkpoints() {
     let runner = world.runner().await;
     let run = waiting_run(&world, &receiver, 2).await;
     runner.kill().await;
-    let bucket = world.log.bucket("run-checkpoints", None).await.unwrap();
-    for partition in 0..32 {
-        bucket.purge(format!("p-{partition}")).await.unwrap();
+    let name = CheckpointBucket::Runner.name();
+    let bucket = world.log.bucket(name, None).await.unwrap();
+    for partition in 0..PARTITIONS {
+        bucket.purge(format!("runs.{partition}")).await.unwrap();
     }
     let _runner = world.runner().await;
     assert!(matches!(world.ended(&run).await, Event::RunSucceeded(_)));

@@ -103,10 +103,10 @@ pub(super) enum Verdict {
 /// An organization's counts as they are noted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Noted {
-    org: OrgId,
-    through: u64,
+    pub(super) org: OrgId,
+    pub(super) through: u64,
     /// Each with its runs, and what was told of either bound.
-    causes: Vec<(Uuid, u32, u8, u8)>,
+    pub(super) causes: Vec<(Uuid, u32, u8, u8)>,
 }
 
 impl OrgCounts {
@@ -296,8 +296,8 @@ mod tests {
 
     fn noted(cause_counts: &CauseCounts) -> CauseCounts {
         let mut other = CauseCounts::default();
-        let text = serde_json::to_string(&cause_counts.notes(|_| 7)[&7]).unwrap();
-        other.take_over(|_| true, serde_json::from_str(&text).unwrap());
+        let mut notes = cause_counts.notes(|_| 7);
+        other.take_over(|_| true, notes.remove(&7).unwrap());
         other
     }
 
@@ -352,8 +352,8 @@ mod tests {
             count(&mut cause_counts, id.into(), id..=id);
         }
         assert!(cause_counts.0[&org()].len() <= 2 * GENERATION);
-        let text = serde_json::to_string(&cause_counts.notes(|_| 7)).unwrap();
-        assert!(text.len() < NOTED * 50, "{}", text.len());
+        let stored = postcard::to_extend(&cause_counts.notes(|_| 7), Vec::new()).unwrap();
+        assert!(stored.len() < NOTED * 22, "{}", stored.len());
         let mut batch = cause_counts.open(&org());
         let late = Cause {
             runs: BUDGET,

@@ -2,7 +2,7 @@
 //! partition over reads on from there; without a checkpoint the whole log is matched again, which
 //! changes nothing that has been done.
 
-use event_log::{CheckpointBucket, EventLog, ReadError};
+use event_log::{EventLog, ReadError};
 use futures::{StreamExt as _, stream};
 use schemas::{Log, Recorded};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use super::cause_counts::Noted;
 use crate::checkpoints::Checkpoint;
 use crate::retry::retry_while;
-use crate::runs::checkpoint::epoch;
 
 /// Waits that are looked up at the same time.
 const AT_ONCE: usize = 32;
@@ -18,27 +17,24 @@ const AT_ONCE: usize = 32;
 /// What is noted of a partition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Note {
-    /// Sequences mean nothing after a restore.
-    epoch: u32,
     /// Every event up to here has been matched.
+    #[serde(skip)]
     pub(super) through: u64,
     /// Where the open waits began, each as the difference from the one before.
     waits: Vec<u64>,
     /// What causes had led to by then. It stands in one note with how far all was matched, so that
     /// neither is ever older than the other.
-    #[serde(default)]
     pub(super) causes: Vec<Noted>,
 }
 
 impl Note {
     /// What is to be noted of a partition.
-    pub(super) fn new(log: &EventLog, through: u64, waits: &[u64], causes: Vec<Noted>) -> Self {
+    pub(super) fn new(through: u64, waits: &[u64], causes: Vec<Noted>) -> Self {
         let mut before = 0;
         let further = waits
             .iter()
             .map(|at| at - std::mem::replace(&mut before, *at));
         Self {
-            epoch: epoch(log),
             through,
             waits: further.collect(),
             causes,
@@ -73,21 +69,89 @@ async fn wait_at(log: &EventLog, sequence: u64) -> Option<Recorded> {
 }
 
 impl Checkpoint for Note {
-    const BUCKET: CheckpointBucket = CheckpointBucket::Triggers;
+    const FORM: u8 = 1;
 
+    type Body = Self;
     type Mark = Self;
+
+    fn new(through: u64, body: Self) -> Option<Self> {
+        Some(Self { through, ..body })
+    }
 
     fn mark(&self) -> Self {
         self.clone()
     }
 
-    fn encode(&self, _log: &EventLog) -> Vec<u8> {
-        // Plain numbers and ids have a JSON form.
-        serde_json::to_vec(self).unwrap_or_default()
+    fn through(&self) -> u64 {
+        self.through
     }
 
-    fn decode(stored: &[u8], log: &EventLog) -> Option<Self> {
-        let note: Self = serde_json::from_slice(stored).ok()?;
-        (note.epoch == epoch(log)).then_some(note)
+    fn body(&self) -> impl Serialize {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::checkpoints::Kind;
+    use crate::checkpoints::testing::{read, read_old, recorded, stored};
+
+    fn notes() -> impl Strategy<Value = Note> {
+        let causes = prop::collection::vec(any::<(u128, u32, u8, u8)>(), 0..9);
+        let noted = ("\\PC{0,40}", any::<u64>(), causes).prop_map(|(org, through, causes)| {
+            let causes = causes.into_iter();
+            let causes =
+                causes.map(|(id, runs, hops, told)| (Uuid::from_u128(id), runs, hops, told));
+            Noted {
+                org: org.into(),
+                through,
+                causes: causes.collect(),
+            }
+        });
+        let noted = prop::collection::vec(noted, 0..4);
+        let waits = prop::collection::btree_set(any::<u64>(), 0..30);
+        (any::<u64>(), waits, noted)
+            .prop_map(|(through, waits, causes)| Note::new(through, &Vec::from_iter(waits), causes))
+    }
+
+    proptest! {
+        #[test]
+        fn a_note_survives_being_stored(note in notes()) {
+            prop_assert_eq!(read(&stored(&note)), Some(note));
+        }
+
+        #[test]
+        fn damaged_bytes_give_nothing_and_never_panic(
+            note in notes(),
+            at: prop::sample::Index,
+            byte: u8,
+        ) {
+            let mut stored = stored(&note);
+            let at = at.index(stored.len());
+            prop_assert_eq!(read::<Note>(&stored[..at]), None);
+            stored[at] = byte;
+            let _ = read::<Note>(&stored);
+        }
+    }
+
+    #[test]
+    fn what_older_versions_stored_is_read() {
+        let read = |stored: &str| read_old::<Note>(Kind::Triggers, stored.as_bytes());
+        let id = Uuid::from_u128(0x0198_f3a2_0000_7000_8000_0000_0000_0001);
+        let causes = Noted {
+            org: "acme".into(),
+            through: 880,
+            causes: vec![(id, 3, 1, 0)],
+        };
+        let expected = Note::new(900, &[12, 15], vec![causes]);
+        assert_eq!(read(recorded::TRIGGERS), Some(expected));
+        let first = Note::new(900, &[], Vec::new());
+        assert_eq!(read(recorded::FIRST_TRIGGERS), Some(first));
+        let restored = recorded::TRIGGERS.replace(r#""epoch":7"#, r#""epoch":8"#);
+        assert_eq!(read(&restored), None);
     }
 }

@@ -301,7 +301,7 @@ impl Dispatcher {
             let through = self.queues.through(*partition).unwrap_or(*folded_to);
             let waits = waits.remove(partition).unwrap_or_default();
             let causes = causes.remove(partition).unwrap_or_default();
-            let note = Note::new(&self.matcher.log, through, &waits, causes);
+            let note = Note::new(through, &waits, causes);
             notes.push((*partition, note));
         }
         notes

@@ -19,10 +19,9 @@ use super::super::renderer::Renderer;
 use super::checkpoint::Note;
 use super::settle::came;
 use super::shown::shown;
-use crate::checkpoints::Checkpoints;
+use crate::checkpoints::{Checkpoints, Kind};
 use crate::leases::partition_of;
 use crate::people::People;
-use crate::runs::checkpoint::PREFIX;
 
 const EVENTS_AT_ONCE: usize = 256;
 
@@ -60,7 +59,7 @@ impl LookBack {
             people,
             clock,
             renderer,
-            checkpoints: Checkpoints::open(log, Log::Events, PREFIX).await?,
+            checkpoints: Checkpoints::open(log, Kind::Triggers).await?,
         })
     }
 

@@ -37,10 +37,9 @@ use service::Clock;
 use service::health::Readiness;
 use tokio_util::sync::CancellationToken;
 
-use super::checkpoint::PREFIX;
 use super::renderer::Renderer;
 use super::{OpenRuns, RunSettings};
-use crate::checkpoints::Checkpoints;
+use crate::checkpoints::{Checkpoints, Kind};
 use crate::leases::Leases;
 use crate::people::People;
 use dispatcher::Dispatcher;
@@ -111,7 +110,7 @@ async fn watch(
         open_runs,
         ..
     } = dependencies;
-    let checkpoints = Checkpoints::open(&log, Log::Events, PREFIX).await?;
+    let checkpoints = Checkpoints::open(&log, Kind::Triggers).await?;
     let index = read_workflows(&log).await?;
     let matcher = Matcher {
         renderer,

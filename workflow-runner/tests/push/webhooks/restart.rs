@@ -10,6 +10,7 @@ use schemas::delivery::{Attempted, Message, Outcome};
 use schemas::{AggregateType, Event, EventId, StreamId};
 use service::clock::ManualClock;
 use uuid::Uuid;
+use workflow_runner::leases::PARTITIONS;
 use workflow_runner::webhooks::WebhookSettings;
 
 use super::{Attempts, Receiver, Runner, settings};
@@ -132,12 +133,17 @@ async fn attempts_of_others(world: &World) {
 
 /// Whether a checkpoint names a delivery that waits.
 async fn is_one_named(world: &World) -> bool {
-    let name = CheckpointBucket::Webhooks.name();
+    /// A version, the place and the body's form, the place in the log of deliveries, and what is
+    /// named up to there.
+    type Beginning = (u8, (u32, u64, u8), (u64, Vec<u64>));
+    let name = CheckpointBucket::Runner.name();
     let bucket = world.log.bucket(name, None).await.unwrap();
-    for partition in 0..32 {
-        let stored = bucket.get(&format!("partition.{partition}")).await.unwrap();
-        let stored = stored.map(|stored| String::from_utf8(stored.to_vec()).unwrap());
-        if stored.is_some_and(|stored| stored.contains("olderAttempts")) {
+    for partition in 0..PARTITIONS {
+        let stored = bucket.get(&format!("webhooks.{partition}")).await.unwrap();
+        let Some(stored) = stored else { continue };
+        let (beginning, _) = postcard::take_from_bytes::<Beginning>(&stored).unwrap();
+        let (_, _, (_, named)) = beginning;
+        if !named.is_empty() {
             return true;
         }
     }
