@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use chrono::Utc;
 use reqwest::Method;
 use serde_json::Value;
 
@@ -135,6 +136,7 @@ impl Client {
             }
             tokio::time::sleep(dice.millis(20..200)).await;
         };
+        let answered = Utc::now();
         if command.keyed && dice.chance(IMPATIENT) {
             attempts += 1;
             self.again(dice, &command, (number, trace), &outcome).await;
@@ -148,6 +150,7 @@ impl Client {
             attempts,
             asked: command.asked,
             outcome: outcome.clone(),
+            answered,
         });
         outcome
     }

@@ -16,6 +16,7 @@
 mod check;
 mod client;
 mod clocks;
+mod definitions;
 mod disk;
 mod drain;
 mod load;
@@ -145,7 +146,9 @@ pub async fn run(options: &Options) -> Report {
         _ => None,
     };
     let healed = nemesis.heal().await;
-    load::trespass::end_webhooks(&load, &mut dice.of("the end")).await;
+    let mut at_the_end = dice.of("the end");
+    load::trespass::end_webhooks(&load, &mut at_the_end).await;
+    load::schedules::end(&load, &mut at_the_end, &nemesis.done).await;
     for worker in workers {
         worker.await.expect("a worker that ends by itself");
     }

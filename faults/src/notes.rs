@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 /// How often something stands in the log.
@@ -90,6 +91,8 @@ pub(crate) struct Note {
     pub(crate) attempts: u32,
     pub(crate) asked: Vec<Asked>,
     pub(crate) outcome: Outcome,
+    /// By when its outcome was known.
+    pub(crate) answered: DateTime<Utc>,
 }
 
 /// A request that counted against a limit.

@@ -6,6 +6,7 @@ use harness::{PASSWORD, System};
 use hostile::Neighbour;
 use serde_json::{Value, json};
 
+use crate::definitions;
 use hostile::Dice;
 
 /// Organizations of a run.
@@ -18,8 +19,6 @@ const LOOSE: usize = 4;
 pub(crate) const KEY_LIMIT: u64 = 12;
 /// Positions in a window of a person without a tier.
 pub(crate) const POSITION_LIMIT: u64 = 30;
-/// Workflows that every organization has from the beginning.
-pub(crate) const WORKFLOWS: &[&str] = &["plain", "call", "both"];
 /// Ids that remain known: older ones are forgotten by the load.
 const REMEMBERED: usize = 60;
 
@@ -65,6 +64,8 @@ pub(crate) struct Org {
     /// A key that only `KEY_LIMIT` requests of a window are admitted for.
     pub(crate) limited_key: String,
     pub(crate) runs: Known<String>,
+    /// Leads that runs wait for, by their numbers.
+    pub(crate) awaited: Known<u64>,
     pub(crate) webhooks: Known<String>,
     pub(crate) keys: Known<String>,
     pub(crate) circles: Known<String>,
@@ -123,31 +124,6 @@ pub(crate) struct World {
     pub(crate) trespasser: String,
 }
 
-/// A workflow of one of the kinds that every organization has. `step` is where HTTP steps call.
-pub(crate) fn definition(kind: &str, name: &str, step: &str) -> Value {
-    let call = |id: &str, next: &str| {
-        json!({"id": id, "type": "HTTP", "url": step, "method": "POST", "next": [next],
-            "body": {"run": "{{ run.id }}"}, "timeoutSeconds": 2,
-            "retry": {"maxAttempts": 50, "initialSeconds": 0.1, "maxSeconds": 1}})
-    };
-    let tell = |join: &str| {
-        json!({"id": "tell", "type": "NOTIFY", "event": "told", "join": join,
-            "data": {"run": "{{ run.id }}", "mark": "{{ trigger.mark }}"}})
-    };
-    let start = |next: Value| json!({"id": "start", "type": "TRIGGER", "next": next});
-    let steps = match kind {
-        "plain" => json!([start(json!(["tell"])), tell("any")]),
-        "call" => json!([start(json!(["one"])), call("one", "tell"), tell("any")]),
-        _ => json!([
-            start(json!(["one", "two"])),
-            call("one", "tell"),
-            call("two", "tell"),
-            tell("all")
-        ]),
-    };
-    json!({"name": name, "status": "ACTIVE", "timeoutSeconds": 3_600, "steps": steps})
-}
-
 impl World {
     /// Makes everybody, before there are faults.
     pub(crate) async fn make(system: &System, receiver: &str) -> Self {
@@ -172,9 +148,9 @@ impl World {
 async fn organization(system: &System, nth: usize, receiver: &str) -> Org {
     let made = system.organization().await;
     let step = format!("{receiver}/step");
-    for kind in WORKFLOWS {
+    for kind in definitions::all() {
         let path = format!("/api/v1/workflows/{kind}");
-        let body = definition(kind, kind, &step);
+        let body = definitions::definition(kind, kind, &step);
         made.admin.put(&path, &body).await.ok(200);
     }
     let all: &[&str] = if nth == 0 {

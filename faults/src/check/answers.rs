@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::{Evidence, Findings, holds};
+use crate::definitions;
 use hostile::Dice;
 
 const LISTS: &str = "lists whose total equals the fold";
@@ -67,7 +68,7 @@ fn totals(evidence: &Evidence<'_>, org: &str) -> Vec<(String, usize)> {
         let path = format!("/api/v1/orders?limit=1&status={status}");
         lists.push((path, count("orders", &|row| row["status"] == status)));
     }
-    for workflow in ["plain", "call", "both"] {
+    for workflow in definitions::all() {
         let of_it = |row: &Value| row["workflow_id"] == workflow;
         let path = format!("/api/v1/workflows/{workflow}/runs?limit=1");
         lists.push((path.clone(), count("runs", &of_it)));

@@ -52,7 +52,7 @@ pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
         let trace = fact.trace.filter(|trace| known.contains(trace));
         if let Some(trace) = trace {
             by_trace.entry(trace).or_default().push(fact);
-        } else if !facts.is_of_the_making(fact) && follows_from_itself(fact) {
+        } else if !facts.is_of_the_making(fact) && is_asked_for(fact) {
             findings.judge(UNASKED, false, fact.place(), "a command", "none");
         }
     }
@@ -77,9 +77,9 @@ fn came_over_the_api(fact: &Fact) -> bool {
     fact.kind == "workflow.triggered" && fact.data["triggerPayload"]["triggeredBy"] == "api_key"
 }
 
-/// Attempts at deliveries are Waypost's own doing.
-fn follows_from_itself(fact: &Fact) -> bool {
-    fact.log != Log::Deliveries
+/// Attempts at deliveries are Waypost's own doing, and so is what the clock sets off.
+fn is_asked_for(fact: &Fact) -> bool {
+    fact.log != Log::Deliveries && fact.data["triggerPayload"]["triggeredBy"] != "schedule"
 }
 
 /// A claim is how a command is kept from happening twice, and no effect of its own.

@@ -14,8 +14,11 @@ mod models;
 mod persons;
 mod runs;
 mod sockets;
+mod steps;
 mod strangers;
+mod triggers;
 mod verify;
+mod waits;
 mod webhooks;
 
 use hostile::Tally;
@@ -73,6 +76,9 @@ pub(crate) async fn all(evidence: &Evidence<'_>) -> Findings {
     claims::check(evidence.facts, &mut findings);
     histories::check(evidence.facts, &mut findings);
     runs::check(evidence, &mut findings);
+    triggers::check(evidence, &mut findings);
+    waits::check(evidence, &mut findings);
+    steps::check(evidence, &mut findings);
     persons::check(evidence, &mut findings);
     limits::check(evidence, &mut findings);
     webhooks::check(evidence, &mut findings);

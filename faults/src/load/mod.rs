@@ -6,6 +6,7 @@ mod own_reads;
 mod persons;
 mod positions;
 mod records;
+pub(crate) mod schedules;
 mod settings;
 pub(crate) mod trespass;
 mod workflows;
@@ -45,6 +46,7 @@ const ORG_ACTS: &[(usize, Act)] = &[
     (4, |load, dice| Box::pin(workflows::cancel(load, dice))),
     (3, |load, dice| Box::pin(workflows::retry(load, dice))),
     (3, |load, dice| Box::pin(workflows::put(load, dice))),
+    (8, |load, dice| Box::pin(workflows::answer(load, dice))),
     (14, |load, dice| Box::pin(records::create(load, dice))),
     (20, |load, dice| Box::pin(records::put(load, dice))),
     (7, |load, dice| Box::pin(records::delete(load, dice))),

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{Load, post};
 use crate::client::{Body, Command};
 use crate::notes::{Asked, Outcome, Times};
+use crate::world::Org;
 use hostile::Dice;
 
 /// The kinds as paths and as events name them.
@@ -48,8 +49,17 @@ pub(super) fn kind(dice: &mut Dice) -> (&'static str, &'static str) {
 
 pub(super) async fn create(load: &Load, dice: &mut Dice) {
     let org = load.org(dice);
-    let (kind, event) = kind(dice);
-    let number = load.client.number();
+    let (kind, number) = (kind(dice), load.client.number());
+    post_one(load, dice, org, kind, number).await;
+}
+
+pub(super) async fn post_one(
+    load: &Load,
+    dice: &mut Dice,
+    org: &Org,
+    (kind, event): (&str, &str),
+    number: u64,
+) {
     let mut body = record(kind, number, dice);
     if dice.chance(50) {
         body["id"] = format!("c{number}").into();

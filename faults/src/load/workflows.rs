@@ -1,24 +1,48 @@
-//! Workflows: triggered, cancelled, retried, saved.
+//! Workflows: triggered, cancelled, retried, saved; and what their runs wait for.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Load, nothing_to_do, post};
+use super::{Load, nothing_to_do, post, records};
+use crate::definitions::{HEARS, WAITS, WORKFLOWS, definition};
 use crate::notes::{Asked, Outcome, Times};
-use crate::world::{WORKFLOWS, definition, text};
+use crate::world::text;
 use hostile::Dice;
 
 pub(super) async fn trigger(load: &Load, dice: &mut Dice) {
     let org = load.org(dice);
     let workflow = dice.pick(WORKFLOWS).unwrap_or("plain");
     let mark = load.client.number();
-    let body = json!({"mark": mark, "name": format!("Lead {mark}")});
+    let mut body = json!({"mark": mark, "name": format!("Lead {mark}")});
+    let awaited = (workflow == WAITS).then(|| org.awaited.any(dice).filter(|_| dice.chance(30)));
+    let awaited = awaited.map(|shared| shared.unwrap_or_else(|| load.client.number()));
+    if let Some(number) = awaited {
+        body["answer"] = format!("n{number}").into();
+        body["record"] = if dice.chance(50) {
+            format!("s{}", dice.below(records::SHARED)).into()
+        } else {
+            format!("w{mark}").into()
+        };
+    }
     let asked = json!({"workflowId": workflow, "triggerPayload": body});
     let asked = vec![Asked::once("workflow.triggered", asked)];
     let path = format!("/api/v1/workflows/{workflow}/trigger");
     let command = post("trigger", &org.key, path, body, asked).keyed(dice, 60);
     if let Outcome::Acknowledged { body, .. } = load.client.command(dice, command).await {
         org.runs.add(text(&body["runId"]));
+        // Nobody answers the others.
+        if let Some(number) = awaited.filter(|_| dice.chance(75)) {
+            org.awaited.add(number);
+        }
+    }
+}
+
+/// Writes a lead that runs wait for.
+pub(super) async fn answer(load: &Load, dice: &mut Dice) {
+    let org = load.org(dice);
+    match org.awaited.take(dice) {
+        Some(number) => records::post_one(load, dice, org, ("leads", "lead"), number).await,
+        None => nothing_to_do().await,
     }
 }
 
@@ -47,11 +71,12 @@ pub(super) async fn retry(load: &Load, dice: &mut Dice) {
     load.client.command(dice, command).await;
 }
 
-/// Saves one of the workflows that are in use, or one that nobody triggers.
+/// Saves one of the workflows that are in use, or one that nobody triggers but events may.
 pub(super) async fn put(load: &Load, dice: &mut Dice) {
     let org = load.org(dice);
     let name = format!("Saved as {}", load.client.number());
-    let kind = dice.pick(WORKFLOWS).unwrap_or("plain");
+    let kind = dice.pick(WORKFLOWS).filter(|_| dice.chance(80));
+    let kind = kind.unwrap_or(HEARS);
     let id = if dice.chance(50) {
         kind.to_owned()
     } else {

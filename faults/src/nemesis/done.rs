@@ -62,6 +62,12 @@ impl Done {
         });
     }
 
+    /// Whether a clock was wrong at any time.
+    pub(crate) fn clocks_jumped(&self) -> bool {
+        let jumps = super::Deed::ClockJumps.to_string();
+        self.acts.iter().any(|act| act.deed == jumps)
+    }
+
     /// How often each was done, and to whom.
     pub(crate) fn tally(&self) -> BTreeMap<String, BTreeMap<String, u64>> {
         let mut tally: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();

@@ -1,0 +1,86 @@
+//! Schedules at the end: the last time that was due has begun its run, and nothing begins any more
+//! while everything is compared.
+
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
+use reqwest::Method;
+use serde_json::json;
+
+use super::{Load, post};
+use crate::definitions::{TICKS, definition};
+use crate::nemesis::Done;
+use crate::notes::{Asked, Complaint, Outcome};
+use crate::world::Org;
+use hostile::Dice;
+
+const LAST: &str = "schedules whose last time began its run";
+/// How long the run of a time may take to be seen once everything is ready.
+const PATIENCE: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Takes every organization's schedule out of use, once its last time has been seen to. After a
+/// clock was ahead, a schedule goes on behind the times that it showed.
+pub(crate) async fn end(load: &Load, dice: &mut Dice, done: &Done) {
+    for org in &load.world.orgs {
+        if !done.clocks_jumped() {
+            judge(load, dice, org).await;
+        }
+        take_out_of_use(load, dice, org).await;
+    }
+}
+
+async fn judge(load: &Load, dice: &mut Dice, org: &Org) {
+    let due = Utc::now().duration_trunc(TimeDelta::minutes(1));
+    let due = due.unwrap_or_default();
+    let workflow = format!("/api/v1/workflows/{TICKS}");
+    let runs = format!("{workflow}/runs?limit=1");
+    let begun = Instant::now();
+    let mut found = "no answer".to_owned();
+    while begun.elapsed() < PATIENCE {
+        let saved = field(load, dice, org, &workflow, "/updatedAt").await;
+        let last = "/data/0/triggerPayload/scheduledFor";
+        let last = field(load, dice, org, &runs, last).await;
+        match (saved, last) {
+            // No time has come yet.
+            (Some(saved), _) if due <= saved => return,
+            (_, Some(last)) if last >= due => return load.client.notes.right(LAST),
+            (_, last) => found = format!("{last:?}"),
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    load.client.notes.complain(Complaint {
+        check: LAST,
+        what: format!("{TICKS} of {}", org.id),
+        expected: due.to_string(),
+        found,
+    });
+}
+
+/// A time that an answer holds.
+async fn field(
+    load: &Load,
+    dice: &mut Dice,
+    org: &Org,
+    path: &str,
+    place: &str,
+) -> Option<DateTime<Utc>> {
+    let answer = load.client.read(dice, &org.key, path, None).await?.json();
+    answer.pointer(place)?.as_str()?.parse().ok()
+}
+
+async fn take_out_of_use(load: &Load, dice: &mut Dice, org: &Org) {
+    let mut body = definition(TICKS, TICKS, "");
+    body["status"] = "PAUSED".into();
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        let asked = json!({"workflowId": TICKS, "status": "PAUSED"});
+        let asked = vec![Asked::once("workflow.saved", asked)];
+        let path = format!("/api/v1/workflows/{TICKS}");
+        let command = post("put workflow", &org.key, path, body.clone(), asked).by(Method::PUT);
+        if let Outcome::Acknowledged { .. } = load.client.command(dice, command).await {
+            return;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
