@@ -30,8 +30,8 @@ pub(super) async fn trigger(load: &Load, dice: &mut Dice) {
     let command = post("trigger", &org.key, path, body, asked).keyed(dice, 60);
     if let Outcome::Acknowledged { body, .. } = load.client.command(dice, command).await {
         org.runs.add(text(&body["runId"]));
-        // Nobody answers the others.
-        if let Some(number) = awaited.filter(|_| dice.chance(75)) {
+        // Runs with an even mark wait for a time, and nobody answers some of the others.
+        if let Some(number) = awaited.filter(|_| mark % 2 == 1 && dice.chance(75)) {
             org.awaited.add(number);
         }
     }
@@ -41,7 +41,11 @@ pub(super) async fn trigger(load: &Load, dice: &mut Dice) {
 pub(super) async fn answer(load: &Load, dice: &mut Dice) {
     let org = load.org(dice);
     match org.awaited.take(dice) {
-        Some(number) => records::post_one(load, dice, org, ("leads", "lead"), number).await,
+        Some(number) => {
+            // By then its run may have come to wait.
+            tokio::time::sleep(dice.millis(200..2_500)).await;
+            records::post_one(load, dice, org, ("leads", "lead"), number).await;
+        }
         None => nothing_to_do().await,
     }
 }
