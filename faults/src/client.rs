@@ -9,10 +9,13 @@ use reqwest::Method;
 use serde_json::Value;
 
 use crate::notes::{Asked, Attempt, Came, Complaint, Note, Notes, Outcome};
+use crate::upload::Upload;
 use hostile::Dice;
 
 /// How long one attempt may take.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a file may take.
+const DOWNLOAD: Duration = Duration::from_secs(10);
 /// How long a command is tried again under its `Idempotency-Key`.
 const INSISTS: Duration = Duration::from_secs(20);
 
@@ -37,7 +40,7 @@ pub(crate) struct Command {
 pub(crate) enum Body {
     None,
     Json(Value),
-    Lines(Vec<Value>),
+    Upload(Upload),
 }
 
 /// A whole answer.
@@ -128,7 +131,9 @@ impl Client {
         let mut attempts = 0;
         let outcome = loop {
             attempts += 1;
-            let answer = self.attempt(dice, &command, number, trace).await;
+            let answer = self
+                .attempt(dice, &command, (number, trace), attempts)
+                .await;
             let outcome = outcome(&command, answer);
             let tried_enough = !command.keyed || began.elapsed() > INSISTS;
             if tried_enough || !matches!(outcome, Outcome::Unknown) {
@@ -139,7 +144,8 @@ impl Client {
         let answered = Utc::now();
         if command.keyed && dice.chance(IMPATIENT) {
             attempts += 1;
-            self.again(dice, &command, (number, trace), &outcome).await;
+            let names = (number, trace);
+            self.again(dice, &command, names, attempts, &outcome).await;
         }
         let request = format!("{} {}", command.method, command.path);
         self.notes.command(Note {
@@ -160,10 +166,11 @@ impl Client {
         &self,
         dice: &mut Dice,
         command: &Command,
-        (number, trace): (u64, u128),
+        names: (u64, u128),
+        attempts: u32,
         first: &Outcome,
     ) {
-        let answer = self.attempt(dice, command, number, trace).await;
+        let answer = self.attempt(dice, command, names, attempts).await;
         let Outcome::Acknowledged { body, .. } = first else {
             return;
         };
@@ -187,8 +194,8 @@ impl Client {
         &self,
         dice: &mut Dice,
         command: &Command,
-        number: u64,
-        trace: u128,
+        (number, trace): (u64, u128),
+        nth: u32,
     ) -> Option<Answer> {
         let base = self.instance(dice, Duty::Commands);
         let span = dice.throw().max(1);
@@ -207,12 +214,7 @@ impl Client {
             Body::Json(value) => request
                 .header("content-type", "application/json")
                 .body(value.to_string()),
-            Body::Lines(lines) => {
-                let lines: Vec<_> = lines.iter().map(ToString::to_string).collect();
-                request
-                    .header("content-type", "application/x-ndjson")
-                    .body(lines.join("\n"))
-            }
+            Body::Upload(upload) => upload.put_in(request, nth == 1),
         };
         let sent = Instant::now();
         let answer = whole(request).await;
@@ -237,12 +239,45 @@ impl Client {
         path: &str,
         position: Option<&str>,
     ) -> Option<Answer> {
-        let base = self.instance(dice, Duty::Queries);
-        let mut request = self.http.get(format!("{base}{path}")).bearer_auth(token);
-        if let Some(position) = position {
-            request = request.header("waypost-min-position", position);
-        }
+        let request = self.asking(dice, token, path, position);
         whole(request.timeout(Duration::from_secs(8))).await
+    }
+
+    /// Reads a file to its end, pausing before each piece. Nothing where it does not end well.
+    pub(crate) async fn download(
+        &self,
+        dice: &mut Dice,
+        token: &str,
+        path: &str,
+        position: Option<&str>,
+        pause: Duration,
+    ) -> Option<Vec<u8>> {
+        let request = self.asking(dice, token, path, position);
+        let mut response = request.timeout(DOWNLOAD).send().await.ok()?;
+        if !response.status().is_success() {
+            return None;
+        }
+        let mut file = Vec::new();
+        while let Some(piece) = response.chunk().await.ok()? {
+            file.extend_from_slice(&piece);
+            tokio::time::sleep(pause).await;
+        }
+        Some(file)
+    }
+
+    fn asking(
+        &self,
+        dice: &mut Dice,
+        token: &str,
+        path: &str,
+        position: Option<&str>,
+    ) -> reqwest::RequestBuilder {
+        let base = self.instance(dice, Duty::Queries);
+        let request = self.http.get(format!("{base}{path}")).bearer_auth(token);
+        match position {
+            Some(position) => request.header("waypost-min-position", position),
+            None => request,
+        }
     }
 
     /// Mostly the one address; half of the time a second instance where one runs.
@@ -278,7 +313,7 @@ fn outcome(command: &Command, answer: Option<Answer>) -> Outcome {
     match answer.status {
         200..300 => {
             let body = match command.body {
-                Body::Lines(_) => String::from_utf8_lossy(&answer.body).into_owned().into(),
+                Body::Upload(_) => String::from_utf8_lossy(&answer.body).into_owned().into(),
                 _ => answer.json(),
             };
             Outcome::Acknowledged {

@@ -30,6 +30,7 @@ mod servers;
 mod settings;
 mod shrink;
 mod strangers;
+mod upload;
 mod world;
 
 use std::collections::BTreeSet;

@@ -120,6 +120,20 @@ pub(crate) struct Complaint {
     pub(crate) found: String,
 }
 
+/// Cells by rows.
+pub(crate) type Table = Vec<Vec<String>>;
+
+/// An export that ended well.
+#[derive(Clone, Debug)]
+pub(crate) struct Exported {
+    pub(crate) org: String,
+    pub(crate) kind: &'static str,
+    /// The position that it was to be at, or behind.
+    pub(crate) position: Option<String>,
+    /// Its rows, by the columns that are looked at.
+    pub(crate) rows: Table,
+}
+
 /// Everything that was noted.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
@@ -127,6 +141,7 @@ pub(crate) struct Notes {
     attempts: Mutex<Vec<Attempt>>,
     limited: Mutex<BTreeMap<String, Limited>>,
     complaints: Mutex<Vec<Complaint>>,
+    exports: Mutex<Vec<Exported>>,
     /// Reads that were right, by their check.
     right: Mutex<BTreeMap<&'static str, u64>>,
 }
@@ -154,6 +169,10 @@ impl Notes {
         }
     }
 
+    pub(crate) fn exported(&self, exported: Exported) {
+        locked(&self.exports).push(exported);
+    }
+
     pub(crate) fn complain(&self, complaint: Complaint) {
         locked(&self.complaints).push(complaint);
     }
@@ -176,6 +195,10 @@ impl Notes {
 
     pub(crate) fn complaints(&self) -> Vec<Complaint> {
         locked(&self.complaints).clone()
+    }
+
+    pub(crate) fn exports(&self) -> Vec<Exported> {
+        locked(&self.exports).clone()
     }
 
     pub(crate) fn rights(&self) -> BTreeMap<&'static str, u64> {

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{Evidence, Fact, Findings, holds};
 use crate::notes::{Asked, Note, Outcome, Times};
+use crate::upload::ROWS;
 
 const LOST: &str = "acknowledged commands stand in the log once";
 const REFUSED: &str = "refused commands left nothing";
@@ -177,22 +178,21 @@ fn at_position(note: &Note, happened: &[&Fact], answers: &[Answer<'_>], findings
 type Answer<'a> = (Value, Option<&'a Asked>);
 
 fn answers(note: &Note) -> Vec<Answer<'_>> {
-    let (
-        "post lines",
-        Outcome::Acknowledged {
-            body: Value::String(body),
-            ..
-        },
-    ) = (note.command, &note.outcome)
+    let Outcome::Acknowledged {
+        body: Value::String(body),
+        ..
+    } = &note.outcome
     else {
         return Vec::new();
     };
+    // A header row is a line as well.
+    let first = if note.command == ROWS { 2 } else { 1 };
     let answers = body.lines().map(|line| {
         let answer: Value = serde_json::from_str(line).unwrap_or_default();
         let nth = answer["line"]
             .as_u64()
             .and_then(|nth| usize::try_from(nth).ok());
-        let asked = nth.and_then(|nth| note.asked.get(nth.checked_sub(1)?));
+        let asked = nth.and_then(|nth| note.asked.get(nth.checked_sub(first)?));
         (answer, asked)
     });
     answers.collect()

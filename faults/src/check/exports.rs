@@ -2,41 +2,18 @@
 
 use serde_json::Value;
 
+use super::fold::snake;
 use super::{Evidence, Findings};
+use crate::load::exports::{EXPORTED, table};
+use crate::notes::Table;
 use hostile::Dice;
 
 const EXPORTS: &str = "rows of exports that equal the fold";
 
-/// Columns that are compared: as the file and as the table name them.
-const COLUMNS: &[(&str, &[(&str, &str)])] = &[
-    (
-        "companies",
-        &[
-            ("id", "id"),
-            ("name", "name"),
-            ("domain", "domain"),
-            ("city", "city"),
-        ],
-    ),
-    (
-        "deals",
-        &[("id", "id"), ("title", "title"), ("currency", "currency")],
-    ),
-    (
-        "contacts",
-        &[
-            ("id", "id"),
-            ("lastName", "last_name"),
-            ("email", "email"),
-            ("phone", "phone"),
-        ],
-    ),
-];
-
 pub(super) async fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
     let mut dice = Dice::new(0);
     for org in &evidence.world.orgs {
-        for (kind, columns) in COLUMNS {
+        for (kind, columns) in EXPORTED {
             let path = format!("/api/export/{kind}?format=csv");
             let answer = evidence.client.read(&mut dice, &org.key, &path, None).await;
             let Some(answer) = answer.filter(crate::client::Answer::is_success) else {
@@ -44,7 +21,7 @@ pub(super) async fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
                 continue;
             };
             let expected = expected(evidence, &org.id, kind, columns);
-            let found = rows(&answer.body, columns);
+            let found = table(&answer.body, columns);
             let what = format!("{path} of {}", org.id);
             findings.judge(
                 EXPORTS,
@@ -62,12 +39,7 @@ pub(super) async fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
 }
 
 /// Newest first, then by id.
-fn expected(
-    evidence: &Evidence<'_>,
-    org: &str,
-    kind: &str,
-    columns: &[(&str, &str)],
-) -> Vec<Vec<String>> {
+fn expected(evidence: &Evidence<'_>, org: &str, kind: &str, columns: &[&str]) -> Table {
     let rows = evidence.fold.table(kind).values();
     let mut rows: Vec<&Value> = rows.filter(|row| row["org_id"] == org).collect();
     let time = |row: &Value| {
@@ -76,28 +48,10 @@ fn expected(
     };
     let id = |row: &Value| row["id"].as_str().unwrap_or_default().to_owned();
     rows.sort_by(|one, other| time(other).cmp(&time(one)).then(id(one).cmp(&id(other))));
-    let cell = |row: &Value, column: &str| row[column].as_str().unwrap_or_default().to_owned();
-    let line = |row: &Value| {
-        columns
-            .iter()
-            .map(|(_, column)| cell(row, column))
-            .collect()
+    let cell = |row: &Value, column: &str| {
+        let cell = row[snake(column)].as_str();
+        cell.unwrap_or_default().to_owned()
     };
+    let line = |row: &Value| columns.iter().map(|column| cell(row, column)).collect();
     rows.into_iter().map(line).collect()
-}
-
-fn rows(file: &[u8], columns: &[(&str, &str)]) -> Vec<Vec<String>> {
-    let mut reader = csv::Reader::from_reader(file);
-    let header = reader.headers().cloned().unwrap_or_default();
-    let place = |name: &str| header.iter().position(|column| column == name);
-    let places: Vec<_> = columns.iter().map(|(name, _)| place(name)).collect();
-    let line = |row: csv::StringRecord| {
-        let cells = places
-            .iter()
-            .map(|place| place.and_then(|place| row.get(place)));
-        cells
-            .map(|cell| cell.unwrap_or_default().to_owned())
-            .collect()
-    };
-    reader.records().flatten().map(line).collect()
 }

@@ -5,6 +5,7 @@ mod claims;
 mod commands;
 mod connected;
 mod exports;
+mod exports_meanwhile;
 mod facts;
 mod findings;
 mod fold;
@@ -83,6 +84,7 @@ pub(crate) async fn all(evidence: &Evidence<'_>) -> Findings {
     limits::check(evidence, &mut findings);
     webhooks::check(evidence, &mut findings);
     sockets::check(evidence, &mut findings);
+    exports_meanwhile::check(evidence, &mut findings);
     models::check(evidence, &mut findings).await;
     // Whoever was limited before is free again.
     tokio::time::sleep(limits::WINDOW).await;

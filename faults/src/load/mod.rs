@@ -1,6 +1,7 @@
 //! The load: commands of every kind, as clients send them.
 
 mod circles;
+pub(crate) mod exports;
 mod limits;
 mod own_reads;
 mod persons;
@@ -46,7 +47,7 @@ const ORG_ACTS: &[(usize, Act)] = &[
     (4, |load, dice| Box::pin(workflows::cancel(load, dice))),
     (3, |load, dice| Box::pin(workflows::retry(load, dice))),
     (3, |load, dice| Box::pin(workflows::put(load, dice))),
-    (8, |load, dice| Box::pin(workflows::answer(load, dice))),
+    (5, |load, dice| Box::pin(workflows::answer(load, dice))),
     (14, |load, dice| Box::pin(records::create(load, dice))),
     (20, |load, dice| Box::pin(records::put(load, dice))),
     (7, |load, dice| Box::pin(records::delete(load, dice))),
@@ -131,6 +132,10 @@ pub(crate) fn start(load: &Arc<Load>, dice: &Dice) -> Vec<JoinHandle<()>> {
     for nth in 0..3 {
         let (load, dice) = (load.clone(), dice.of(&format!("own reads {nth}")));
         workers.push(tokio::spawn(own_reads::check(load, dice, nth)));
+    }
+    for nth in 0..2 {
+        let (load, dice) = (load.clone(), dice.of(&format!("exports {nth}")));
+        workers.push(tokio::spawn(exports::read(load, dice)));
     }
     workers
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{Load, post};
 use crate::client::{Body, Command};
 use crate::notes::{Asked, Outcome, Times};
+use crate::upload::Upload;
 use crate::world::Org;
 use hostile::Dice;
 
@@ -102,30 +103,34 @@ pub(super) async fn delete(load: &Load, dice: &mut Dice) {
         .await;
 }
 
-/// Many records in one request, each with an answer of its own. Some of them stand in it twice.
+/// Many records in one request, each with an answer of its own. Some of them stand in it twice, and
+/// some requests break off in the midst of it.
 pub(super) async fn lines(load: &Load, dice: &mut Dice) {
     let org = load.org(dice);
     let (kind, event) = kind(dice);
     let (mut lines, mut asked) = (Vec::new(), Vec::new());
-    for _ in 0..3 + dice.below(20) {
+    // Few are so many that an export of them comes in pieces.
+    let count = if dice.chance(5) { 300 } else { 3 };
+    for _ in 0..count + dice.below(20) {
         let number = load.client.number();
         let mut line = record(kind, number, dice);
-        line["id"] = if dice.chance(40) {
-            format!("s{}", dice.below(SHARED)).into()
-        } else {
-            format!("l{number}").into()
-        };
+        match dice.below(10) {
+            0..4 => line["id"] = format!("s{}", dice.below(SHARED)).into(),
+            4..6 => {} // It gets one, the same again whenever it is sent again.
+            _ => line["id"] = format!("l{number}").into(),
+        }
         // Whether each line was written is for its own line of the answer to say.
         let one = Asked::once(&format!("{event}.created"), line.clone());
         asked.push(one.or(&format!("{event}.updated")).times(Times::AtMostOnce));
         lines.push(line);
     }
+    let upload = Upload::of(&lines, dice);
     let command = Command {
-        name: "post lines",
+        name: upload.name(),
         method: Method::POST,
         path: format!("/api/v1/records/{kind}"),
         token: org.key.clone(),
-        body: Body::Lines(lines),
+        body: Body::Upload(upload),
         keyed: dice.chance(60),
         asked,
     };

@@ -10,6 +10,7 @@ use schemas::Log;
 use serde_json::Value;
 
 use super::{Fact, Facts};
+pub(crate) use rows::snake;
 
 /// A table's rows by their keys.
 pub(crate) type Table = BTreeMap<String, Value>;

@@ -91,7 +91,8 @@ fn key(fold: &mut Fold, fact: &Fact) {
     );
 }
 
-fn snake(name: &str) -> String {
+/// How a table names the column of a field.
+pub(crate) fn snake(name: &str) -> String {
     let mut snake = String::new();
     for letter in name.chars() {
         if letter.is_ascii_uppercase() {
