@@ -126,3 +126,61 @@ fn at<'h>(history: &'h History<'_>, position: u64) -> Option<&'h [&'h str]> {
     let last = history.iter().rfind(|(since, _)| *since <= position)?;
     last.1.as_deref()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is wrong with a file of these rows: `a` was changed at 3, `b` deleted at 4 and `c` made
+    /// at 5.
+    fn wrong(asked: Option<&str>, rows: &[[&str; 2]]) -> Vec<&'static str> {
+        let state = |name: &'static str| Some(vec![&name[..1], name]);
+        let records = Records::from([
+            ("a", vec![(1, state("a1")), (3, state("a3"))]),
+            ("b", vec![(2, state("b2")), (4, None)]),
+            ("c", vec![(5, state("c5"))]),
+        ]);
+        let export = Exported {
+            org: "o".to_owned(),
+            kind: "deals",
+            position: asked.map(str::to_owned),
+            rows: rows
+                .iter()
+                .map(|row| row.map(str::to_owned).to_vec())
+                .collect(),
+        };
+        let mut findings = Findings::default();
+        judge(&export, &records, &mut findings);
+        findings.wrong.iter().map(|wrong| wrong.check).collect()
+    }
+
+    #[test]
+    fn a_file_is_all_that_stood_there_at_one_position() {
+        for whole in [
+            &[][..],
+            &[["a", "a1"]],
+            &[["a", "a1"], ["b", "b2"]],
+            &[["a", "a3"], ["b", "b2"]],
+            &[["a", "a3"]],
+            &[["c", "c5"], ["a", "a3"]],
+        ] {
+            assert_eq!(wrong(None, whole), [] as [&str; 0], "{whole:?}");
+        }
+        for torn in [
+            &[["b", "b2"]][..],
+            &[["a", "a1"], ["c", "c5"]],
+            &[["c", "c5"]],
+        ] {
+            assert_eq!(wrong(None, torn), [WHOLE], "{torn:?}");
+        }
+        assert_eq!(wrong(None, &[["a", "a1"], ["a", "a1"]]), [ONCE]);
+        assert_eq!(wrong(None, &[["a", "b2"]]), [STATES, WHOLE]);
+    }
+
+    #[test]
+    fn a_file_is_not_older_than_was_asked_for() {
+        let at = "e00000000-4";
+        assert_eq!(wrong(Some(at), &[["a", "a3"]]), [] as [&str; 0]);
+        assert_eq!(wrong(Some(at), &[["a", "a3"], ["b", "b2"]]), [WHOLE]);
+    }
+}
