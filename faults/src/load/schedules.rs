@@ -15,8 +15,9 @@ use crate::world::Org;
 use hostile::Dice;
 
 const LAST: &str = "schedules whose last time began its run";
-/// How long the run of a time may take to be seen once everything is ready.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long the run of a time may take to be seen, and a command to be taken, once everything is
+/// ready: the read models may have much to catch up with.
+const PATIENCE: Duration = Duration::from_mins(2);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Takes every organization's schedule out of use, once its last time has been seen to. After a
