@@ -28,13 +28,13 @@ pub(super) async fn delete_account(
     // A receipt says nothing of passwords, so that none can be guessed from it.
     let origin = repeatable.by_person(&person, b"");
     if !in_force {
-        return again(&app, origin, person.account_id).await;
+        return again(app, origin, person.account_id).await;
     }
     let throttles = app.accounts.throttles();
     let entered = throttles.sign_in(address.0, Name::Account(person.account_id));
     let account = check(&app, entered.await?, &person, password).await?;
     account.ok_or_else(|| HttpError::unauthorized("password: is wrong"))?;
-    let forgotten = carried_through(&app, async move |app: App| {
+    let forgotten = carried_through(async move {
         let forgotten = forget(&app.commands, &origin, person.account_id).await?;
         until_ended(&app.access, &person).await;
         Ok(forgotten)
@@ -47,11 +47,10 @@ pub(super) async fn delete_account(
 
 /// The answer to a repeat: the token ended with the account. It is given once nothing is left to
 /// be done.
-async fn again(app: &App, origin: Origin, id: AccountId) -> Result<Response, HttpError> {
+async fn again(app: App, origin: Origin, id: AccountId) -> Result<Response, HttpError> {
     match app.commands.earlier(&origin).await {
         Ok(Earlier::Repeat(repeated)) => {
-            let finished = async move |app: App| finish(&app.commands, &origin, id).await;
-            carried_through(app, finished).await?;
+            carried_through(async move { finish(&app.commands, &origin, id).await }).await?;
             Ok(answer::no_content(&repeated.done(drop)))
         }
         Ok(Earlier::None(_)) | Err(CommandError::<super::NoAccount>::Refused(_)) => {
@@ -62,15 +61,10 @@ async fn again(app: &App, origin: Origin, id: AccountId) -> Result<Response, Htt
 }
 
 /// Forgets to the end, also where nobody waits for the answer any more.
-async fn carried_through<F>(
-    app: &App,
-    forgetting: impl FnOnce(App) -> F,
-) -> Result<Forgotten, HttpError>
-where
-    F: Future<Output = Result<Forgotten, ForgetError>> + Send + 'static,
-{
-    let forgetting = tokio::spawn(forgetting(app.clone()));
-    forgetting
+async fn carried_through(
+    forgetting: impl Future<Output = Result<Forgotten, ForgetError>> + Send + 'static,
+) -> Result<Forgotten, HttpError> {
+    tokio::spawn(forgetting)
         .await
         .map_err(HttpError::internal)?
         .map_err(into_http)

@@ -53,21 +53,26 @@ pub(super) async fn finish(
     origin: &Origin,
     id: AccountId,
 ) -> Result<Forgotten, ForgetError> {
-    let mut events = 0;
-    if let Some(email) = address_of(commands, id).await? {
-        organizations::forget_person(commands, origin, id).await?;
-        if Claim::of_email(commands, &email).await?.holder() == Some(id) {
-            organizations::forget_address(commands, origin, &email).await?;
-        }
-        tokio::time::sleep(SETTLING).await;
-        events = commands.log().erase(&StreamId::of_track(id)).await?;
-        give_back(commands, origin, id, &email).await?;
-        commands.log().vault().forget(&Owner::Account(id)).await?;
+    let log = commands.log();
+    let Some(email) = address_of(commands, id).await? else {
+        return Ok(Forgotten {
+            account: id,
+            events: 0,
+            position: log.end(Log::Events).await?,
+        });
+    };
+    organizations::forget_person(commands, origin, id).await?;
+    if Claim::of_email(commands, &email).await?.holder() == Some(id) {
+        organizations::forget_address(commands, origin, &email).await?;
     }
+    tokio::time::sleep(SETTLING).await;
+    let events = log.erase(&StreamId::of_track(id)).await?;
+    let position = give_back(commands, origin, id, &email).await?;
+    log.vault().forget(&Owner::Account(id)).await?;
     Ok(Forgotten {
         account: id,
         events,
-        position: commands.log().end(Log::Events).await?,
+        position,
     })
 }
 
@@ -81,13 +86,13 @@ async fn address_of(commands: &Commands, id: AccountId) -> Result<Option<Email>,
     Ok(email.and_then(|email| Email::parse(&email).ok()))
 }
 
-/// Gives the address back, unless somebody else holds it by now.
+/// Gives the address back, unless somebody else holds it by now; answers from where on it is free.
 async fn give_back(
     commands: &Commands,
     origin: &Origin,
     id: AccountId,
     email: &Email,
-) -> Result<(), ForgetError> {
+) -> Result<Position, ForgetError> {
     let plan = async || {
         let address = Claim::of_email(commands, email).await?;
         Ok(match address.given_back_by(commands, origin, id) {
@@ -102,7 +107,7 @@ async fn give_back(
             }),
         })
     };
-    commands.execute_plan(plan).await.map(drop)
+    Ok(commands.execute_plan(plan).await?.position)
 }
 
 /// Writes down that the account is forgotten, and gives back its number while that can be read.
