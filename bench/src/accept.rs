@@ -29,21 +29,7 @@ pub(crate) async fn measure(system: &System, time: Duration, rounds: usize, repo
     let what = "over bare acknowledged publishes";
     over_bare(system, &many, what, time, rounds, report).await;
 
-    let unguarded = system.spawn_self(&["--unguarded", &org]).await;
-    for connections in [64, 256] {
-        let what = "over the same without authentication and limits";
-        against(
-            ours,
-            unguarded.addr,
-            connections,
-            (&many, what, "0.8"),
-            time,
-            rounds,
-            report,
-        )
-        .await;
-    }
-    drop(unguarded);
+    without_guards(system, &org, &many, time, rounds, report).await;
 
     // Last: what this leaves to Postgres (vacuum, checkpoints) must not fall into another figure.
     plain::prepare(system.servers.database_url(), &keys, WORKFLOW).await;
@@ -78,11 +64,12 @@ pub(crate) async fn measure_replicated(
     rounds: usize,
     report: &mut Report,
 ) {
-    let (_, keys) = prepare(system).await;
+    let (org, keys) = prepare(system).await;
     let many = requests(&keys);
     accepted(system.addr(), 64, Duration::from_secs(1), &many).await;
-    let what = "three copies, over bare acknowledged publishes of three copies";
+    let what = "over bare acknowledged publishes";
     over_bare(system, &many, what, time, rounds, report).await;
+    without_guards(system, &org, &many, time, rounds, report).await;
 }
 
 async fn over_bare(
@@ -104,6 +91,23 @@ async fn over_bare(
         }
         let what = format!("triggers, {connections} connections, {what}");
         report.rate(&what, &pairs, aim);
+    }
+}
+
+async fn without_guards(
+    system: &System,
+    org: &str,
+    requests: &Requests,
+    time: Duration,
+    rounds: usize,
+    report: &mut Report,
+) {
+    let unguarded = system.spawn_self(&["--unguarded", org]).await;
+    let what = "over the same without authentication and limits";
+    for connections in [64, 256] {
+        let against_what = (requests, what, "0.8");
+        let (ours, other) = (system.addr(), unguarded.addr);
+        against(ours, other, connections, against_what, time, rounds, report).await;
     }
 }
 

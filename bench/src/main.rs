@@ -101,7 +101,7 @@ struct Options {
 enum Part {
     /// Triggers accepted per second.
     Accept,
-    /// Triggers accepted per second by three NATS servers.
+    /// On three NATS servers that keep three copies: triggers accepted, runs, the feed, projections.
     Replicated,
     /// From a write's answer to a read that shows it, and reads at a write's position.
     Readable,
@@ -184,8 +184,7 @@ async fn run(options: Options) {
         accept::measure(&system, time, options.rounds, &mut report).await;
     }
     if wanted(Part::Replicated) {
-        let system = System::start_on(3, &["command-api"]).await;
-        accept::measure_replicated(&system, time, options.rounds, &mut report).await;
+        Box::pin(replicated(&options, time, &mut report)).await;
     }
     if wanted(Part::Readable) {
         let system = System::start(&["waypost"]).await;
@@ -247,4 +246,21 @@ async fn run(options: Options) {
         many::measure(&mut system, options.accounts, &mut report).await;
     }
     report.print();
+}
+
+/// What three NATS servers with three copies make of it.
+async fn replicated(options: &Options, time: Duration, report: &mut Report) {
+    report.within("three copies: ");
+    let system = System::start_on(3, &["command-api"]).await;
+    accept::measure_replicated(&system, time, options.rounds, report).await;
+    drop(system);
+    let system = System::start_on(3, &["command-api"]).await;
+    runs::measure(&system, time, report).await;
+    drop(system);
+    let system = System::start_on(3, &["waypost"]).await;
+    feed::measure(&system, options.rounds, options.events * 10, report).await;
+    drop(system);
+    let system = System::start_on(3, &[]).await;
+    rebuild::measure(&system, options.projected, time, report).await;
+    report.within("");
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use event_log::{EventLog, Keyring, LogSettings};
+use event_log::EventLog;
 use futures::future::join_all;
 use schemas::Log;
 use sqlx::{Connection as _, PgConnection};
@@ -72,9 +72,7 @@ async fn rates(count: usize, time: Duration) -> Rates {
     let (accepted, rate) = loaded(&addrs, CONNECTIONS, time, "202", &requests).await;
     rates.insert("triggers accepted", rate);
 
-    let log = LogSettings::at(system.servers.nats_url());
-    let log = EventLog::connect(&log, Keyring::load(system.home()).expect("keys")).await;
-    let log = log.expect("a log");
+    let log = system.log().await;
     let work = (before + accepted, runs::ONE_STEP);
     let ended = runs::ended(&system, &log, work, count).await;
     rates.insert("runs of one step ended", ended);

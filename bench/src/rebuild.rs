@@ -26,7 +26,7 @@ pub(crate) async fn measure(system: &System, events: usize, time: Duration, repo
     system
         .waypost(&["workflow", "put", "--org", &org, "--id", "w", &definition])
         .await;
-    let fill = Fill::open(system.home(), system.servers.nats_url(), &org, "w").await;
+    let fill = Fill::open(system, &org, "w").await;
     fill.aggregates(events / EVENTS_EACH).await;
     let mut database = PgConnection::connect(system.servers.database_url())
         .await

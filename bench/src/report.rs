@@ -6,9 +6,16 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     rows: Vec<[String; 5]>,
+    /// What is said before the name of each row.
+    scope: &'static str,
 }
 
 impl Report {
+    /// Says before each row from here on what holds for all of them.
+    pub(crate) fn within(&mut self, scope: &'static str) {
+        self.scope = scope;
+    }
+
     /// Ours against something, both per second; the ratios are those of each round.
     pub(crate) fn rate(&mut self, what: &str, pairs: &[(f64, f64)], aim: &str) {
         let ours = median(pairs.iter().map(|pair| pair.0));
@@ -108,9 +115,9 @@ impl Report {
     }
 
     fn push(&mut self, what: &str, [ours, other, ratio]: [String; 3], aim: &str) {
+        let what = format!("{}{what}", self.scope);
         eprintln!("{what}: {ours} {other} {ratio}");
-        self.rows
-            .push([what.to_owned(), ours, other, ratio, aim.to_owned()]);
+        self.rows.push([what, ours, other, ratio, aim.to_owned()]);
     }
 
     /// Prints a Markdown table.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
-use event_log::{EventLog, Item, Keyring, LogSettings};
+use event_log::{EventLog, Item};
 use schemas::{AggregateType, Event, Log};
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -49,9 +49,7 @@ pub(crate) async fn measure(system: &System, time: Duration, report: &mut Report
         "id": "tell", "type": "NOTIFY", "event": "bench",
         "data": { "score": "{{ trigger.score }}" },
     });
-    let log = LogSettings::at(system.servers.nats_url());
-    let log = EventLog::connect(&log, Keyring::load(system.home()).expect("keys")).await;
-    let log = log.expect("a log");
+    let log = system.log().await;
     let parts = |first, second| Parts {
         first,
         call: (second > 0).then_some((receiver, second)),

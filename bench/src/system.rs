@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use event_log::{EventLog, Keyring, LogSettings};
 use local_servers::{LocalNats, Servers, TemporaryHome, Urls};
 use serde_json::Value;
 use sqlx::{Connection as _, Executor as _, PgConnection};
@@ -135,6 +136,17 @@ impl System {
     /// How many copies of each event there are.
     pub(crate) fn replicas(&self) -> usize {
         self.nats.len()
+    }
+
+    /// The log, as a program of ours opens it.
+    pub(crate) async fn log(&self) -> EventLog {
+        let settings = LogSettings {
+            log_replicas: self.replicas(),
+            ..LogSettings::at(self.servers.nats_url())
+        };
+        let keyring = Keyring::load(self.home()).expect("keys");
+        let log = EventLog::connect(&settings, keyring).await;
+        log.expect("the log")
     }
 
     /// A program of ours on these servers, not started yet.

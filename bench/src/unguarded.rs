@@ -35,7 +35,11 @@ struct Unguarded {
 pub(crate) async fn serve(addr: SocketAddr, org: &str) {
     let home = std::env::var("WAYPOST_HOME").expect("WAYPOST_HOME");
     let keyring = Keyring::load(FilePath::new(&home)).expect("a keyring");
-    let settings = LogSettings::at(std::env::var("NATS_URL").expect("NATS_URL"));
+    let replicas = std::env::var("WAYPOST_LOG_REPLICAS").expect("WAYPOST_LOG_REPLICAS");
+    let settings = LogSettings {
+        log_replicas: replicas.parse().expect("a number of copies"),
+        ..LogSettings::at(std::env::var("NATS_URL").expect("NATS_URL"))
+    };
     let log = EventLog::connect(&settings, keyring)
         .await
         .expect("the log");

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use event_log::EventLog;
 use schemas::Log;
 use sqlx::{Connection as _, PgConnection};
 
@@ -21,7 +20,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(300);
 /// the log's end and nothing new has come for a while. Gives the fold, and what is still open.
 pub(crate) async fn wait(
     facts: &mut Facts,
-    log: &EventLog,
     receiver: &Receiver,
     database: &str,
 ) -> (Fold, Vec<String>) {
@@ -34,7 +32,7 @@ pub(crate) async fn wait(
         let tried_enough = begun.elapsed() > LIMIT || still_since.elapsed() > STUCK;
         if still_since.elapsed() > STILL || tried_enough {
             let fold = Fold::of(facts);
-            let open = open(facts, &fold, log, receiver, database).await;
+            let open = open(facts, &fold, receiver, database).await;
             if open.is_empty() || tried_enough {
                 return (fold, open);
             }
@@ -43,13 +41,7 @@ pub(crate) async fn wait(
     }
 }
 
-async fn open(
-    facts: &Facts,
-    fold: &Fold,
-    log: &EventLog,
-    receiver: &Receiver,
-    database: &str,
-) -> Vec<String> {
+async fn open(facts: &Facts, fold: &Fold, receiver: &Receiver, database: &str) -> Vec<String> {
     let mut open = Vec::new();
     if fold.open_runs() > 0 {
         open.push(format!("{} runs have not ended", fold.open_runs()));
@@ -60,23 +52,22 @@ async fn open(
             "{undelivered} deliveries that are due have not arrived"
         ));
     }
-    match behind(log, database).await {
+    match behind(facts, database).await {
         Ok(behind) => open.extend(behind),
         Err(error) => open.push(format!("the read models do not answer: {error}")),
     }
     open
 }
 
-/// Projections that have not come to their log's end.
-async fn behind(log: &EventLog, database: &str) -> Result<Vec<String>, String> {
+/// Projections that have not come to their log's last event.
+async fn behind(facts: &Facts, database: &str) -> Result<Vec<String>, String> {
     let mut ends = Vec::new();
     for (one, name) in [
         (Log::Events, "events"),
         (Log::Locations, "locations"),
         (Log::Deliveries, "deliveries"),
     ] {
-        let end = log.end(one).await.map_err(|error| error.to_string())?;
-        ends.push((name, i64::try_from(end.sequence()).unwrap_or(i64::MAX)));
+        ends.push((name, i64::try_from(facts.end(one)).unwrap_or(i64::MAX)));
     }
     let failed = |error: sqlx::Error| error.to_string();
     let mut database = PgConnection::connect(database).await.map_err(failed)?;

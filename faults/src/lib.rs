@@ -26,6 +26,7 @@ mod notes;
 mod readers;
 mod record;
 mod report;
+mod restored;
 mod servers;
 mod settings;
 mod shrink;
@@ -56,6 +57,7 @@ use nemesis::{Hurt, Nemesis};
 use notes::Notes;
 use readers::{Heard, Receiver, listen};
 use record::{Began, Record, Seen, Watch};
+use restored::Restored;
 use servers::Servers;
 use strangers::Strangers;
 use world::World;
@@ -102,14 +104,14 @@ pub async fn run(options: &Options) -> Report {
     }
     let settings = settings::of(options.nats);
     let database = servers.urls().database.expect("a database");
-    let log = settings::log(&servers, options.nats);
+    let log_settings = settings::log(&servers, options.nats);
     if options.nats > 1 {
-        until_it_has_a_leader(&home, &log).await;
+        until_it_has_a_leader(&home, &log_settings).await;
     }
     let system = System::start_on(Shape::Four, home, &servers.urls(), &settings).await;
     let hurt = Hurt::come_between(system, servers, options.clocks).await;
     let system = &hurt.system;
-    let log = open_log(system, &log).await;
+    let log = open_log(system, &log_settings).await;
     let receiver = Receiver::start(dice.of("receiver")).await;
     let mut world = World::make(system, receiver.base()).await;
     let mut strangers = None;
@@ -147,13 +149,8 @@ pub async fn run(options: &Options) -> Report {
         _ => None,
     };
     let healed = nemesis.heal().await;
-    let mut at_the_end = dice.of("the end");
-    load::trespass::end_webhooks(&load, &mut at_the_end).await;
-    load::schedules::end(&load, &mut at_the_end, &nemesis.done).await;
-    for worker in workers {
-        worker.await.expect("a worker that ends by itself");
-    }
-    let (fold, open) = drain::wait(&mut facts, &log, &receiver, &database).await;
+    load::end(&load, dice.of("the end"), &nemesis.done, workers).await;
+    let (fold, open) = drain::wait(&mut facts, &receiver, &database).await;
     let heard = sockets_at_the_end(sockets, &facts).await;
     let evidence = Evidence {
         client: &load.client,
@@ -171,16 +168,22 @@ pub async fn run(options: &Options) -> Report {
     let mut findings = check::all(&evidence).await;
     let ready = "everything was ready again";
     findings.judge(ready, healed, "the services", "ready", "not ready in time");
+    let quiet = "all got quiet at the end";
     for what in open {
-        findings.judge(
-            "all got quiet at the end",
-            false,
-            what,
-            "nothing open",
-            "still open",
-        );
+        findings.judge(quiet, false, what, "nothing open", "still open");
     }
     check::verify(&nemesis.system, &mut findings).await;
+    if Deed::possible(options).contains(&Deed::AllLost) {
+        let restored = Restored {
+            servers: &mut nemesis.servers,
+            system: &mut nemesis.system,
+            log: &log_settings,
+            receiver: &receiver,
+            database: &database,
+            facts: &facts,
+        };
+        restored.check(&mut findings).await;
+    }
     let seen = Seen {
         began,
         raged,

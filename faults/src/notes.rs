@@ -134,6 +134,16 @@ pub(crate) struct Exported {
     pub(crate) rows: Table,
 }
 
+/// Somebody who was told that they are forgotten.
+#[derive(Clone, Debug)]
+pub(crate) struct Forgotten {
+    pub(crate) id: u64,
+    /// What they were signed in by.
+    pub(crate) token: String,
+    /// What stood in all that was personal.
+    pub(crate) mark: String,
+}
+
 /// Everything that was noted.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
@@ -141,6 +151,7 @@ pub(crate) struct Notes {
     attempts: Mutex<Vec<Attempt>>,
     limited: Mutex<BTreeMap<String, Limited>>,
     complaints: Mutex<Vec<Complaint>>,
+    forgotten: Mutex<Vec<Forgotten>>,
     exports: Mutex<Vec<Exported>>,
     /// Reads that were right, by their check.
     right: Mutex<BTreeMap<&'static str, u64>>,
@@ -173,6 +184,10 @@ impl Notes {
         locked(&self.exports).push(exported);
     }
 
+    pub(crate) fn forgotten(&self, forgotten: Forgotten) {
+        locked(&self.forgotten).push(forgotten);
+    }
+
     pub(crate) fn complain(&self, complaint: Complaint) {
         locked(&self.complaints).push(complaint);
     }
@@ -199,6 +214,10 @@ impl Notes {
 
     pub(crate) fn exports(&self) -> Vec<Exported> {
         locked(&self.exports).clone()
+    }
+
+    pub(crate) fn all_forgotten(&self) -> Vec<Forgotten> {
+        locked(&self.forgotten).clone()
     }
 
     pub(crate) fn rights(&self) -> BTreeMap<&'static str, u64> {

@@ -1,10 +1,8 @@
 //! Fills the log with what a business leaves there over the years: records that change, runs that
 //! end, persons that move.
 
-use std::path::Path;
-
 use chrono::{DateTime, TimeDelta, Utc};
-use event_log::{Binding, Commit, EventLog, Expected, Keyring, LogSettings, Write};
+use event_log::{Binding, Commit, EventLog, Expected, Write};
 use schemas::record::{Contact, Lead, Order, OrderClient, OrderProduct, OrderStatus};
 use schemas::{
     AccountId, AggregateType, Context, Event, EventId, NewEvent, OrgId, RecordId, RunId, StepId,
@@ -12,6 +10,8 @@ use schemas::{
 };
 use serde_json::{Map, json};
 use uuid::Uuid;
+
+use crate::system::System;
 
 /// Events of each aggregate.
 pub(crate) const EVENTS_EACH: usize = 5;
@@ -57,12 +57,9 @@ pub(crate) fn is_contact(number: usize) -> bool {
 }
 
 impl Fill {
-    pub(crate) async fn open(home: &Path, nats_url: &str, org: &str, workflow: &str) -> Self {
-        let keyring = Keyring::load(home).expect("keys");
-        let settings = LogSettings::at(nats_url);
-        let log = EventLog::connect(&settings, keyring).await;
+    pub(crate) async fn open(system: &System, org: &str, workflow: &str) -> Self {
         Self {
-            log: log.expect("a log"),
+            log: system.log().await,
             org: OrgId::from(org),
             workflow: WorkflowId::from(workflow),
             began: Utc::now(),

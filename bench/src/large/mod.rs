@@ -31,7 +31,7 @@ pub(crate) async fn measure(system: &mut System, aggregates: usize, report: &mut
         .waypost(&["workflow", "put", "--org", &org, "--id", "w", &definition])
         .await;
 
-    let fill = Fill::open(system.home(), system.servers.nats_url(), &org, "w").await;
+    let fill = Fill::open(system, &org, "w").await;
     let started = Instant::now();
     fill.aggregates(aggregates).await;
     let events = aggregates * EVENTS_EACH;

@@ -1,10 +1,9 @@
 //! Writes persons, circles and waiting runs as the services would, many at once.
 
 use std::ops::Range;
-use std::path::Path;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use event_log::{Binding, Commit, EventLog, Expected, Keyring, LogSettings};
+use event_log::{Binding, Commit, EventLog, Expected};
 use futures::future::join_all;
 use futures::{StreamExt as _, stream};
 use schemas::circle::{self, CircleOwner};
@@ -18,6 +17,7 @@ use serde_json::{Map, json};
 use uuid::Uuid;
 
 use crate::large::fill::commit;
+use crate::system::System;
 
 pub(super) const PERSONS_A_FAMILY: usize = 10;
 pub(super) const EVENTS_A_RUN: usize = 6;
@@ -39,11 +39,9 @@ pub(super) struct Fill {
 }
 
 impl Fill {
-    pub(super) async fn open(home: &Path, nats_url: &str) -> Self {
-        let keyring = Keyring::load(home).expect("keys");
-        let log = EventLog::connect(&LogSettings::at(nats_url), keyring).await;
+    pub(super) async fn open(system: &System) -> Self {
         Self {
-            log: log.expect("a log"),
+            log: system.log().await,
             began: Utc::now(),
         }
     }

@@ -27,7 +27,7 @@ const DEFINITION: &str = r#"{"name":"Later","status":"ACTIVE","timeoutSeconds":6
 /// open deliveries, and after each restarts whoever keeps them.
 pub(crate) async fn measure(system: &mut System, accounts: usize, report: &mut Report) {
     let empty = started(system, &PROGRAMS).await;
-    let fill = Fill::open(system.home(), system.servers.nats_url()).await;
+    let fill = Fill::open(system).await;
     persons(system, &fill, accounts, &empty, report).await;
     runs(system, &fill, accounts, &empty, report).await;
     let deliveries = accounts / PERSONS_A_DELIVERY;

@@ -52,7 +52,7 @@ async fn leave_open(system: &System, log: &EventLog, count: usize, report: &mut 
     }
     subscribe(commands.addr, &key, endpoints).await;
     drop(commands);
-    let fill = Fill::open(system.home(), system.servers.nats_url(), &org, "w").await;
+    let fill = Fill::open(system, &org, "w").await;
     let (begun, before) = (Instant::now(), end(log).await);
     fill.orders(0, orders).await;
     let attempts = orders * endpoints * ATTEMPTS;

@@ -20,7 +20,7 @@ pub(super) async fn measure(completed: usize, time: Duration, report: &mut Repor
     let system = System::start(&[]).await;
     let orders = completed / 5 * 6;
     let (org, key) = system.organization().await;
-    let fill = Fill::open(system.home(), system.servers.nats_url(), &org, "w").await;
+    let fill = Fill::open(&system, &org, "w").await;
     let started = Instant::now();
     fill.orders(0, orders).await;
     report.count("orders written", orders, started.elapsed());

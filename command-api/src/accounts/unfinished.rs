@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use event_log::{Bucket, Error, EventLog, Position};
-use schemas::{AccountId, AggregateType, Event, Log};
+use schemas::{AccountId, AggregateType, Context, Event, Log, Recorded};
 use tokio_util::sync::CancellationToken;
 
 use super::forget::finish;
@@ -94,15 +94,19 @@ impl Unfinished {
                 if is_under_way(recorded.time, self.commands.now()) {
                     return Ok(recorded.sequence - 1);
                 }
-                self.end(forgotten.account_id).await?;
+                self.end(recorded, forgotten.account_id).await?;
             }
             (after, complete) = (page.through, page.complete);
         }
         Ok(after)
     }
 
-    async fn end(&self, account: AccountId) -> Result<(), Failure> {
-        let ended = finish(&self.commands, &Origin::default(), account).await?;
+    async fn end(&self, begun: &Recorded, account: AccountId) -> Result<(), Failure> {
+        let origin = Origin {
+            context: Context::caused_by(begun),
+            receipt: None,
+        };
+        let ended = finish(&self.commands, &origin, account).await?;
         tracing::debug!(%account, events = ended.events, "Somebody is forgotten to the end");
         Ok(())
     }

@@ -101,7 +101,7 @@ fn sync_folder(path: &Path) -> io::Result<()> {
         .map_or(Ok(()), |folder| fs::File::open(folder)?.sync_all())
 }
 
-fn read(path: &Path) -> Result<[u8; KEY_BYTES], KeyringError> {
+pub(super) fn read(path: &Path) -> Result<[u8; KEY_BYTES], KeyringError> {
     let text = fs::read_to_string(path).map_err(|source| KeyringError::File {
         path: path.to_owned(),
         source,
@@ -109,11 +109,18 @@ fn read(path: &Path) -> Result<[u8; KEY_BYTES], KeyringError> {
     parse(&text, &path.display().to_string())
 }
 
+/// A key, and the file that it was read from.
+pub(super) struct Loaded {
+    pub(super) bytes: [u8; KEY_BYTES],
+    pub(super) file: Option<PathBuf>,
+}
+
 /// Takes a key from a variable or a file, which is made where it is missing.
-pub(super) fn load_key(variable: &str, path: &Path) -> Result<[u8; KEY_BYTES], KeyringError> {
+pub(super) fn load_key(variable: &str, path: &Path) -> Result<Loaded, KeyringError> {
     let given = std::env::var(variable).unwrap_or_default();
     if !given.is_empty() {
-        return parse(&given, variable);
+        let bytes = parse(&given, variable)?;
+        return Ok(Loaded { bytes, file: None });
     }
     let elsewhere = std::env::var_os(format!("{variable}_FILE")).unwrap_or_default();
     let made_by_others = !elsewhere.is_empty();
@@ -122,26 +129,26 @@ pub(super) fn load_key(variable: &str, path: &Path) -> Result<[u8; KEY_BYTES], K
     } else {
         path
     };
-    let failed = |source| KeyringError::File {
-        path: path.to_owned(),
-        source,
-    };
-    let read = || fs::read_to_string(path);
-    let text = match read() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !made_by_others => {
-            match create(path) {
-                // Another process of this home was quicker: its key is the key.
-                Err(KeyringError::File { source, .. })
-                    if source.kind() == io::ErrorKind::AlreadyExists =>
-                {
-                    read()
-                }
-                made => return made,
-            }
+    let bytes = match read(path) {
+        Err(KeyringError::File { source, .. })
+            if source.kind() == io::ErrorKind::NotFound && !made_by_others =>
+        {
+            read_or_create(path)
         }
         found => found,
     };
-    parse(&text.map_err(failed)?, &path.display().to_string())
+    let (bytes, file) = (bytes?, Some(path.to_owned()));
+    Ok(Loaded { bytes, file })
+}
+
+fn read_or_create(path: &Path) -> Result<[u8; KEY_BYTES], KeyringError> {
+    match create(path) {
+        // Another process of this home was quicker: its key is the key.
+        Err(KeyringError::File { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {
+            read(path)
+        }
+        made => made,
+    }
 }
 
 fn parse(text: &str, named: &str) -> Result<[u8; KEY_BYTES], KeyringError> {

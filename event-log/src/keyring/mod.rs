@@ -46,6 +46,8 @@ pub struct Keyring {
     names: Arc<(hmac::Key, [u8; KEY_BYTES])>,
     wrapping: Arc<[u8; KEY_BYTES]>,
     tokens: Arc<[u8; KEY_BYTES]>,
+    /// The file that the master key was read from.
+    file: Option<Arc<Path>>,
 }
 
 impl Keyring {
@@ -58,7 +60,17 @@ impl Keyring {
         let master = load_key("WAYPOST_MASTER_KEY", &secrets.join("master.key"))?;
         let tokens = load_key("WAYPOST_TOKEN_KEY", &secrets.join("token.key"))?;
         Ok(Self {
-            tokens: Arc::new(tokens),
+            tokens: Arc::new(tokens.bytes),
+            file: master.file.map(Arc::from),
+            ..Self::from_master(&master.bytes)
+        })
+    }
+
+    /// What the file holds by now that the master key was read from; `None` where there is none.
+    pub(crate) fn read_again(&self) -> Option<Self> {
+        let master = files::read(self.file.as_deref()?).ok()?;
+        Some(Self {
+            file: self.file.clone(),
             ..Self::from_master(&master)
         })
     }
@@ -75,6 +87,7 @@ impl Keyring {
             names: names(derive("waypost names 1")),
             wrapping: Arc::new(derive("waypost wrapping 1")),
             tokens: Arc::new(derive("waypost tokens 1")),
+            file: None,
         }
     }
 

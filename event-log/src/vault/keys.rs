@@ -113,7 +113,8 @@ impl Keys {
     /// The keys that wrap, as the bucket's records have them now.
     pub(super) async fn renewed_ring(&self) -> Result<Arc<Ring>, VaultError> {
         let known = self.ring();
-        let Some(renewed) = known.renewed(&self.shared.bucket).await? else {
+        let (bucket, keyring) = (&self.shared.bucket, &self.shared.keyring);
+        let Some(renewed) = known.renewed(bucket, keyring).await? else {
             return Ok(known);
         };
         let renewed = Arc::new(renewed);
@@ -243,13 +244,19 @@ impl Keys {
 /// Looks from time to time whether there is a new master key, so that also a process that reads
 /// nothing hears of it before the old one opens nothing any more.
 async fn look_out(shared: Weak<Shared>) {
+    let mut failed = None;
     loop {
         tokio::time::sleep(LOOKS).await;
         let Some(shared) = shared.upgrade() else {
             return;
         };
         // Where the server is away nothing changes meanwhile.
-        let _ = Keys { shared }.renewed_ring().await;
+        let error = Keys { shared }.renewed_ring().await.err();
+        let error = error.map(|error| error.to_string());
+        if let Some(error) = error.as_ref().filter(|_| error != failed) {
+            tracing::warn!(error, "Cannot look for another master key");
+        }
+        failed = error;
     }
 }
 

@@ -44,7 +44,7 @@ pub enum VaultError {
     /// its owner was forgotten, if something was sealed for the owner since.
     #[error("the sealed value cannot be opened")]
     Broken,
-    /// The keys' bucket does not answer.
+    /// The keys' bucket does not answer, or opens only for another master key by now.
     #[error("the vault does not answer: {0}")]
     Unavailable(String),
 }

@@ -130,14 +130,28 @@ impl Ring {
         }
     }
 
-    /// What has become of the keys since.
-    pub(super) async fn renewed(&self, bucket: &Bucket) -> Result<Option<Self>, VaultError> {
-        let Some(record) = Record::read(bucket, &self.current).await? else {
+    /// What has become of the keys since. Where this process missed a whole rotation, its master
+    /// key is read again from where `keyring` has it from.
+    ///
+    /// # Errors
+    /// Also where another master key took this one's place, and is not to be found there.
+    pub(super) async fn renewed(
+        &self,
+        bucket: &Bucket,
+        keyring: &Keyring,
+    ) -> Result<Option<Self>, VaultError> {
+        if let Some(record) = Record::read(bucket, &self.current).await? {
+            let mut ring = self.clone();
+            ring.follow(bucket, record).await?;
+            return Ok((ring.current != self.current).then_some(ring));
+        }
+        if !has_records(bucket).await? {
             return Ok(None);
-        };
-        let mut ring = self.clone();
-        ring.follow(bucket, record).await?;
-        Ok((ring.current != self.current).then_some(ring))
+        }
+        let again = keyring.read_again().ok_or_else(locked_out)?;
+        let renewed = Self::read(bucket, &again).await?;
+        let (ring, _) = renewed.ok_or_else(locked_out)?;
+        Ok(Some(ring))
     }
 
     /// Goes on to the newest key, by each one's record.
@@ -168,6 +182,12 @@ impl Ring {
             Some((bytes.try_into().ok()?, *wrapping == self.current))
         })
     }
+}
+
+/// It passes with the process' next start.
+fn locked_out() -> VaultError {
+    let reason = "another master key has taken the place of this process': start it with that one";
+    VaultError::Unavailable(reason.to_owned())
 }
 
 async fn has_records(bucket: &Bucket) -> Result<bool, VaultError> {

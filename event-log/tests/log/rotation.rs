@@ -3,7 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use event_log::backup::{self, BackupError};
-use event_log::{Binding, Error, EventLog, Keyring, LogSettings, RotationError, Stage, VaultError};
+use event_log::{
+    Binding, Error, EventLog, Keyring, LogSettings, MasterKeyFiles, RotationError, Stage,
+    VaultError,
+};
 use futures::StreamExt as _;
 use futures::future::join_all;
 use local_servers::TemporaryHome;
@@ -110,6 +113,45 @@ async fn the_old_master_key_opens_nothing_afterwards() {
     assert!(matches!(outcome.err(), Some(Error::OtherMasterKey)));
     let strange = with(&log, Keyring::from_master(&[8; 32])).await;
     assert!(matches!(strange.err(), Some(Error::OtherMasterKey)));
+}
+
+/// A rotation that ends before another process looks for one.
+#[tokio::test]
+async fn whoever_missed_a_rotation_reads_the_master_key_again() {
+    let (log, home) = (log().await, TemporaryHome::new().unwrap());
+    let secrets = home.path().join("secrets");
+    std::fs::create_dir(&secrets).unwrap();
+    // The key that the log was made with.
+    let key = "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=";
+    std::fs::write(secrets.join("master.key"), key).unwrap();
+    let loaded = || Keyring::load(home.path()).unwrap();
+    let missing = with(&log, loaded()).await.unwrap();
+    let mut all = sealed(&missing, 0..3).await;
+    let files = MasterKeyFiles::of(home.path()).unwrap();
+    let old = with(&log, loaded()).await.unwrap();
+    let begun = old.rotation();
+    begun.begin(&files.next_or_make().unwrap()).await.unwrap();
+    begun.wrap_all(SILENT).await.unwrap();
+    files.replace().unwrap();
+    let after = with(&log, loaded()).await.unwrap();
+    after.rotation().end(SILENT).await.unwrap();
+
+    all_open(&missing, &all).await;
+    all.extend(sealed(&missing, 3..5).await);
+    all_open(&after, &all).await;
+}
+
+#[tokio::test]
+async fn whoever_missed_a_rotation_and_has_no_file_to_read_takes_nothing_for_broken() {
+    let log = log().await;
+    let all = sealed(&log, 0..3).await;
+    let missing = log.another().await;
+    rotate(&log, &log, &new_key()).await;
+    for (binding, sealed) in &all {
+        let opened = missing.vault().unseal(binding, sealed).await;
+        let passes = matches!(opened, Err(VaultError::Unavailable(_)));
+        assert!(passes, "{binding:?}: {opened:?}");
+    }
 }
 
 #[tokio::test]

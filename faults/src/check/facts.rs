@@ -1,9 +1,9 @@
 //! Every event of the log, read from it directly.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
-use event_log::{Binding, EventLog, Item, Tail, TailError, VaultError};
+use event_log::{Binding, EventLog, Item, TailError, VaultError};
 use schemas::{AggregateType, Event, Log, Recorded, Sealed};
 use serde_json::{Value, json};
 
@@ -44,6 +44,12 @@ impl Fact {
         )
     }
 
+    /// Whom it is about, where it is about a person.
+    pub(crate) fn person(&self) -> Option<u64> {
+        let named = |name: &str| self.data[name].as_u64();
+        named("user_id").or_else(|| named("accountId"))
+    }
+
     /// When what it tells of a person was so.
     pub(crate) fn recorded_at(&self) -> Option<DateTime<Utc>> {
         let text = self.data["recorded_at"].as_str()?;
@@ -54,13 +60,14 @@ impl Fact {
 /// Everything in the log, and where reading it goes on.
 pub(crate) struct Facts {
     log: EventLog,
-    tails: HashMap<Log, Tail>,
     /// Up to where each log has been read.
     read_to: HashMap<Log, u64>,
     pub(crate) all: Vec<Fact>,
     /// Up to where events stem from making the world.
     pub(crate) made_up_to: HashMap<Log, u64>,
     connected: Connected,
+    /// Persons who were forgotten.
+    forgotten: HashSet<u64>,
     /// What could not be read: none should be there.
     pub(crate) unreadable: Vec<String>,
 }
@@ -74,11 +81,11 @@ impl Facts {
         }
         Self {
             log,
-            tails: HashMap::new(),
             read_to: HashMap::new(),
             all: Vec::new(),
             made_up_to,
             connected: Connected::default(),
+            forgotten: HashSet::new(),
             unreadable: Vec::new(),
         }
     }
@@ -100,12 +107,14 @@ impl Facts {
             return Ok(());
         };
         let after = self.read_to.get(&log).copied().unwrap_or_default();
-        let tail = match self.tails.remove(&log) {
-            Some(tail) => Some(tail),
-            None => self.log.tail(log, after, &[]).await.ok(),
+        if end.sequence() <= after {
+            return Ok(());
+        }
+        let Ok(mut tail) = self.log.tail(log, after, &[]).await else {
+            return Ok(());
         };
-        let Some(mut tail) = tail else { return Ok(()) };
-        while tail.last_sequence() < end.sequence() {
+        // The log's last positions may have been erased: they do not come.
+        while tail.last_sequence() < end.sequence() && !tail.caught_up() {
             let batch = tail.next(AT_ONCE).await?;
             self.read_to.insert(log, batch.last_sequence);
             for item in batch.items {
@@ -113,6 +122,9 @@ impl Facts {
                     Item::Event(recorded) => {
                         let fact = self.fact(log, &recorded).await;
                         self.connected.note(&fact);
+                        if fact.kind == "account.forgotten" {
+                            self.forgotten.extend(fact.person());
+                        }
                         self.all.push(fact);
                     }
                     Item::Undecodable {
@@ -124,11 +136,12 @@ impl Facts {
                 }
             }
         }
-        self.tails.insert(log, tail);
+        let read_to = tail.last_sequence().max(end.sequence());
+        self.read_to.insert(log, read_to);
         Ok(())
     }
 
-    async fn fact(&self, log: Log, recorded: &Recorded) -> Fact {
+    async fn fact(&mut self, log: Log, recorded: &Recorded) -> Fact {
         let context = &recorded.context;
         let trace = context.traceparent.as_ref();
         let trace = trace.and_then(|parent| u128::from_str_radix(parent.trace_id(), 16).ok());
@@ -137,7 +150,12 @@ impl Facts {
         let cause = cause.filter(|cause| context.correlation_id.as_ref() != Some(cause));
         let encoded = recorded.event.encode().unwrap_or_default();
         let mut data = serde_json::from_slice(&encoded).unwrap_or_default();
-        self.open_sealed(&recorded.event, &mut data).await;
+        if let Err(error) = self.open_sealed(&recorded.event, &mut data).await {
+            let (place, name) = (recorded.sequence, recorded.event.name());
+            self.unreadable.push(format!(
+                "{log:?} {place}, what is sealed in {name}: {error}"
+            ));
+        }
         Fact {
             log,
             sequence: recorded.sequence,
@@ -154,47 +172,55 @@ impl Facts {
         }
     }
 
-    async fn open_sealed(&self, event: &Event, data: &mut Value) {
+    async fn open_sealed(&self, event: &Event, data: &mut Value) -> Result<(), VaultError> {
         let opened = match event {
             Event::AccountRegistered(new) => {
                 let (name, email) = (
                     Binding::Name(new.account_id),
                     Binding::Email(new.account_id),
                 );
-                json!({"name": self.open_one(&name, &new.name).await,
-                    "email": self.open_one(&email, &new.email).await})
+                json!({"name": self.open_one(&name, &new.name).await?,
+                    "email": self.open_one(&email, &new.email).await?})
             }
             Event::CircleCreated(new) => {
                 let binding = Binding::CircleName(new.owner.clone(), new.circle_id.clone());
-                json!({"name": self.open_one(&binding, &new.name).await})
+                json!({"name": self.open_one(&binding, &new.name).await?})
             }
             Event::CirclePlaceAdded(new) => {
                 let binding = Binding::WatchedPlace(new.by, new.place_id.clone());
-                self.open_object(&binding, &new.place).await
+                self.open_object(&binding, &new.place).await?
             }
             other => match Binding::of_personal(other) {
-                Some((binding, sealed)) => self.open_object(&binding, sealed).await,
-                None => return,
+                Some((binding, sealed)) => self.open_object(&binding, sealed).await?,
+                None => return Ok(()),
             },
         };
         if let (Value::Object(fields), Value::Object(opened)) = (data, opened) {
             fields.extend(opened);
         }
+        Ok(())
     }
 
-    async fn open_one(&self, binding: &Binding, sealed: &Sealed) -> Option<String> {
-        for _ in 0..UNSEALING {
+    /// `None` where whose it is was forgotten.
+    async fn open_one(
+        &self,
+        binding: &Binding,
+        sealed: &Sealed,
+    ) -> Result<Option<String>, VaultError> {
+        let mut tries = 0;
+        loop {
             match self.log.vault().unseal(binding, sealed).await {
-                Err(VaultError::Unavailable(_)) => {}
-                unsealed => return unsealed.ok(),
+                Ok(text) => return Ok(Some(text)),
+                Err(VaultError::Forgotten) => return Ok(None),
+                Err(error) if tries == UNSEALING || !error.passes() => return Err(error),
+                Err(_) => tries += 1,
             }
         }
-        None
     }
 
-    async fn open_object(&self, binding: &Binding, sealed: &Sealed) -> Value {
-        let opened = self.open_one(binding, sealed).await.unwrap_or_default();
-        serde_json::from_str(&opened).unwrap_or_default()
+    async fn open_object(&self, binding: &Binding, sealed: &Sealed) -> Result<Value, VaultError> {
+        let opened = self.open_one(binding, sealed).await?.unwrap_or_default();
+        Ok(serde_json::from_str(&opened).unwrap_or_default())
     }
 
     /// Whether a position that a client was told is behind all that has been read.
@@ -206,14 +232,31 @@ impl Facts {
         })
     }
 
+    /// Where the last one of a log stands that was read: behind it are only positions that were
+    /// erased.
+    pub(crate) fn end(&self, log: Log) -> u64 {
+        let last = self.of(log).last();
+        last.map_or(0, |fact| fact.sequence)
+    }
+
     /// Those of one log.
     pub(crate) fn of(&self, log: Log) -> impl Iterator<Item = &Fact> {
         self.all.iter().filter(move |fact| fact.log == log)
     }
 
+    /// Whether it is about somebody who was forgotten: nobody can say any more what it told.
+    pub(crate) fn is_of_the_forgotten(&self, fact: &Fact) -> bool {
+        let person = fact.person();
+        person.is_some_and(|person| self.forgotten.contains(&person))
+    }
+
     /// Whether an organization may not be told of it any more by the time it is sent: its person
-    /// hides, which keeps positions and places, or has left, which keeps calls for help as well.
+    /// hides, which keeps positions and places, or has left, which keeps calls for help as well, or
+    /// was forgotten.
     pub(crate) fn may_be_withheld(&self, fact: &Fact) -> bool {
+        if self.is_of_the_forgotten(fact) {
+            return true;
+        }
         match fact.kind.split_once('.') {
             Some(("place" | "location", _)) => true,
             Some(("sos", _)) => !self.connected.ever_since(fact),

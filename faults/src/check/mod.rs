@@ -9,6 +9,7 @@ mod exports_meanwhile;
 mod facts;
 mod findings;
 mod fold;
+mod forgetting;
 mod histories;
 mod limits;
 mod models;
@@ -28,6 +29,7 @@ use serde_json::Value;
 pub(crate) use facts::{Fact, Facts};
 pub(crate) use findings::{Findings, Wrong};
 pub(crate) use fold::Fold;
+pub(crate) use models::check as read_models;
 pub(crate) use sockets::is_behind;
 pub(crate) use verify::verify;
 pub(crate) use webhooks::undelivered;
@@ -85,11 +87,12 @@ pub(crate) async fn all(evidence: &Evidence<'_>) -> Findings {
     webhooks::check(evidence, &mut findings);
     sockets::check(evidence, &mut findings);
     exports_meanwhile::check(evidence, &mut findings);
-    models::check(evidence, &mut findings).await;
+    read_models(evidence.database, evidence.fold, &mut findings).await;
     // Whoever was limited before is free again.
     tokio::time::sleep(limits::WINDOW).await;
     answers::check(evidence, &mut findings).await;
     exports::check(evidence, &mut findings).await;
+    forgetting::check(evidence, &mut findings).await;
     strangers::check(evidence, &mut findings).await;
     findings
 }

@@ -6,23 +6,16 @@ use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use super::fold::{Named, TABLES, Table, key};
-use super::{Evidence, Findings, holds};
+use super::{Findings, Fold, holds};
 
 const ROWS: &str = "rows of the read models that equal the fold";
 const DEAD_LETTERS: &str = "events that no projection put aside";
 
-pub(super) async fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
-    let mut database = PgConnection::connect(evidence.database)
-        .await
-        .expect("Postgres");
+pub(crate) async fn check(database: &str, fold: &Fold, findings: &mut Findings) {
+    let mut database = PgConnection::connect(database).await.expect("Postgres");
     for table in TABLES {
         match rows(&mut database, table).await {
-            Ok(found) => compare(
-                table.name,
-                evidence.fold.table(table.name),
-                &found,
-                findings,
-            ),
+            Ok(found) => compare(table.name, fold.table(table.name), &found, findings),
             Err(error) => findings.judge(ROWS, false, table.name, "its rows", error),
         }
     }

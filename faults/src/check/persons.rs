@@ -20,7 +20,7 @@ pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
             "circle.member_joined" => joined.entry(member(fact)).or_default().push(fact.time),
             // It belongs to the membership in which it was so, however late it was told: a crossing
             // may come behind its person's leaving, or even their coming back.
-            "place.entered" | "place.left" => {
+            "place.entered" | "place.left" if !evidence.facts.is_of_the_forgotten(fact) => {
                 let member = member(fact);
                 let at = fact.recorded_at();
                 let joins = joined.get(&member).into_iter().flatten();

@@ -81,7 +81,11 @@ async fn feeds(evidence: &Evidence<'_>, org: &str, key: &str, findings: &mut Fin
 }
 
 /// A feed from its first event to its end, in parts that are soon there.
-async fn whole_feed(evidence: &Evidence<'_>, key: &str, path: &str) -> Option<Vec<Value>> {
+pub(super) async fn whole_feed(
+    evidence: &Evidence<'_>,
+    key: &str,
+    path: &str,
+) -> Option<Vec<Value>> {
     const PART: usize = 1_000;
     let mut dice = Dice::new(0);
     let mut lines: Vec<Value> = Vec::new();

@@ -2,14 +2,15 @@
 
 mod circles;
 pub(crate) mod exports;
+pub(crate) mod forgetting;
 mod limits;
 mod own_reads;
 mod persons;
 mod positions;
 mod records;
-pub(crate) mod schedules;
+mod schedules;
 mod settings;
-pub(crate) mod trespass;
+mod trespass;
 mod workflows;
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::client::{Body, Client, Command};
+use crate::nemesis::Done;
 use crate::notes::Asked;
 use crate::world::{Org, Person, World};
 use hostile::Dice;
@@ -104,6 +106,15 @@ impl Load {
     }
 }
 
+/// Ends what goes on by itself, and waits for the workers, which end with the client.
+pub(crate) async fn end(load: &Load, mut dice: Dice, done: &Done, workers: Vec<JoinHandle<()>>) {
+    trespass::end_webhooks(load, &mut dice).await;
+    schedules::end(load, &mut dice, done).await;
+    for worker in workers {
+        worker.await.expect("a worker that ends by itself");
+    }
+}
+
 /// Starts all workers; they end once the client is told that it is over.
 pub(crate) fn start(load: &Arc<Load>, dice: &Dice) -> Vec<JoinHandle<()>> {
     let mut workers = Vec::new();
@@ -128,6 +139,10 @@ pub(crate) fn start(load: &Arc<Load>, dice: &Dice) -> Vec<JoinHandle<()>> {
     for nth in 0..load.world.orgs.len() {
         let (load, dice) = (load.clone(), dice.of(&format!("limits {nth}")));
         workers.push(tokio::spawn(limits::press(load, dice, nth)));
+    }
+    for nth in 0..2 {
+        let (load, dice) = (load.clone(), dice.of(&format!("guests {nth}")));
+        workers.push(tokio::spawn(forgetting::come_and_go(load, dice)));
     }
     for nth in 0..3 {
         let (load, dice) = (load.clone(), dice.of(&format!("own reads {nth}")));

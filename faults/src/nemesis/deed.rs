@@ -79,6 +79,11 @@ pub enum Deed {
     Rebuild,
     /// An operator takes a backup; in runs of 60 s and more.
     Backup,
+    /// An operator rotates the master key; in runs of 60 s and more.
+    MasterKey,
+    /// All of NATS is lost once everything is quiet, and a backup is restored; at the end of runs
+    /// of 60 s and more.
+    AllLost,
     /// Power fails, of a server or of all: what is not on their disks is lost; with --disks.
     PowerLoss,
     /// A disk fails under its server, which cannot write or flush any more; with --disks.
@@ -126,9 +131,12 @@ impl Deed {
             | Self::Verify
             | Self::Rebuild
             | Self::Backup
+            | Self::MasterKey
             | Self::DiskFails
             | Self::DiskFull => 4,
             Self::HoldLong => 1,
+            // Not before the end.
+            Self::AllLost => 0,
         }
     }
 
@@ -147,9 +155,12 @@ impl Deed {
             Self::PowerLoss | Self::DiskFails | Self::DiskFull | Self::DiskHangs => options.disks,
             Self::ClockJumps => options.clocks,
             Self::HoldLong => options.seconds >= LONG_RUN,
-            Self::StandbyPromoted | Self::Verify | Self::Rebuild | Self::Backup => {
-                options.seconds >= A_MINUTE
-            }
+            Self::StandbyPromoted
+            | Self::Verify
+            | Self::Rebuild
+            | Self::Backup
+            | Self::MasterKey
+            | Self::AllLost => options.seconds >= A_MINUTE,
             Self::OtherVersion => options.other.is_some(),
             _ => true,
         }
@@ -169,10 +180,11 @@ impl Deed {
         suiting.copied().collect()
     }
 
-    /// The same by weight.
+    /// Those of them that are chosen for a round, by weight.
     pub(super) fn weighed(options: &Options) -> Vec<(usize, Self)> {
         let possible = Self::possible(options).into_iter();
-        possible.map(|deed| (deed.weight(), deed)).collect()
+        let weighed = possible.map(|deed| (deed.weight(), deed));
+        weighed.filter(|(weight, _)| *weight > 0).collect()
     }
 }
 
@@ -207,8 +219,8 @@ mod tests {
                         partition hold-answers hold-requests cut-answers refuse step-down \
                         two-of-three folder-lost older-folder end-cut-off servers-parted \
                         servers-half-parted servers-far servers-cut older-database \
-                        standby-promoted other-version verify rebuild backup power-loss \
-                        disk-fails disk-full disk-hangs clock-jumps";
+                        standby-promoted other-version verify rebuild backup master-key \
+                        all-lost power-loss disk-fails disk-full disk-hangs clock-jumps";
         assert_eq!(names.join(" "), expected);
     }
 

@@ -168,6 +168,9 @@ impl Nemesis {
             Some(rounds) => rounds.last().copied().unwrap_or_default(),
             None => u32::MAX,
         };
+        if self.deeds.is_empty() {
+            return tokio::time::sleep_until(until.into()).await;
+        }
         for round in 1..=last {
             if Instant::now() >= until {
                 return;
@@ -248,7 +251,11 @@ impl Nemesis {
             Deed::OlderDatabase => self.older_database().await,
             Deed::StandbyPromoted => self.standby_promoted().await,
             Deed::OtherVersion => self.other_version().await,
-            Deed::Verify | Deed::Rebuild | Deed::Backup => self.operate(deed).await,
+            Deed::Verify | Deed::Rebuild | Deed::Backup | Deed::MasterKey => {
+                self.operate(deed).await;
+            }
+            // Once, when all has been judged.
+            Deed::AllLost => {}
             Deed::PowerLoss => self.power_loss().await,
             Deed::DiskFails => self.disk_fails().await,
             Deed::DiskFull => self.disk_full().await,

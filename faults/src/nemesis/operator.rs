@@ -32,7 +32,7 @@ const ENDS: &str = "an operator's commands ended";
 /// A command that is under way.
 pub(super) struct Operation {
     deed: Deed,
-    /// The projection that it is about, or the folder of the backup.
+    /// The projection that it is about, the folder of the backup, or whose key it is.
     about: String,
     began: Instant,
     output: JoinHandle<std::io::Result<Output>>,
@@ -47,11 +47,14 @@ impl Nemesis {
         }
         let about = match deed {
             Deed::Backup => self.backup().display().to_string(),
+            Deed::MasterKey => "the home".to_owned(),
             _ => self.dice.pick(PROJECTIONS).unwrap_or_default().to_owned(),
         };
         let arguments = match deed {
             Deed::Backup => vec!["backup", &about],
             Deed::Rebuild => vec!["projection", "rebuild", &about],
+            // Whoever is cut off for longer has to read the key's file again.
+            Deed::MasterKey => vec!["master-key", "rotate", "--settle-seconds", "3"],
             _ => vec!["projection", "verify", &about],
         };
         let child = self.system.begin_waypost(&arguments);

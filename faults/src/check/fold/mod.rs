@@ -28,7 +28,8 @@ impl Fold {
             fold.tables.insert(table.name, Table::new());
         }
         for log in [Log::Events, Log::Locations, Log::Deliveries] {
-            for fact in facts.of(log) {
+            let not_erased = |fact: &&Fact| !is_erased(facts, fact);
+            for fact in facts.of(log).filter(not_erased) {
                 fold.take(fact);
             }
         }
@@ -55,6 +56,12 @@ impl Fold {
         let runs = self.table("runs").values();
         runs.filter(|run| run["ended_at"].is_null()).count()
     }
+}
+
+/// Where somebody was who was forgotten: no row of it is left, whenever it came.
+fn is_erased(facts: &Facts, fact: &Fact) -> bool {
+    let place = fact.kind.starts_with("place.") || fact.log == Log::Locations;
+    place && facts.is_of_the_forgotten(fact)
 }
 
 /// A table of the read models, and the columns that name its rows.

@@ -22,6 +22,15 @@ const DELETIONS: &[(&str, &str)] = &[
     ("contacts", "deleted_contacts"),
 ];
 
+/// Tables of what is known of persons, and the column that says of whom.
+const OF_PERSONS: &[(&str, &str)] = &[
+    ("accounts", "account_id"),
+    ("circle_members", "account_id"),
+    ("circle_places", "named_by"),
+    ("sharing_pauses", "account_id"),
+    ("sos_calls", "account_id"),
+];
+
 pub(super) fn take(fold: &mut Fold, fact: &Fact) {
     let (data, org, at) = (&fact.data, &fact.org, json!(fact.time));
     if let Some((kind, what)) = fact.kind.split_once('.')
@@ -44,6 +53,7 @@ pub(super) fn take(fold: &mut Fold, fact: &Fact) {
         "location.updated" => position(fold, fact),
         "delivery.attempted" => delivery(fold, fact),
         "delivery.queued" => queued(fold, fact),
+        "account.forgotten" => forget(fold, data),
         kind if kind.starts_with("webhook.") => webhook(fold, fact),
         kind if kind.starts_with("circle.") => circle(fold, fact),
         "account.sharing_paused" | "account.sharing_resumed" => pause(fold, fact),
@@ -298,6 +308,19 @@ fn pause(fold: &mut Fold, fact: &Fact) {
             json!({"account_id": data["accountId"], "sequence": fact.sequence, "from_at": at,
                 "until_at": data["until"]}),
         );
+    }
+}
+
+/// What was a person's own is gone; a circle outlives the name that they gave it.
+fn forget(fold: &mut Fold, data: &Value) {
+    let account = &data["accountId"];
+    for (table, whose) in OF_PERSONS {
+        fold.rows(table).retain(|_, row| row[*whose] != *account);
+    }
+    for circle in fold.rows("circles").values_mut() {
+        if circle["owner_account"] == *account {
+            circle["name"] = Value::Null;
+        }
     }
 }
 
