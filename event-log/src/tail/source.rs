@@ -1,8 +1,13 @@
 //! The server's side of a tail.
 
+use std::time::Duration;
+
+use async_nats::Client;
 use async_nats::jetstream::Message;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
-use std::time::Duration;
+use bytes::Bytes;
+use tokio::runtime::Handle;
+use uuid::Uuid;
 
 use crate::mark::{Mark, MarkError};
 use crate::pull::{Messages, Pull};
@@ -13,8 +18,10 @@ use crate::{ReadError, TailError, connection};
 /// The server speaks at least this often; silence means that the consumer is lost.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 const EXPIRES: Duration = Duration::from_secs(20);
-/// A consumer that nobody reads is dropped by the server after this time.
+/// A consumer that nobody reads is dropped by the server after this time, where nobody has said that
+/// it is done with.
 const ABANDONED: Duration = Duration::from_mins(1);
+
 /// A source, and what waits in it.
 pub(super) struct Opened {
     pub(super) source: Source,
@@ -30,6 +37,39 @@ pub(super) struct Source {
     pub(super) messages: Messages,
     /// The consumer's own count, which has no gap even where the filter leaves events out.
     delivered: u64,
+    _consumer: Consumer,
+}
+
+/// A consumer at the server, or one that may be there: whoever has done with it has it dropped.
+struct Consumer {
+    client: Client,
+    stream: String,
+    name: String,
+}
+
+impl Consumer {
+    fn new(way: &Way, stream: &LogStream) -> Self {
+        Self {
+            client: way.client.clone(),
+            stream: stream.name.clone(),
+            name: Uuid::new_v4().simple().to_string(),
+        }
+    }
+}
+
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        if connection::check(&self.client).is_err() {
+            return;
+        }
+        let (client, stream, name) = (self.client.clone(), &self.stream, &self.name);
+        let subject = format!("$JS.API.CONSUMER.DELETE.{stream}.{name}");
+        // Nobody needs the answer: what is not heard the server drops by itself.
+        runtime.spawn(async move { client.publish(subject, Bytes::new()).await });
+    }
 }
 
 /// Why nothing comes.
@@ -86,7 +126,9 @@ async fn consume(
     last: u64,
 ) -> Result<(Source, u64), String> {
     connection::check(&way.client)?;
+    let made = Consumer::new(way, stream);
     let config = pull::Config {
+        name: Some(made.name.clone()),
         deliver_policy: DeliverPolicy::ByStartSequence {
             start_sequence: last.saturating_add(1),
         },
@@ -114,12 +156,12 @@ async fn consume(
             .messages();
         Messages::Ahead(messages.await.map_err(|e| e.to_string())?)
     } else {
-        let name = &consumer.cached_info().name;
-        Messages::Asked(Pull::of(way, &stream.name, name).await?)
+        Messages::Asked(Pull::of(way, &stream.name, &made.name).await?)
     };
     let source = Source {
         messages,
         delivered: 0,
+        _consumer: made,
     };
     Ok((source, pending))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use event_log::{Batch, Commit, EventLog, Expected, Tail, Write};
+use event_log::{Batch, Commit, EventLog, Expected, Tail, Whose, Write};
 use schemas::{AggregateType, EventId, Log};
 use tokio::time::timeout;
 
@@ -267,6 +267,26 @@ async fn a_tail_that_lost_its_consumer_makes_a_new_one() {
         read.extend(recorded(next(&mut tail, 4).await.items));
     }
     assert_eq!(ids_of(&read), expected);
+}
+
+#[tokio::test]
+async fn whoever_has_done_with_a_tail_leaves_no_consumer_behind() {
+    let log = TestLog::new().await;
+    log.commit(fresh(10)).await.unwrap();
+    let raw = log.raw_stream(Log::Events).await;
+    let mut tails = Vec::new();
+    for _ in 0..5 {
+        tails.push(log.tail(Log::Events, 0, &[]).await.unwrap());
+        tails.push(log.read_for(Log::Events, Whose::All, 0).await.unwrap());
+    }
+    assert_eq!(consumers(&raw).await.len(), 10);
+    drop(tails);
+    let gone = async {
+        while !consumers(&raw).await.is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, gone).await.unwrap();
 }
 
 async fn consumers(stream: &async_nats::jetstream::stream::Stream) -> Vec<String> {
