@@ -81,9 +81,10 @@ impl Unfinished {
         Ok(position.map_or(0, Position::sequence))
     }
 
-    /// Ends what was begun behind a sequence; answers with the one that it came to.
+    /// Ends what was begun behind a sequence; answers with the one up to where nothing is left.
     async fn go_through(&self, mut after: u64) -> Result<u64, Failure> {
         let (log, mut complete) = (self.commands.log(), false);
+        let mut left = None;
         while !complete {
             let kind = AggregateType::Account;
             let page = log.catch_up().page_of_kind(kind, after, PAGE).await?;
@@ -91,14 +92,19 @@ impl Unfinished {
                 let Event::AccountForgotten(forgotten) = &recorded.event else {
                     continue;
                 };
+                let before = recorded.sequence - 1;
                 if is_under_way(recorded.time, self.commands.now()) {
-                    return Ok(recorded.sequence - 1);
+                    return Ok(left.unwrap_or(before));
                 }
-                self.end(recorded, forgotten.account_id).await?;
+                let account = forgotten.account_id;
+                if let Err(error) = self.end(recorded, account).await {
+                    tracing::warn!(%error, %account, "Cannot forget somebody to the end");
+                    left = left.or(Some(before));
+                }
             }
             (after, complete) = (page.through, page.complete);
         }
-        Ok(after)
+        Ok(left.unwrap_or(after))
     }
 
     async fn end(&self, begun: &Recorded, account: AccountId) -> Result<(), Failure> {

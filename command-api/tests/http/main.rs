@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod forgetting;
 mod keys;
 mod operator;
 mod records;
