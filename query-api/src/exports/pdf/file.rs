@@ -70,10 +70,11 @@ impl<W: Write> PdfFile<W> {
     }
 }
 
-/// The bytes as a `FlateDecode` stream.
+/// The bytes as a `FlateDecode` stream, packed as fast as can be: whoever waits for a file would
+/// wait for better packing most of the time.
 pub(super) fn compressed(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let packed = Vec::with_capacity(bytes.len() / 3);
-    let mut encoder = ZlibEncoder::new(packed, Compression::new(3));
+    let mut encoder = ZlibEncoder::new(packed, Compression::fast());
     encoder.write_all(bytes)?;
     encoder.finish()
 }

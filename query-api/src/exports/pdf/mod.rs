@@ -165,13 +165,7 @@ impl<W: Write> PdfWriter<W> {
     fn write_total(&mut self) -> io::Result<()> {
         let mut content = Content::new();
         let total = self.pages.to_string();
-        page::set_text(
-            &mut content,
-            &total,
-            (0.0, 0.0),
-            FOOTER_SIZE,
-            &mut self.fonts.regular,
-        );
+        page::set_text(&mut content, &total, FOOTER_SIZE, &mut self.fonts.regular);
         let content = content.finish();
         let mut chunk = Chunk::new();
         let mut form = chunk.form_xobject(self.ids.total, content.as_slice());

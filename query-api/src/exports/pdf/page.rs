@@ -36,6 +36,8 @@ pub(super) struct Page {
     y: f32,
     /// The size of the texts that are being shown.
     size: f32,
+    /// Where the last of them begins, in hundredths of a point.
+    last: (f32, f32),
 }
 
 /// A shade of grey, 0 black and 1 white.
@@ -56,6 +58,7 @@ impl Default for Page {
             content: Content::with_capacity(64 * 1024),
             y: PAGE_HEIGHT - TOP,
             size: 0.0,
+            last: (0.0, 0.0),
         }
     }
 }
@@ -97,7 +100,7 @@ impl Page {
             .set_fill_gray(grey.0)
             .begin_text()
             .set_font(Name(typeface.name().as_bytes()), size);
-        self.size = size;
+        (self.size, self.last) = (size, (0.0, 0.0));
     }
 
     /// Shows one text between [`Self::begin_texts`] and [`Self::end_texts`].
@@ -116,11 +119,23 @@ impl Page {
         let text = &text[line.start..line.end];
         if is_simple(text, typeface) {
             let rest = line.shortened.then_some(ELLIPSIS);
-            return show(&mut self.content, text.chars().chain(rest), at, typeface);
+            self.move_to(at);
+            return show(&mut self.content, text.chars().chain(rest), typeface);
         }
         let text = format!("{text}{}", if line.shortened { "…" } else { "" });
         let glyphs = placed(&text, line.runs_left, typeface);
         self.show_placed(&glyphs, at, typeface);
+    }
+
+    /// Moves to where the next text begins, by as much as it stands from the last one: from row to
+    /// row that is the same, and packs well.
+    fn move_to(&mut self, (x, y): (f32, f32)) {
+        // Whole numbers of this size add up exactly.
+        let next = ((x * 100.0).round(), (y * 100.0).round());
+        let last = std::mem::replace(&mut self.last, next);
+        let by = |from: f32, to: f32| (to - from) / 100.0;
+        self.content
+            .next_line(by(last.0, next.0), by(last.1, next.1));
     }
 
     /// Shows glyphs, as many at a time as stand in one font one behind the other.
@@ -139,9 +154,9 @@ impl Page {
             glyphs = &glyphs[text.len() / 2..];
             let font = &typeface.fonts[first.glyph.font];
             let at = (x + first.x * self.size, y + first.y * self.size);
+            self.move_to(at);
             self.content
                 .set_font(Name(font.name.as_bytes()), self.size)
-                .set_text_matrix([1.0, 0.0, 0.0, 1.0, at.0, at.1])
                 .show(Str(&text));
         }
         let own = Name(typeface.name().as_bytes());
@@ -177,33 +192,20 @@ impl Page {
     }
 }
 
-/// Draws a text by itself.
-pub(super) fn set_text(
-    content: &mut Content,
-    text: &str,
-    at: (f32, f32),
-    size: f32,
-    typeface: &mut Typeface,
-) {
+/// Draws a text by itself, from where its page or form begins.
+pub(super) fn set_text(content: &mut Content, text: &str, size: f32, typeface: &mut Typeface) {
     content
         .set_fill_gray(Grey::FAINT.0)
         .begin_text()
         .set_font(Name(typeface.name().as_bytes()), size);
-    show(content, text.chars(), at, typeface);
+    show(content, text.chars(), typeface);
     content.end_text();
 }
 
-fn show(
-    content: &mut Content,
-    text: impl Iterator<Item = char>,
-    (x, y): (f32, f32),
-    typeface: &mut Typeface,
-) {
+fn show(content: &mut Content, text: impl Iterator<Item = char>, typeface: &mut Typeface) {
     let mut glyphs = Vec::with_capacity(64);
     for c in text {
         glyphs.extend(typeface.glyph(c).id.to_be_bytes());
     }
-    content
-        .set_text_matrix([1.0, 0.0, 0.0, 1.0, x, y])
-        .show(Str(&glyphs));
+    content.show(Str(&glyphs));
 }
