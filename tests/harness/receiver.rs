@@ -9,9 +9,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use serde_json::Value;
 
-use crate::eventually_within;
-
 const PATIENCE: Duration = Duration::from_secs(20);
+const LOOK: Duration = Duration::from_millis(10);
 
 /// A request that arrived.
 #[derive(Clone, Debug)]
@@ -114,19 +113,35 @@ impl Receiver {
         self.inner.received.lock().expect("a lock").clone()
     }
 
-    /// Waits until `count` requests that `wanted` takes have arrived, and gives them.
+    /// Waits until `count` requests that `wanted` takes have arrived, and gives them. Fails the test
+    /// once 20 s have gone by without one more.
     pub async fn wait_for(
         &self,
         count: usize,
         wanted: impl Fn(&Received) -> bool,
     ) -> Vec<Received> {
-        let arrived = async || {
-            let found: Vec<_> = self.received().into_iter().filter(|r| wanted(r)).collect();
-            (found.len() >= count).then_some(found)
-        };
-        let waiting = eventually_within(PATIENCE * 2, "requests at the receiver", arrived);
-        let found = tokio::time::timeout(PATIENCE, waiting).await.ok();
-        found.unwrap_or_else(|| panic!("waited for {count}, there came {:#?}", self.received()))
+        let (mut found, mut seen, mut last) = (Vec::new(), 0, Instant::now());
+        loop {
+            let before = found.len();
+            {
+                let received = self.inner.received.lock().expect("a lock");
+                found.extend(received[seen..].iter().filter(|r| wanted(r)).cloned());
+                seen = received.len();
+            }
+            if found.len() >= count {
+                return found;
+            }
+            if found.len() > before {
+                last = Instant::now();
+            }
+            let came = found.len();
+            assert!(
+                last.elapsed() < PATIENCE,
+                "waited for {count} requests, {came} of {seen} were such; the last: {:#?}",
+                self.received().pop()
+            );
+            tokio::time::sleep(LOOK).await;
+        }
     }
 }
 

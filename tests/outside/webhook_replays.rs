@@ -265,6 +265,7 @@ async fn a_replay_survives_kill_9_at_any_instant() {
         system.crash();
         system.revive().await;
     }
+    receiver.wait_for(before + COUNT, |_| true).await;
     let org = Organization {
         system: &system,
         id: org_id,
