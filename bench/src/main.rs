@@ -76,7 +76,7 @@ struct Options {
     /// Events that are projected and rebuilt.
     #[arg(long, default_value_t = 1_000_000)]
     projected: usize,
-    /// Records of each kind that are imported and exported.
+    /// Records of each kind that are imported, exported and listed.
     #[arg(long, default_value_t = 1_000_000)]
     rows: usize,
     /// Of the hostile crowd only those who do this; may be given again.
@@ -232,7 +232,7 @@ async fn run(options: Options) {
         million::measure(options.rows, options.rounds, &mut report).await;
     }
     if options.only == Some(Part::Pages) {
-        million_pages::measure(options.projected, time, &mut report).await;
+        million_pages::measure(options.rows, time, &mut report).await;
     }
     if options.only == Some(Part::Processes) {
         processes::measure(time, options.rounds, &mut report).await;

@@ -127,7 +127,7 @@ impl Client {
     pub(crate) async fn command(&self, dice: &mut Dice, command: Command) -> Outcome {
         let number = self.number();
         let trace = u128::from(self.root) << 64 | u128::from(number);
-        let began = Instant::now();
+        let sent = Instant::now();
         let mut attempts = 0;
         let outcome = loop {
             attempts += 1;
@@ -135,13 +135,13 @@ impl Client {
                 .attempt(dice, &command, (number, trace), attempts)
                 .await;
             let outcome = outcome(&command, answer);
-            let tried_enough = !command.keyed || began.elapsed() > INSISTS;
+            let tried_enough = !command.keyed || sent.elapsed() > INSISTS;
             if tried_enough || !matches!(outcome, Outcome::Unknown) {
                 break outcome;
             }
             tokio::time::sleep(dice.millis(20..200)).await;
         };
-        let answered = Utc::now();
+        let (answered, known) = (Utc::now(), Instant::now());
         if command.keyed && dice.chance(IMPATIENT) {
             attempts += 1;
             let names = (number, trace);
@@ -157,6 +157,8 @@ impl Client {
             asked: command.asked,
             outcome: outcome.clone(),
             answered,
+            sent,
+            known,
         });
         outcome
     }

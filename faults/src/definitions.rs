@@ -4,7 +4,12 @@
 use serde_json::{Value, json};
 
 /// Those that the load triggers.
-pub(crate) const WORKFLOWS: &[&str] = &["plain", "call", "both", WAITS];
+pub(crate) const WORKFLOWS: &[&str] = &["plain", "call", "both", FAILS, WAITS];
+/// The one whose call is never taken, so that its runs fail.
+pub(crate) const FAILS: &str = "fails";
+/// Where it calls, behind the address of HTTP steps, and how often.
+pub(crate) const NEVER_TAKEN: &str = "/never-taken";
+pub(crate) const TRIES: u32 = 3;
 /// The one that waits: for a time, or for the event that its payload's `answer` names.
 pub(crate) const WAITS: &str = "waits";
 /// The one that events set off.
@@ -29,12 +34,17 @@ pub(crate) fn all() -> impl Iterator<Item = &'static str> {
 pub(crate) fn definition(kind: &str, name: &str, step: &str) -> Value {
     let steps = match kind {
         "plain" => json!([start(&["tell"]), tell("any")]),
-        "call" => json!([start(&["one"]), call("one", step), tell("any")]),
+        "call" => json!([start(&["one"]), call("one", step, 50), tell("any")]),
         "both" => json!([
             start(&["one", "two"]),
-            call("one", step),
-            call("two", step),
+            call("one", step, 50),
+            call("two", step, 50),
             tell("all")
+        ]),
+        FAILS => json!([
+            start(&["one"]),
+            call("one", &format!("{step}{NEVER_TAKEN}"), TRIES),
+            tell("any")
         ]),
         WAITS => waits(),
         HEARS => json!([
@@ -76,10 +86,10 @@ fn start(next: &[&str]) -> Value {
     json!({"id": "start", "type": "TRIGGER", "next": next})
 }
 
-fn call(id: &str, step: &str) -> Value {
-    json!({"id": id, "type": "HTTP", "url": step, "method": "POST", "next": ["tell"],
+fn call(id: &str, url: &str, tries: u32) -> Value {
+    json!({"id": id, "type": "HTTP", "url": url, "method": "POST", "next": ["tell"],
         "body": {"run": "{{ run.id }}"}, "timeoutSeconds": 2,
-        "retry": {"maxAttempts": 50, "initialSeconds": 0.1, "maxSeconds": 1}})
+        "retry": {"maxAttempts": tries, "initialSeconds": 0.1, "maxSeconds": 1}})
 }
 
 fn tell(join: &str) -> Value {

@@ -210,19 +210,23 @@ async fn until_it_has_a_leader(home: &TemporaryHome, settings: &LogSettings) {
 type Subscription = (Arc<std::sync::Mutex<Heard>>, tokio::task::JoinHandle<()>);
 
 /// Subscribers to all channels that can be judged event by event.
-fn subscribe(load: &Load, dice: &Dice) -> Vec<Subscription> {
+fn subscribe(load: &Arc<Load>, dice: &Dice) -> Vec<Subscription> {
+    let base = load.client.base();
+    let dice = |who: &str, channel: &str| dice.of(&format!("{who} {channel}"));
     let mut subscriptions = Vec::new();
-    let mut add = |token: &str, channel: &str, who: &str| {
-        let dice = dice.of(&format!("{who} {channel}"));
-        let base = load.client.base();
-        subscriptions.push(listen(base, token, channel, who, dice));
-    };
     for org in &load.world.orgs {
-        add(&org.key, "runs", &org.id);
-        add(&org.key, "events", &org.id);
+        for channel in ["runs", "events"] {
+            let key = org.key.clone();
+            let (dice, key) = (dice(&org.id, channel), move || key.clone());
+            subscriptions.push(listen(base, key, channel, &org.id, dice));
+        }
     }
-    for person in load.world.persons.iter().filter(|person| person.steady) {
-        add(&person.token(), "locations", &person.id.to_string());
+    for (nth, person) in load.world.persons.iter().enumerate() {
+        let (who, load) = (person.id.to_string(), load.clone());
+        let (dice, token) = (dice(&who, "locations"), move || {
+            load.world.persons[nth].token()
+        });
+        subscriptions.push(listen(base, token, "locations", &who, dice));
     }
     subscriptions
 }

@@ -93,6 +93,9 @@ pub(crate) struct Note {
     pub(crate) outcome: Outcome,
     /// By when its outcome was known.
     pub(crate) answered: DateTime<Utc>,
+    /// When it was first sent and by when its outcome was known, by a clock that nobody sets.
+    pub(crate) sent: Instant,
+    pub(crate) known: Instant,
 }
 
 /// A request that counted against a limit.

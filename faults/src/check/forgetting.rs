@@ -6,7 +6,7 @@ use schemas::Log;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use super::strangers::whole_feed;
-use super::{Evidence, Findings};
+use super::{Evidence, Fact, Findings};
 use crate::load::forgetting::MARK;
 use crate::notes::Forgotten;
 use hostile::Dice;
@@ -49,9 +49,7 @@ fn log(evidence: &Evidence<'_>, forgotten: &[Forgotten], findings: &mut Findings
         .map(|fact| (fact, fact.data.to_string()));
     let marked: Vec<_> = marked.filter(|(_, data)| data.contains(MARK)).collect();
     let positions = evidence.facts.of(Log::Locations);
-    let positions: BTreeSet<_> = positions
-        .filter_map(|fact| fact.data["user_id"].as_u64())
-        .collect();
+    let positions: BTreeSet<_> = positions.filter_map(Fact::person).collect();
     for one in forgotten {
         let left = marked.iter().find(|(_, data)| data.contains(&one.mark));
         let left = left.map(|(fact, _)| fact.place());

@@ -20,6 +20,7 @@ mod steps;
 mod strangers;
 mod triggers;
 mod verify;
+mod visibility;
 mod waits;
 mod webhooks;
 
@@ -86,6 +87,7 @@ pub(crate) async fn all(evidence: &Evidence<'_>) -> Findings {
     limits::check(evidence, &mut findings);
     webhooks::check(evidence, &mut findings);
     sockets::check(evidence, &mut findings);
+    visibility::check(evidence, &mut findings);
     exports_meanwhile::check(evidence, &mut findings);
     read_models(evidence.database, evidence.fold, &mut findings).await;
     // Whoever was limited before is free again.

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use schemas::AggregateType;
 
 use super::{Evidence, Fact, Findings};
+use crate::definitions::{FAILS, TRIES};
 use crate::notes::Outcome;
 use crate::world::text;
 
@@ -12,6 +13,7 @@ const STARTED: &str = "acknowledged triggers have the run that they were told of
 const ENDED: &str = "runs that began once and ended once";
 const EFFECTS: &str = "steps with one effect";
 const ATTEMPTS: &str = "attempts at steps that began once";
+const TRIED: &str = "steps that are never taken failed after so many tries";
 const CALLED: &str = "HTTP steps that succeeded had called, under one key";
 const ENDS: [&str; 3] = ["run.succeeded", "run.failed", "run.cancelled"];
 
@@ -22,6 +24,8 @@ struct Run<'a> {
     attempts: HashMap<String, u32>,
     effects: HashMap<String, u32>,
     last: Option<&'a Fact>,
+    /// Its call is never taken.
+    fails: bool,
 }
 
 pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
@@ -38,6 +42,7 @@ pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
         // The hostile tenant's runs say the same thing several times over, or nothing.
         if !evidence.is_hostile(org) {
             judge_effects(&format!("run {id} of {org}"), run, findings);
+            judge_tries(&format!("run {id} of {org}"), run, findings);
         }
         for step in run
             .effects
@@ -68,6 +73,7 @@ fn add<'a>(run: &mut Run<'a>, fact: &'a Fact) {
     run.last = Some(fact);
     let step = text(&fact.data["stepId"]);
     match fact.kind.as_str() {
+        "workflow.triggered" => run.fails = fact.data["workflowId"] == FAILS,
         "run.step_started" => {
             let attempt = format!("{step} {}", fact.data["attempt"]);
             *run.attempts.entry(attempt).or_default() += 1;
@@ -93,6 +99,20 @@ fn judge(what: &str, run: &Run<'_>, findings: &mut Findings) {
         let what = format!("attempt {attempt} of {what}");
         findings.judge(ATTEMPTS, *times == 1, what, "once", times);
     }
+}
+
+fn judge_tries(what: &str, run: &Run<'_>, findings: &mut Findings) {
+    if !run.fails {
+        return;
+    }
+    let count = |kind: &str| run.events.get(kind).copied().unwrap_or_default();
+    let tries = count("run.step_failed");
+    let most = TRIES * (count("run.failed") + count("run.cancelled"));
+    // What is called off has not come to its last try.
+    let least = TRIES * count("run.failed");
+    let right = (least..=most).contains(&tries) && count("run.succeeded") == 0;
+    let expected = format!("{least} to {most}");
+    findings.judge(TRIED, right, what, expected, format!("{:?}", run.events));
 }
 
 fn judge_effects(what: &str, run: &Run<'_>, findings: &mut Findings) {

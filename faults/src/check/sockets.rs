@@ -67,12 +67,14 @@ fn expected<'a>(evidence: &Evidence<'a>, heard: &Heard) -> Vec<&'a Fact> {
             && steady().any(|person| Some(person.id) == of)
             && fact.recorded_at() > joined
     };
+    let is_family = steady().any(|person| person.id.to_string() == heard.who);
     let all = evidence
         .facts
         .all
         .iter()
         .filter(|fact| match heard.channel.as_str() {
-            "locations" => of_family(fact),
+            // What others see of each other changes all the time.
+            "locations" => is_family && of_family(fact),
             _ => is_of_org(heard, fact, evidence.facts),
         });
     all.filter(|fact| fact.sequence > from).collect()
@@ -85,7 +87,7 @@ fn one(heard: &Heard, expected: &[&Fact], findings: &mut Findings) {
     let (mut last, mut resets) = (sequence(&heard.from), 0);
     for frame in &heard.seen {
         match frame {
-            Seen::Event { position, kind } => {
+            Seen::Event { position, kind, .. } => {
                 let at = sequence(position);
                 let what = format!("{kind} at {position} to {who}");
                 findings.judge(ONCE, at > last, what, format!("behind {last}"), at);

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Load, nothing_to_do, post};
+use super::{Load, nothing_to_do, positions, post};
 use crate::notes::{Asked, Outcome, Times};
 use crate::world::text;
 use hostile::Dice;
@@ -97,9 +97,12 @@ pub(super) async fn leave(load: &Load, dice: &mut Dice) {
     let asked = vec![Asked::once("circle.member_left", asked)];
     let path = format!("/circles/{circle}/members/me");
     let command = post("leave", &person.token(), path, Value::Null, asked);
-    load.client
-        .command(dice, command.by(Method::DELETE).bare())
-        .await;
+    let command = command.by(Method::DELETE).bare();
+    let left = load.client.command(dice, command).await;
+    // Of what comes now the others may not be told.
+    if matches!(left, Outcome::Acknowledged { .. }) && dice.chance(70) {
+        positions::one_of(load, dice, person).await;
+    }
 }
 
 pub(super) async fn add_place(load: &Load, dice: &mut Dice) {

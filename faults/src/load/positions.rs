@@ -62,6 +62,10 @@ async fn send(load: &Load, dice: &mut Dice, person: &Person, command: Command, c
 
 pub(super) async fn one(load: &Load, dice: &mut Dice) {
     let person = load.person(dice);
+    one_of(load, dice, person).await;
+}
+
+pub(super) async fn one_of(load: &Load, dice: &mut Dice, person: &Person) {
     let fix = fix(load, dice);
     let command = update(person, fix.clone(), &[fix]).keyed(dice, 40);
     let again = dice.chance(15).then(|| command.clone());

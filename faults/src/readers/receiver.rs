@@ -1,7 +1,7 @@
 //! A real HTTP server for webhooks and HTTP steps that is sometimes slow and sometimes fails.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Bytes;
@@ -10,9 +10,12 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
+use crate::definitions::NEVER_TAKEN;
 use crate::world::text;
 use hostile::Dice;
 
+/// A request with this chance or more, of a hundred, is taken, sooner or later.
+const TAKEN: usize = 8;
 /// Longer than an attempt may take.
 const TOO_SLOW: Duration = Duration::from_millis(2_500);
 
@@ -27,6 +30,8 @@ pub(crate) struct Arrived {
     pub(crate) position: String,
     /// Whether it was answered 200 at once.
     pub(crate) taken: bool,
+    /// When it arrived.
+    pub(crate) at: Instant,
 }
 
 struct Shared {
@@ -87,10 +92,15 @@ async fn receive(
         let mut dice = shared.dice.lock().unwrap_or_else(PoisonError::into_inner);
         (dice.below(100), dice.millis(0..300))
     };
+    let fate = if uri.path().ends_with(NEVER_TAKEN) {
+        fate % TAKEN
+    } else {
+        fate
+    };
     let (status, delay) = match fate {
         0..6 => (StatusCode::INTERNAL_SERVER_ERROR, Duration::ZERO),
-        6..8 => (StatusCode::TOO_MANY_REQUESTS, Duration::ZERO),
-        8 => (StatusCode::OK, TOO_SLOW),
+        6..TAKEN => (StatusCode::TOO_MANY_REQUESTS, Duration::ZERO),
+        TAKEN => (StatusCode::OK, TOO_SLOW),
         9..20 => (StatusCode::OK, delay),
         _ => (StatusCode::OK, Duration::ZERO),
     };
@@ -109,6 +119,7 @@ async fn receive(
         }),
         position: text(&body["position"]),
         taken: status == StatusCode::OK && delay < TOO_SLOW,
+        at: Instant::now(),
     };
     let list = shared.arrived.lock();
     list.unwrap_or_else(PoisonError::into_inner).push(arrived);

@@ -1,7 +1,7 @@
 //! A subscriber of `/ws` that goes on where it was whenever its connection ends.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
@@ -19,8 +19,12 @@ const PATIENCE: Duration = Duration::from_secs(8);
 /// What came over a subscription.
 #[derive(Clone, Debug)]
 pub(crate) enum Seen {
-    /// An event at a position.
-    Event { position: String, kind: String },
+    /// An event at a position, and when it came.
+    Event {
+        position: String,
+        kind: String,
+        at: Instant,
+    },
     /// Positions between two places were left out for newer ones.
     Conflated { from: String, to: String },
     /// It began anew, as if it had never been there.
@@ -39,10 +43,10 @@ pub(crate) struct Heard {
     pub(crate) connections: u64,
 }
 
-/// Subscribes and stays subscribed until dropped.
+/// Subscribes and stays subscribed until dropped, with the token that is in force at the time.
 pub(crate) fn listen(
     base: &str,
-    token: &str,
+    token: impl Fn() -> String + Send + 'static,
     channel: &str,
     who: &str,
     mut dice: Dice,
@@ -52,12 +56,12 @@ pub(crate) fn listen(
         channel: channel.to_owned(),
         ..Heard::default()
     }));
-    let (url, token) = (base.replacen("http", "ws", 1) + "/ws", token.to_owned());
+    let url = base.replacen("http", "ws", 1) + "/ws";
     let (channel, mine) = (channel.to_owned(), heard.clone());
     let task = tokio::spawn(async move {
         loop {
             // However it ended, the next connection goes on from the last position.
-            let _ = connection(&url, &token, &channel, &mine, &mut dice).await;
+            let _ = connection(&url, &token(), &channel, &mine, &mut dice).await;
             tokio::time::sleep(dice.millis(10..300)).await;
         }
     });
@@ -116,6 +120,7 @@ fn take(heard: &mut Heard, frame: &Value) {
         "event" => heard.seen.push(Seen::Event {
             position: text(&frame["position"]),
             kind: text(&frame["event"]["type"]),
+            at: Instant::now(),
         }),
         "conflated" => heard.seen.push(Seen::Conflated {
             from: text(&frame["from"]),

@@ -1,0 +1,156 @@
+//! What is shown of persons: no position comes to whoever has no circle in common with its person
+//! any more.
+//!
+//! Judged is only what clients know by their own clock: a position that was sent once a leaving had
+//! been acknowledged, and that came before the next joining was asked for.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use event_log::Position;
+use schemas::Log;
+
+use super::{Evidence, Facts, Findings};
+use crate::notes::{Note, Outcome};
+use crate::readers::Seen;
+
+const SHARED: &str = "positions came only to those who share a circle with their person";
+/// The path of the one webhook that wants positions, of the first organization.
+const HOOK: &str = "/hook/0-all";
+
+/// Commands by their traces.
+type Notes<'a> = HashMap<u128, &'a Note>;
+
+/// How long somebody is in a circle, at most.
+struct Membership {
+    /// When it was asked for; nothing where it was before the run, or where nobody knows.
+    from: Option<Instant>,
+    /// When its end was acknowledged; nothing while it lasts, or where nobody knows.
+    until: Option<Instant>,
+}
+
+/// Every circle: whose organization's it is, and who is in it when.
+#[derive(Default)]
+struct Circle<'a> {
+    org: &'a str,
+    members: HashMap<u64, Vec<Membership>>,
+}
+
+#[derive(Clone, Copy)]
+enum Viewer<'a> {
+    Person(u64),
+    Organization(&'a str),
+}
+
+/// A position that was sent and came to somebody.
+#[derive(Clone, Copy)]
+struct Shown {
+    of: u64,
+    sent: Instant,
+    seen: Instant,
+}
+
+pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
+    findings.begin(SHARED);
+    let notes = evidence.client.notes.commands();
+    let notes: Notes<'_> = notes.iter().map(|note| (note.trace, note)).collect();
+    let circles = circles(evidence.facts, &notes);
+    let positions: HashMap<u64, (u64, Instant)> = positions(evidence.facts, &notes).collect();
+    let mut judge = |viewer: Viewer<'_>, position: &str, seen: Instant| {
+        let place = position.parse::<Position>().ok();
+        let place = place.filter(|place| place.log() == Log::Locations);
+        let Some(&(of, sent)) = place.and_then(|place| positions.get(&place.sequence())) else {
+            return;
+        };
+        let may = may_be_shown(&circles, viewer, Shown { of, sent, seen });
+        let what = format!("{position} of person {of}");
+        findings.judge(SHARED, may, what, "not shown", viewer.name());
+    };
+    let on_positions = evidence
+        .heard
+        .iter()
+        .filter(|one| one.channel == "locations");
+    for heard in on_positions {
+        let viewer = Viewer::Person(heard.who.parse().unwrap_or_default());
+        for seen in &heard.seen {
+            if let Seen::Event { position, at, .. } = seen {
+                judge(viewer, position, *at);
+            }
+        }
+    }
+    let org = evidence.world.orgs.first().map_or("", |org| &org.id);
+    for arrived in evidence.arrived.iter().filter(|one| one.path == HOOK) {
+        judge(Viewer::Organization(org), &arrived.position, arrived.at);
+    }
+}
+
+impl Viewer<'_> {
+    fn name(self) -> String {
+        match self {
+            Self::Person(id) => format!("came to person {id}"),
+            Self::Organization(id) => format!("came to organization {id}"),
+        }
+    }
+}
+
+fn circles<'a>(facts: &'a Facts, notes: &Notes<'_>) -> HashMap<&'a str, Circle<'a>> {
+    let mut circles: HashMap<&str, Circle<'_>> = HashMap::new();
+    for fact in facts.of(Log::Events) {
+        let Some(person) = fact.person().filter(|_| fact.kind.starts_with("circle.")) else {
+            continue;
+        };
+        let circle = circles.entry(&fact.stream).or_default();
+        circle.org = &fact.org;
+        let note = fact.trace.and_then(|trace| notes.get(&trace));
+        let memberships = circle.members.entry(person).or_default();
+        match fact.kind.as_str() {
+            "circle.member_joined" => memberships.push(Membership {
+                from: note.map(|note| note.sent),
+                until: None,
+            }),
+            "circle.member_left" => {
+                let ended =
+                    note.filter(|note| matches!(note.outcome, Outcome::Acknowledged { .. }));
+                if let Some(last) = memberships.last_mut() {
+                    last.until = ended.map(|note| note.known);
+                }
+            }
+            _ => {}
+        }
+    }
+    circles
+}
+
+/// The positions that a client sent: whose they are, and when.
+fn positions(facts: &Facts, notes: &Notes<'_>) -> impl Iterator<Item = (u64, (u64, Instant))> {
+    facts.of(Log::Locations).filter_map(|fact| {
+        let sent = notes.get(&fact.trace?)?.sent;
+        Some((fact.sequence, (fact.person()?, sent)))
+    })
+}
+
+fn may_be_shown(circles: &HashMap<&str, Circle<'_>>, viewer: Viewer<'_>, shown: Shown) -> bool {
+    let is_in = |circle: &Circle<'_>, person: u64| {
+        let memberships = circle.members.get(&person).into_iter().flatten();
+        memberships.into_iter().any(|one| one.may_last(shown))
+    };
+    let mut circles = circles.values();
+    match viewer {
+        Viewer::Person(viewer) => {
+            viewer == shown.of
+                || circles.any(|circle| is_in(circle, viewer) && is_in(circle, shown.of))
+        }
+        Viewer::Organization(org) => {
+            circles.any(|circle| circle.org == org && is_in(circle, shown.of))
+        }
+    }
+}
+
+impl Membership {
+    /// Whether it may have lasted at some time between the sending of a position and its coming.
+    fn may_last(&self, shown: Shown) -> bool {
+        let has_begun = self.from.is_none_or(|from| from <= shown.seen);
+        let has_not_ended = self.until.is_none_or(|until| until >= shown.sent);
+        has_begun && has_not_ended
+    }
+}
