@@ -8,9 +8,10 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::time::timeout_at;
 
 const PATIENCE: Duration = Duration::from_secs(20);
-const LOOK: Duration = Duration::from_millis(10);
 
 /// A request that arrived.
 #[derive(Clone, Debug)]
@@ -46,6 +47,8 @@ type Reply = Box<dyn Fn(&Received) -> (StatusCode, HeaderMap, String) + Send + S
 
 struct Inner {
     received: Mutex<Vec<Received>>,
+    /// Whoever waits for requests is told of each.
+    arrived: Notify,
     reply: Mutex<(Reply, Duration)>,
 }
 
@@ -67,6 +70,7 @@ impl Receiver {
         let reply: Reply = Box::new(|_| (StatusCode::OK, HeaderMap::new(), "{\"ok\":true}".into()));
         let inner = Arc::new(Inner {
             received: Mutex::default(),
+            arrived: Notify::new(),
             reply: Mutex::new((reply, Duration::ZERO)),
         });
         let router = axum::Router::new()
@@ -120,8 +124,10 @@ impl Receiver {
         count: usize,
         wanted: impl Fn(&Received) -> bool,
     ) -> Vec<Received> {
-        let (mut found, mut seen, mut last) = (Vec::new(), 0, Instant::now());
+        let (mut found, mut seen, mut end) = (Vec::new(), 0, Instant::now() + PATIENCE);
         loop {
+            // Told of whatever arrives from here on.
+            let more = self.inner.arrived.notified();
             let before = found.len();
             {
                 let received = self.inner.received.lock().expect("a lock");
@@ -132,15 +138,14 @@ impl Receiver {
                 return found;
             }
             if found.len() > before {
-                last = Instant::now();
+                end = Instant::now() + PATIENCE;
             }
             let came = found.len();
             assert!(
-                last.elapsed() < PATIENCE,
+                timeout_at(end.into(), more).await.is_ok(),
                 "waited for {count} requests, {came} of {seen} were such; the last: {:#?}",
                 self.received().pop()
             );
-            tokio::time::sleep(LOOK).await;
         }
     }
 }
@@ -170,6 +175,7 @@ async fn receive(
         ((reply.0)(&received), reply.1)
     };
     inner.received.lock().expect("a lock").push(received);
+    inner.arrived.notify_waiters();
     tokio::time::sleep(delay).await;
     answer
 }

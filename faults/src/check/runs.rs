@@ -28,6 +28,12 @@ struct Run<'a> {
     fails: bool,
 }
 
+impl Run<'_> {
+    fn count(&self, kind: &str) -> u32 {
+        self.events.get(kind).copied().unwrap_or_default()
+    }
+}
+
 pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
     let mut runs: HashMap<(&str, &str), Run<'_>> = HashMap::new();
     for fact in &evidence.facts.all {
@@ -38,11 +44,12 @@ pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
     let called = evidence.arrived.iter().filter(|call| call.path == "/step");
     let called: HashSet<&str> = called.map(|call| call.id.as_str()).collect();
     for ((org, id), run) in &runs {
-        judge(&format!("run {id} of {org}"), run, findings);
+        let what = format!("run {id} of {org}");
+        judge(&what, run, findings);
         // The hostile tenant's runs say the same thing several times over, or nothing.
         if !evidence.is_hostile(org) {
-            judge_effects(&format!("run {id} of {org}"), run, findings);
-            judge_tries(&format!("run {id} of {org}"), run, findings);
+            judge_effects(&what, run, findings);
+            judge_tries(&what, run, findings);
         }
         for step in run
             .effects
@@ -87,13 +94,12 @@ fn add<'a>(run: &mut Run<'a>, fact: &'a Fact) {
 }
 
 fn judge(what: &str, run: &Run<'_>, findings: &mut Findings) {
-    let count = |kind: &str| run.events.get(kind).copied().unwrap_or_default();
-    let began = count("workflow.triggered");
+    let began = run.count("workflow.triggered");
     // Each time that it was retried it has begun once more, and ended.
-    let times = 1 + count("run.retried");
-    let ended: u32 = ENDS.iter().map(|end| count(end)).sum();
+    let times = 1 + run.count("run.retried");
+    let ended: u32 = ENDS.iter().map(|end| run.count(end)).sum();
     let found = format!("{:?}", run.events);
-    let right = began == 1 && ended == times && count("run.started") <= times;
+    let right = began == 1 && ended == times && run.count("run.started") <= times;
     findings.judge(ENDED, right, what, "one beginning and one end", &found);
     for (attempt, times) in &run.attempts {
         let what = format!("attempt {attempt} of {what}");
@@ -105,12 +111,11 @@ fn judge_tries(what: &str, run: &Run<'_>, findings: &mut Findings) {
     if !run.fails {
         return;
     }
-    let count = |kind: &str| run.events.get(kind).copied().unwrap_or_default();
-    let tries = count("run.step_failed");
-    let most = TRIES * (count("run.failed") + count("run.cancelled"));
+    let tries = run.count("run.step_failed");
+    let least = TRIES * run.count("run.failed");
     // What is called off has not come to its last try.
-    let least = TRIES * count("run.failed");
-    let right = (least..=most).contains(&tries) && count("run.succeeded") == 0;
+    let most = least + TRIES * run.count("run.cancelled");
+    let right = (least..=most).contains(&tries) && run.count("run.succeeded") == 0;
     let expected = format!("{least} to {most}");
     findings.judge(TRIED, right, what, expected, format!("{:?}", run.events));
 }
@@ -125,7 +130,7 @@ fn judge_effects(what: &str, run: &Run<'_>, findings: &mut Findings) {
         .effects
         .keys()
         .any(|effect| effect.starts_with("custom."));
-    let succeeded = run.events.get("run.succeeded") == Some(&1);
+    let succeeded = run.count("run.succeeded") == 1;
     findings.judge(
         EFFECTS,
         notified || !succeeded,

@@ -131,8 +131,8 @@ fn positions(facts: &Facts, notes: &Notes<'_>) -> impl Iterator<Item = (u64, (u6
 
 fn may_be_shown(circles: &HashMap<&str, Circle<'_>>, viewer: Viewer<'_>, shown: Shown) -> bool {
     let is_in = |circle: &Circle<'_>, person: u64| {
-        let memberships = circle.members.get(&person).into_iter().flatten();
-        memberships.into_iter().any(|one| one.may_last(shown))
+        let memberships = circle.members.get(&person).into_iter();
+        memberships.flatten().any(|one| one.may_last(shown))
     };
     let mut circles = circles.values();
     match viewer {
