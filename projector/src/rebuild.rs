@@ -185,7 +185,7 @@ async fn take_over(
             }
             Ok(Err(Retry::Busy)) => lock = (lock * 2).min(LOCK_MAX),
             Ok(Err(Retry::Late)) => {}
-            Err(RepairError::Database(error)) if was_silent(&error) => {
+            Err(RepairError::Database(error)) if was_ended(&error) => {
                 *copy = open_again(log, pool, copy).await?;
                 fill(log, copy.fold.log, slice::from_mut(copy), tell).await?;
             }
@@ -322,8 +322,8 @@ fn is_busy(error: &sqlx::Error) -> bool {
     has_code(error, &["55P03", "40P01"])
 }
 
-/// Whether the server ended a session that said nothing in a transaction for too long: this process
-/// gives way to others, and they may have left it no processor.
-fn was_silent(error: &sqlx::Error) -> bool {
-    has_code(error, &["25P03"])
+/// Whether the session is gone: the server ended it, since it said nothing in a transaction for too
+/// long on a busy machine, or the connection was cut.
+fn was_ended(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::Io(_)) || has_code(error, &["25P03"])
 }

@@ -87,7 +87,7 @@ enum Command {
 }
 
 impl Command {
-    /// Whether it works through the whole log while others are served.
+    /// Whether it works through the whole log while others are served, and nobody waits for it.
     fn can_wait(&self) -> bool {
         match self {
             Self::Projection(projection) => projection.can_wait(),
@@ -102,7 +102,7 @@ fn main() -> ExitCode {
     if cli.command.can_wait() {
         // Where the processors are busy, whoever serves requests goes first. The runtime's threads
         // inherit this; without it the command only takes more of the machine.
-        let _ = rustix::process::nice(19);
+        let _ = rustix::process::nice(10);
     }
     let done = Runtime::new().map_err(Failure::from);
     match done.and_then(|runtime| runtime.block_on(run(cli))) {

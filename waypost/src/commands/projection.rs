@@ -113,9 +113,10 @@ impl Access {
 }
 
 impl Projection {
-    /// Whether it works through the whole log.
+    /// Whether it works through the whole log, and nobody waits for it: while a rebuild takes over,
+    /// the active projector does.
     pub(crate) fn can_wait(&self) -> bool {
-        matches!(self, Self::Verify(_) | Self::Rebuild(_))
+        matches!(self, Self::Verify(_))
     }
 
     pub(crate) async fn run(self, common: &CommonSettings) -> Result<(), Failure> {
