@@ -37,8 +37,7 @@ pub(super) fn check(evidence: &Evidence<'_>, findings: &mut Findings) {
     for fact in &facts.all {
         let cause = fact.cause.as_ref();
         if let Some(cause) = cause.filter(|_| !came_over_the_api(fact)) {
-            // A position of somebody who was forgotten is erased.
-            let there = ids.contains(cause.as_str()) || facts.is_of_the_forgotten(fact);
+            let there = ids.contains(cause.as_str()) || facts.may_outlive_its_cause(fact);
             findings.judge(
                 CAUSED,
                 there,

@@ -250,6 +250,15 @@ impl Facts {
         person.is_some_and(|person| self.forgotten.contains(&person))
     }
 
+    /// Whether what it follows from may be erased: what told of somebody who was forgotten. An
+    /// attempt at a delivery does not say of whom that was.
+    pub(crate) fn may_outlive_its_cause(&self, fact: &Fact) -> bool {
+        let told = fact.data["type"].as_str().unwrap_or_default();
+        let of_a_person = ["location.", "place.", "sos."];
+        let may_be = of_a_person.iter().any(|kind| told.starts_with(kind));
+        self.is_of_the_forgotten(fact) || (may_be && !self.forgotten.is_empty())
+    }
+
     /// Whether an organization may not be told of it any more by the time it is sent: its person
     /// hides, which keeps positions and places, or has left, which keeps calls for help as well, or
     /// was forgotten.
