@@ -254,9 +254,12 @@ impl Facts {
     /// attempt at a delivery does not say of whom that was.
     pub(crate) fn may_outlive_its_cause(&self, fact: &Fact) -> bool {
         let told = fact.data["type"].as_str().unwrap_or_default();
-        let of_a_person = ["location.", "place.", "sos."];
-        let may_be = of_a_person.iter().any(|kind| told.starts_with(kind));
-        self.is_of_the_forgotten(fact) || (may_be && !self.forgotten.is_empty())
+        let tells_of_somebody = fact.kind.starts_with("delivery.")
+            && matches!(
+                told.split_once('.'),
+                Some(("location" | "place" | "sos", _))
+            );
+        self.is_of_the_forgotten(fact) || (tells_of_somebody && !self.forgotten.is_empty())
     }
 
     /// Whether an organization may not be told of it any more by the time it is sent: its person
