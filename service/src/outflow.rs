@@ -5,19 +5,26 @@
 //! it ends, and lets go of all that it holds, at the same moment for every reason: the client is
 //! gone, takes nothing, takes too little, or may not have it any more. Left to the connection it
 //! would be looked at only once that has room.
+//!
+//! That task gives way to everything else. Whether the answer may go on is watched beside it, at
+//! normal priority: whose key has ended is cut off in time on a busy machine too.
 
 use std::io;
-use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
-use futures::{Stream, StreamExt as _};
+use futures::{Stream, StreamExt as _, stream};
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
+use tokio_util::task::AbortOnDropHandle;
+
+/// What an answer goes on with: the pieces to come, and the word how it ends if it is cut off.
+type GoingOn = (
+    mpsc::Receiver<io::Result<Bytes>>,
+    oneshot::Receiver<Result<(), Cut>>,
+);
 
 /// How patient an answer is with its client.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +54,9 @@ pub enum Cut {
     /// Whoever asked may not have it any more.
     #[error("the key was revoked or has expired")]
     Ended,
+    /// What makes the pieces came to no end of its own.
+    #[error("the answer could not be finished")]
+    Failed,
 }
 
 impl Cut {
@@ -56,6 +66,7 @@ impl Cut {
             Self::Slow => "slow",
             Self::Late => "late",
             Self::Ended => "key_ended",
+            Self::Failed => "failed",
         }
     }
 }
@@ -82,18 +93,23 @@ where
     E: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
 {
     let (pass_on, taken) = mpsc::channel(1);
-    let end = Arc::new(OnceLock::new());
-    let body = Outflow {
-        pieces: taken,
-        end: end.clone(),
-        told: false,
-    };
-    threads().spawn(async move {
+    let (tell, end) = oneshot::channel();
+    // Until it is told how the answer ends, the body waits for one more piece.
+    let not_told = pass_on.clone();
+    let made = threads().spawn(async move {
+        tokio::select! {
+            biased;
+            () = pass_on.closed() => None,
+            cut = give(pieces, &pass_on, patience) => cut,
+        }
+    });
+    tokio::spawn(async move {
+        // What makes the pieces is dropped when it is over or the answer cut off.
+        let mut made = AbortOnDropHandle::new(made);
         let cut = tokio::select! {
             biased;
             () = ended => Some(Cut::Ended),
-            () = pass_on.closed() => None,
-            cut = give(pieces, &pass_on, patience) => cut,
+            cut = &mut made => cut.unwrap_or(Some(Cut::Failed)),
         };
         let Some(cut) = cut else { return };
         let (kind, reason) = (patience.kind, cut.name());
@@ -101,10 +117,24 @@ where
             .increment(1);
         tracing::info!(kind, reason, "An answer was cut off");
         let quiet = cut == Cut::Ended && at_key_end == AtKeyEnd::End;
-        // Set once, before the channel closes and wakes the body.
-        let _ = end.set(if quiet { Ok(()) } else { Err(cut) });
+        // A client that is gone need not be told.
+        let _ = tell.send(if quiet { Ok(()) } else { Err(cut) });
+        drop(not_told);
     });
-    Body::from_stream(body)
+    Body::from_stream(stream::unfold(Some((taken, end)), next))
+}
+
+/// The connection's side of an answer: what comes from `taken`, until `end` tells that it was cut
+/// off. Asked first, so that what was put ready before the end is not given after it.
+async fn next(going_on: Option<GoingOn>) -> Option<(io::Result<Bytes>, Option<GoingOn>)> {
+    let (mut taken, mut end) = going_on?;
+    tokio::select! {
+        biased;
+        Ok(end) = &mut end, if !end.is_terminated() => {
+            end.err().map(|cut| (Err(io::Error::other(cut)), None))
+        }
+        piece = taken.recv() => piece.map(|piece| (piece, Some((taken, end)))),
+    }
 }
 
 /// What reads far and writes much gives way to what is answered at once. Tests keep to their own
@@ -186,30 +216,6 @@ impl Client {
     fn allowed(&self) -> Duration {
         let for_bytes = self.given / u64::from(self.patience.least_rate.max(1));
         self.patience.stall + Duration::from_secs(for_bytes)
-    }
-}
-
-/// The connection's side of an answer.
-struct Outflow {
-    pieces: mpsc::Receiver<io::Result<Bytes>>,
-    end: Arc<OnceLock<Result<(), Cut>>>,
-    /// Whether the end has been told.
-    told: bool,
-}
-
-impl Stream for Outflow {
-    type Item = io::Result<Bytes>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        // What was put ready before the end is not given after it.
-        if self.end.get().is_none()
-            && let Some(piece) = ready!(self.pieces.poll_recv(cx))
-        {
-            return Poll::Ready(Some(piece));
-        }
-        let told = std::mem::replace(&mut self.told, true);
-        let cut = self.end.get().and_then(|end| end.err());
-        Poll::Ready(cut.filter(|_| !told).map(|cut| Err(io::Error::other(cut))))
     }
 }
 

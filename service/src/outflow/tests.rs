@@ -1,10 +1,9 @@
 use std::convert::Infallible;
 use std::future::pending;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::body::BodyDataStream;
-use futures::stream;
-use tokio::sync::oneshot;
 use tokio::time::{advance, timeout};
 
 use super::*;
@@ -122,4 +121,12 @@ async fn nothing_is_given_once_the_key_has_ended() {
         assert_eq!(rest.is_err(), broken, "{at_key_end:?}");
         assert_eq!(rest.unwrap_or_default(), 0);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_whose_making_fails_is_not_taken_for_a_whole_one() {
+    let pieces = stream::once(async { Ok::<_, Infallible>(Bytes::from_static(b"x")) });
+    let pieces = pieces.chain(stream::once(async { panic!("while it is made") }));
+    let body = outflow(pieces, PATIENCE, pending(), AtKeyEnd::BreakOff);
+    rest(body.into_data_stream()).await.unwrap_err();
 }
