@@ -8,6 +8,7 @@
 //! deciders that saw the same past only one succeeds, and an append that is tried again after a
 //! lost acknowledgement is recognised by its event id.
 
+mod answer_times;
 mod append;
 pub mod backup;
 mod batch;

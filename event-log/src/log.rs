@@ -8,8 +8,10 @@ use async_nats::connection::State;
 use async_nats::jetstream::{self, kv};
 use futures::{StreamExt as _, stream};
 use schemas::{AggregateType, Log, OrgId, SYSTEM_ORG, StreamId};
+use tokio::sync::Semaphore;
 use traces::Traced as _;
 
+use crate::answer_times::AnswerTimes;
 use crate::append::Appender;
 use crate::pace::{Asked, Pace};
 use crate::party::Party;
@@ -24,6 +26,9 @@ use crate::{
 
 /// Commits of one [`EventLog::commit_each`] that are on their way at once: enough to fill batches.
 const SIDE_BY_SIDE: usize = 1_000;
+/// Pages that this program itself has asked for at a time. All else that it follows comes by the same
+/// connection, behind them.
+const PAGES: usize = 4;
 /// So many of these calls one caller has under way, which wait for each other where it is held back.
 const CALLS: usize = 4;
 
@@ -38,8 +43,12 @@ struct Shared {
     /// Reads what this program follows by itself, so that what it is sent holds up nothing that it
     /// appends.
     followers: Client,
+    answers_to_followers: AnswerTimes,
     /// Reads for those outside, so that nothing they do holds up what is appended.
     readers: Client,
+    answers_to_readers: AnswerTimes,
+    /// Pages that are on their way to this program itself.
+    pages: Semaphore,
     context: jetstream::Context,
     settings: LogSettings,
     durability: Durability,
@@ -93,7 +102,10 @@ impl EventLog {
             followed: Followed::default(),
             client,
             followers,
+            answers_to_followers: AnswerTimes::of_reads(),
             readers,
+            answers_to_readers: AnswerTimes::of_reads(),
+            pages: Semaphore::new(PAGES),
             context,
             settings: settings.clone(),
             durability,
@@ -288,6 +300,18 @@ impl EventLog {
 
     pub(crate) fn readers(&self) -> &Client {
         &self.shared.readers
+    }
+
+    pub(crate) fn answers_to_followers(&self) -> &AnswerTimes {
+        &self.shared.answers_to_followers
+    }
+
+    pub(crate) fn answers_to_readers(&self) -> &AnswerTimes {
+        &self.shared.answers_to_readers
+    }
+
+    pub(crate) fn pages(&self) -> &Semaphore {
+        &self.shared.pages
     }
 
     pub(crate) fn subjects(&self) -> &Subjects {

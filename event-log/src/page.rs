@@ -94,7 +94,7 @@ impl CatchUp<'_> {
         limit: usize,
     ) -> Result<Page, ReadError> {
         let subject = self.0.subjects().of_organization(log, org, only);
-        page_on(&self.reader(log), &subject, after, limit).await
+        self.page_on(log, &subject, after, limit).await
     }
 
     /// As [`EventLog::page_of_kind`].
@@ -108,7 +108,7 @@ impl CatchUp<'_> {
         limit: usize,
     ) -> Result<Page, ReadError> {
         let subject = self.0.subjects().of_kind(kind);
-        page_on(&self.reader(kind.log()), &subject, after, limit).await
+        self.page_on(kind.log(), &subject, after, limit).await
     }
 
     /// As [`EventLog::last_of_each`].
@@ -121,6 +121,18 @@ impl CatchUp<'_> {
     ) -> Result<Vec<Option<Recorded>>, ReadError> {
         let reader_of = |log| self.reader(log);
         self.0.last_of_each_by(reader_of, streams).await
+    }
+
+    async fn page_on(
+        self,
+        log: Log,
+        subject: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Page, ReadError> {
+        // Never closed.
+        let _turn = self.0.pages().acquire().await;
+        page_on(&self.reader(log), subject, after, limit).await
     }
 
     fn reader(self, log: Log) -> StreamReader {

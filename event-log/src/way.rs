@@ -7,8 +7,9 @@ use async_nats::jetstream;
 use schemas::{AggregateType, OrgId, StreamId};
 
 use crate::EventLog;
+use crate::answer_times::AnswerTimes;
 use crate::pace::Pace;
-use crate::read::StreamReader;
+use crate::read::{Patience, StreamReader};
 use crate::streams::LogStream;
 
 /// Whose events are read for somebody outside.
@@ -30,6 +31,8 @@ pub(crate) struct Way {
     pub(crate) client: Client,
     pub(crate) context: jetstream::Context,
     pub(crate) pace: Pace,
+    /// What the answers took by which tails began.
+    pub(crate) times: AnswerTimes,
     pub(crate) messages: usize,
     pub(crate) bytes: usize,
     /// Whether more is asked for before all of it is used.
@@ -44,7 +47,8 @@ impl Way {
     pub(crate) fn of_this_program(log: &EventLog) -> Self {
         let client = log.followers().clone();
         Self {
-            context: context(&client),
+            times: log.answers_to_followers().clone(),
+            context: jetstream::new(client.clone()),
             pace: log.pace().clone(),
             messages: 4_096,
             bytes: (8 * 1024 * 1024).max(2 * client.max_payload()),
@@ -59,7 +63,8 @@ impl Way {
     pub(crate) fn of_readers(log: &EventLog) -> Self {
         let client = log.readers().clone();
         Self {
-            context: context(&client),
+            times: log.answers_to_readers().clone(),
+            context: jetstream::new(client.clone()),
             pace: log.pace().clone(),
             messages: 128,
             bytes: client.max_payload() + 64 * 1024,
@@ -71,14 +76,9 @@ impl Way {
 }
 
 impl Way {
-    /// What reads the same stream by this way.
+    /// What reads the same stream by this way. Much else may be on it, which comes first.
     pub(crate) fn reader(&self, stream: &LogStream) -> StreamReader {
-        StreamReader::new(self.client.clone(), stream)
+        let patience = Patience::of(self.times.patience());
+        StreamReader::new(self.client.clone(), stream).with(patience)
     }
-}
-
-fn context(client: &Client) -> jetstream::Context {
-    let mut context = jetstream::new(client.clone());
-    context.set_timeout(Duration::from_secs(2));
-    context
 }

@@ -24,9 +24,9 @@ const REMEMBERED: usize = 60;
 
 /// A list that several workers add to.
 #[derive(Debug, Default)]
-pub(crate) struct Known<T>(Mutex<Vec<T>>);
+pub(crate) struct Recent<T>(Mutex<Vec<T>>);
 
-impl<T: Clone> Known<T> {
+impl<T: Clone> Recent<T> {
     fn list(&self) -> MutexGuard<'_, Vec<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -63,16 +63,16 @@ pub(crate) struct Org {
     pub(crate) key: String,
     /// A key that only `KEY_LIMIT` requests of a window are admitted for.
     pub(crate) limited_key: String,
-    pub(crate) runs: Known<String>,
+    pub(crate) runs: Recent<String>,
     /// Leads that runs wait for, by their numbers.
-    pub(crate) awaited: Known<u64>,
-    pub(crate) webhooks: Known<String>,
-    pub(crate) keys: Known<String>,
-    pub(crate) circles: Known<String>,
+    pub(crate) awaited: Recent<u64>,
+    pub(crate) webhooks: Recent<String>,
+    pub(crate) keys: Recent<String>,
+    pub(crate) circles: Recent<String>,
     /// Invites to its circles, for anybody.
-    pub(crate) codes: Known<String>,
+    pub(crate) codes: Recent<String>,
     /// Where records of it were written.
-    pub(crate) positions: Known<String>,
+    pub(crate) positions: Recent<String>,
 }
 
 /// A person.
@@ -86,10 +86,10 @@ pub(crate) struct Person {
     pub(crate) steady: bool,
     /// Positions in a window; nothing for as many as they like.
     pub(crate) limit: Option<u64>,
-    pub(crate) circles: Known<String>,
-    pub(crate) codes: Known<String>,
-    pub(crate) places: Known<(String, String)>,
-    pub(crate) calls: Known<String>,
+    pub(crate) circles: Recent<String>,
+    pub(crate) codes: Recent<String>,
+    pub(crate) places: Recent<(String, String)>,
+    pub(crate) calls: Recent<String>,
 }
 
 impl Person {

@@ -8,7 +8,7 @@ use schemas::{AggregateType, Event, Log, Recorded};
 use sqlx::{Connection as _, Executor as _, PgConnection};
 
 use crate::checkpoint::{Checkpoint, Step, are_current};
-use crate::dead_letters::{self, Aside, Fate, Parked};
+use crate::dead_letters::{self, Fate, NewDeadLetter, ParkedAggregates};
 use crate::error::WriteError;
 use crate::projection::Projection;
 use crate::skips;
@@ -21,7 +21,7 @@ const PLANNED_ANEW: usize = 1_000;
 pub(crate) struct Member {
     pub(crate) projection: Box<dyn Projection>,
     pub(crate) generation: i64,
-    pub(crate) parked: Parked,
+    pub(crate) parked: ParkedAggregates,
     /// The events that it was told to leave out.
     pub(crate) skipped: HashSet<u64>,
 }
@@ -229,8 +229,8 @@ impl Group {
 /// Parts the events that can be applied from those that cannot.
 struct Sorting<'a> {
     log: &'a EventLog,
-    parked: Parked,
-    aside: Vec<Aside<'a>>,
+    parked: ParkedAggregates,
+    aside: Vec<NewDeadLetter<'a>>,
 }
 
 impl<'a> Sorting<'a> {
@@ -314,7 +314,7 @@ impl<'a> Sorting<'a> {
         if event.sequence < behind {
             return false;
         }
-        self.aside.push(Aside {
+        self.aside.push(NewDeadLetter {
             sequence: event.sequence,
             subject,
             event: Some(event),
@@ -337,7 +337,7 @@ impl<'a> Sorting<'a> {
                 Fate::Refused(reason)
             }
         };
-        self.aside.push(Aside {
+        self.aside.push(NewDeadLetter {
             sequence,
             subject,
             event,
@@ -346,7 +346,7 @@ impl<'a> Sorting<'a> {
     }
 }
 
-fn report(projection: &'static str, aside: &[Aside<'_>]) {
+fn report(projection: &'static str, aside: &[NewDeadLetter<'_>]) {
     for one in aside {
         if let Fate::Refused(_) = one.fate {
             // The reason may quote the event, so it stands only in the table.

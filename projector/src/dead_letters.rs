@@ -64,9 +64,9 @@ pub async fn dead_letters(pool: &sqlx::PgPool) -> Result<Vec<DeadLetter>, sqlx::
 /// The aggregates of one projection whose events wait: the subject of each, with the sequence of
 /// the event that they wait behind.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Parked(HashMap<String, u64>);
+pub(crate) struct ParkedAggregates(HashMap<String, u64>);
 
-impl Parked {
+impl ParkedAggregates {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -97,7 +97,7 @@ impl Parked {
 pub(crate) async fn parked(
     rows: impl PgExecutor<'_>,
     projection: &str,
-) -> Result<Parked, sqlx::Error> {
+) -> Result<ParkedAggregates, sqlx::Error> {
     let found = sqlx::query!(
         r#"SELECT subject, min(sequence) AS "sequence!" FROM dead_letters
            WHERE projection = $1 GROUP BY subject"#,
@@ -109,7 +109,7 @@ pub(crate) async fn parked(
         let sequence = u64::try_from(row.sequence).unwrap_or_default();
         (row.subject, sequence)
     });
-    Ok(Parked(parked.collect()))
+    Ok(ParkedAggregates(parked.collect()))
 }
 
 /// What becomes of an event that is put aside.
@@ -123,7 +123,7 @@ pub(crate) enum Fate {
 
 /// An event to put aside.
 #[derive(Debug)]
-pub(crate) struct Aside<'a> {
+pub(crate) struct NewDeadLetter<'a> {
     pub(crate) sequence: u64,
     pub(crate) subject: String,
     /// The event, where it could be decoded.
@@ -136,18 +136,18 @@ pub(crate) async fn keep(
     rows: &mut PgConnection,
     log: Log,
     projection: &str,
-    aside: &[Aside<'_>],
+    aside: &[NewDeadLetter<'_>],
 ) -> Result<(), sqlx::Error> {
     if aside.is_empty() {
         return Ok(());
     }
     let events = || aside.iter().map(|one| one.event);
-    let reason = |one: &Aside<'_>| match &one.fate {
+    let reason = |one: &NewDeadLetter<'_>| match &one.fate {
         // The reason may quote what was in the event.
         Fate::Refused(reason) => Some(reason.replace('\0', "\u{fffd}")),
         Fate::Waits(_) => None,
     };
-    let behind = |one: &Aside<'_>| match one.fate {
+    let behind = |one: &NewDeadLetter<'_>| match one.fate {
         Fate::Refused(_) => None,
         Fate::Waits(behind) => Some(bigint(behind)),
     };

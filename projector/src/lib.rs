@@ -102,8 +102,8 @@ pub async fn run(deps: Dependencies, shutdown: CancellationToken) -> Result<(), 
     tasks.spawn(sweeping);
     let growth = growth::keep_telling(deps.log.clone(), deps.pool.clone(), shutdown.clone());
     tasks.spawn(growth);
-    for lane in operations::Lane::ALL {
-        let performing = operations::keep_performing(deps.clone(), lane, shutdown.clone());
+    for queue in operations::Queue::ALL {
+        let performing = operations::keep_performing(deps.clone(), queue, shutdown.clone());
         tasks.spawn(performing);
     }
     for feed in feeds {

@@ -59,7 +59,7 @@ projections! {
 
 /// Whether the database answered when it was last asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Answer {
+enum Database {
     #[default]
     NotAsked,
     Given,
@@ -68,8 +68,8 @@ enum Answer {
 
 /// What is known of the projections.
 #[derive(Clone, Debug, Default)]
-struct Known {
-    answer: Answer,
+struct Observed {
+    database: Database,
     checkpoints: [Option<Checkpoint>; Projection::ALL.len()],
 }
 
@@ -79,9 +79,9 @@ struct Checkpoint {
     sequence: u64,
 }
 
-impl Known {
+impl Observed {
     fn is_away(&self) -> bool {
-        self.answer == Answer::Missing
+        self.database == Database::Missing
     }
 
     /// 503 where the database is away.
@@ -127,12 +127,12 @@ impl Known {
 
 /// Knows how far the projections are. Clones are the same.
 #[derive(Clone, Debug)]
-pub(crate) struct Progress(watch::Receiver<Known>);
+pub(crate) struct Progress(watch::Receiver<Observed>);
 
 impl Progress {
     /// Follows the projections for as long as a clone of this is kept.
     pub(crate) fn follow(pool: PgPool, every: Duration) -> Self {
-        let (known, receiver) = watch::channel(Known::default());
+        let (known, receiver) = watch::channel(Observed::default());
         tokio::spawn(Follower::new(pool, every, known).run());
         Self(receiver)
     }
@@ -144,9 +144,9 @@ impl Progress {
 
     /// Whether the database answers with all that reads need.
     pub(crate) fn readiness(&self) -> Result<(), String> {
-        match self.0.borrow().answer {
-            Answer::Given => Ok(()),
-            Answer::NotAsked | Answer::Missing => Err("no answer".to_owned()),
+        match self.0.borrow().database {
+            Database::Given => Ok(()),
+            Database::NotAsked | Database::Missing => Err("no answer".to_owned()),
         }
     }
 
@@ -196,10 +196,10 @@ mod tests {
     /// Longer than the whole takes many times over.
     const PATIENCE: Duration = Duration::from_secs(30);
 
-    fn known(sequence: u64) -> Known {
+    fn known(sequence: u64) -> Observed {
         let epoch = 1;
-        Known {
-            answer: Answer::Given,
+        Observed {
+            database: Database::Given,
             checkpoints: [Some(Checkpoint { epoch, sequence }); Projection::ALL.len()],
         }
     }
@@ -222,7 +222,10 @@ mod tests {
             !all.take(&told(2, 1)),
             "of another epoch, which has to be read"
         );
-        assert!(!Known::default().take(&told(1, 9)), "nothing is known yet");
+        assert!(
+            !Observed::default().take(&told(1, 9)),
+            "nothing is known yet"
+        );
     }
 
     /// Readers wait for each position while it is written, so that some hold what they waited for

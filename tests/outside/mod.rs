@@ -66,6 +66,7 @@ mod preconditions;
 mod projections;
 mod records;
 mod records_all;
+mod records_searched;
 mod retry;
 mod runs;
 mod searches;

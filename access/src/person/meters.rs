@@ -13,10 +13,10 @@ const FIRST_SWEEP: usize = 4_096;
 /// A person's counter lives while it is used: what a process knows of a person's use matters only
 /// within the hour. (The counts themselves are in Postgres.)
 #[derive(Default)]
-pub(super) struct Meters(Mutex<Known>);
+pub(super) struct Meters(Mutex<MeterTable>);
 
 #[derive(Default)]
-struct Known {
+struct MeterTable {
     counters: HashMap<(AccountId, Policy), Meter>,
     sweep_at: usize,
 }

@@ -3,7 +3,7 @@
 
 use axum::extract::{Path, State};
 use axum::response::Response;
-use domain::sos::Answer;
+use domain::sos::Reply;
 use schemas::SosId;
 use service::HttpError;
 
@@ -17,7 +17,7 @@ pub(super) async fn acknowledge_sos(
     Path(id): Path<SosId>,
     origin: Origin,
 ) -> Result<Response, HttpError> {
-    answer_as_staff(&app, &origin, id, &staff, Answer::Acknowledge).await
+    answer_as_staff(&app, &origin, id, &staff, Reply::Acknowledge).await
 }
 
 pub(super) async fn resolve_sos(
@@ -26,5 +26,5 @@ pub(super) async fn resolve_sos(
     Path(id): Path<SosId>,
     origin: Origin,
 ) -> Result<Response, HttpError> {
-    answer_as_staff(&app, &origin, id, &staff, Answer::Resolve).await
+    answer_as_staff(&app, &origin, id, &staff, Reply::Resolve).await
 }

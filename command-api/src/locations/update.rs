@@ -29,7 +29,7 @@ struct Accepted {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Answer {
+enum AcceptedBody {
     One(Accepted),
     Many { accepted: Vec<Accepted> },
 }
@@ -54,8 +54,8 @@ pub(super) async fn update_location(
     let origin = repeatable.by_person(&caller, &body);
     let (accepted, position) = take(&app, caller.account_id, &request, &origin).await?;
     let answer = match (&request, accepted.first()) {
-        (Request::One(_), Some(one)) => Answer::One(*one),
-        _ => Answer::Many { accepted },
+        (Request::One(_), Some(one)) => AcceptedBody::One(*one),
+        _ => AcceptedBody::Many { accepted },
     };
     Ok(answer::json(
         StatusCode::ACCEPTED,

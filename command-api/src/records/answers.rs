@@ -49,7 +49,7 @@ pub(super) struct Answers {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Answer<'a> {
+enum AnswerLine<'a> {
     Written {
         line: u64,
         id: &'a RecordId,
@@ -183,20 +183,20 @@ impl Answers {
             Change::Unchanged => "unchanged",
         };
         self.confirmed = true;
-        self.push(&Answer::Written { line, id, status });
+        self.push(&AnswerLine::Written { line, id, status });
     }
 
     pub(super) fn failed(&mut self, line: u64, error: &str) {
         self.confirmed = true;
-        self.push(&Answer::Failed { line, error });
+        self.push(&AnswerLine::Failed { line, error });
     }
 
     fn unconfirmed(&mut self, line: u64) {
         let error = "the event log did not confirm this line; send it again";
-        self.push(&Answer::Failed { line, error });
+        self.push(&AnswerLine::Failed { line, error });
     }
 
-    fn push(&mut self, answer: &Answer<'_>) {
+    fn push(&mut self, answer: &AnswerLine<'_>) {
         // Plain data into memory: neither can fail.
         let _ = serde_json::to_writer(&mut self.bytes, answer);
         self.bytes.push(b'\n');

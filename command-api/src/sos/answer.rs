@@ -5,7 +5,7 @@ use access::{AccountToken, Staff};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use domain::sos::{self, Answer, By, Call, NotConcerned};
+use domain::sos::{self, By, Call, NotConcerned, Reply};
 use event_log::Expected;
 use schemas::{AccountId, Log, OrgId, SosId};
 use serde::Serialize;
@@ -72,7 +72,7 @@ async fn settle(
     origin: &Origin,
     id: &SosId,
     who: &Answerer<'_>,
-    said: Answer,
+    said: Reply,
 ) -> Result<Done<()>, CommandError<NotConcerned>> {
     let commands = &app.commands;
     let answered = commands.carry_out(origin, || async {
@@ -118,7 +118,7 @@ pub(super) async fn acknowledge_sos(
 ) -> Result<Response, HttpError> {
     let origin = repeatable.by_person(&caller, &body);
     let caller = Answerer::Person(caller.account_id);
-    respond(&app, &origin, id, &caller, Answer::Acknowledge).await
+    respond(&app, &origin, id, &caller, Reply::Acknowledge).await
 }
 
 pub(super) async fn resolve_sos(
@@ -130,7 +130,7 @@ pub(super) async fn resolve_sos(
 ) -> Result<Response, HttpError> {
     let origin = repeatable.by_person(&caller, &body);
     let caller = Answerer::Person(caller.account_id);
-    respond(&app, &origin, id, &caller, Answer::Resolve).await
+    respond(&app, &origin, id, &caller, Reply::Resolve).await
 }
 
 /// Answers as one of an organization's staff.
@@ -139,7 +139,7 @@ pub(crate) async fn answer_as_staff(
     origin: &Origin,
     id: SosId,
     staff: &Staff,
-    said: Answer,
+    said: Reply,
 ) -> Result<Response, HttpError> {
     respond(app, origin, id, &Answerer::Staff(staff), said).await
 }
@@ -149,12 +149,12 @@ async fn respond(
     origin: &Origin,
     sos_id: SosId,
     who: &Answerer<'_>,
-    said: Answer,
+    said: Reply,
 ) -> Result<Response, HttpError> {
     let done = settle(app, origin, &sos_id, who, said).await?;
     let status = match said {
-        Answer::Acknowledge => "acknowledged",
-        Answer::Resolve => "resolved",
+        Reply::Acknowledge => "acknowledged",
+        Reply::Resolve => "resolved",
     };
     let answered = done.map(|()| Answered { sos_id, status });
     Ok(answer::json(StatusCode::OK, answered))

@@ -17,18 +17,18 @@ use crate::follow::follow;
 pub struct Directory(Arc<RwLock<HashMap<OrgId, Endpoints>>>);
 
 /// An organization's. Of one that was just made here only that it is there is known at first.
-type Endpoints = HashMap<WebhookId, Option<Known>>;
+type Endpoints = HashMap<WebhookId, Option<EndpointEntry>>;
 
 /// An endpoint as its events tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct EndpointEntry {
     pub(super) endpoint: Endpoint,
     pub(super) created_at: DateTime<Utc>,
     /// Where its last event stands.
     pub(super) last: u64,
 }
 
-impl Known {
+impl EndpointEntry {
     fn after(before: Option<Self>, recorded: &Recorded) -> Option<Self> {
         let created_at = before.as_ref().map(|known| known.created_at);
         let endpoint = before.map(|known| known.endpoint);
@@ -63,7 +63,7 @@ impl Directory {
         &self,
         log: &EventLog,
         stream: &StreamId,
-    ) -> Result<Option<Known>, ReadError> {
+    ) -> Result<Option<EndpointEntry>, ReadError> {
         let Some(last) = log.last(stream).await? else {
             return Ok(None);
         };
@@ -75,10 +75,10 @@ impl Directory {
             return Ok(Some(known));
         }
         let past = log.load(stream).await?;
-        Ok(past.iter().fold(None, Known::after))
+        Ok(past.iter().fold(None, EndpointEntry::after))
     }
 
-    fn known(&self, org: &OrgId, id: &WebhookId) -> Option<Known> {
+    fn known(&self, org: &OrgId, id: &WebhookId) -> Option<EndpointEntry> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         known.get(org)?.get(id)?.clone()
     }
@@ -97,7 +97,7 @@ impl Directory {
         let id = WebhookId::from(recorded.stream.id.clone());
         self.change(&recorded.stream.org, |endpoints| {
             let before = endpoints.remove(&id).flatten();
-            if let Some(known) = Known::after(before, recorded) {
+            if let Some(known) = EndpointEntry::after(before, recorded) {
                 endpoints.insert(id, Some(known));
             }
         });

@@ -6,7 +6,7 @@ use event_log::{Expected, Write};
 use schemas::{AggregateType, Event, NewEvent, OrgId, StreamId, WebhookId};
 use service::HttpError;
 
-use super::directory::{Directory, Known};
+use super::directory::{Directory, EndpointEntry};
 use crate::commands::{Decision, Outcome, Plan};
 use crate::{App, CommandError, Commands, Done, LogError, NotFound, Origin, Refusal};
 
@@ -43,7 +43,7 @@ pub(super) async fn known(
     commands: &Commands,
     webhooks: &Directory,
     stream: &StreamId,
-) -> Result<Known, CommandError<Refused>> {
+) -> Result<EndpointEntry, CommandError<Refused>> {
     let known = webhooks.find(commands.log(), stream).await?;
     known.ok_or(CommandError::Refused(Refused::NoWebhook))
 }
@@ -53,7 +53,7 @@ pub(super) async fn execute<T>(
     app: &App,
     origin: &Origin,
     (org, webhook): (&OrgId, &WebhookId),
-    decide: impl Fn(Known) -> Decision<T>,
+    decide: impl Fn(EndpointEntry) -> Decision<T>,
 ) -> Result<Done<T>, CommandError<NotFound>> {
     let (commands, stream) = (&app.commands, stream(org, webhook));
     let plan = || async {

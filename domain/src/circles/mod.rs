@@ -6,11 +6,11 @@
 mod bounds;
 mod circle;
 mod decide;
+mod disclosure;
 mod fold;
 mod period;
 mod request;
 mod sharing;
-mod told;
 
 #[cfg(test)]
 mod properties;
@@ -20,8 +20,8 @@ mod tests;
 pub use bounds::{Bounds, Full};
 pub use circle::{Circle, Invite, Place};
 pub use decide::{CannotJoin, NotMember, add_place, create, invite, join, leave, remove_place};
+pub use disclosure::{Disclosure, DisclosureKind};
 pub use fold::{Circles, Viewer};
 pub use period::Period;
 pub use request::{JoinRequest, NameRequest, PlaceRequest};
 pub use sharing::{PauseRequest, Pauses, pause, resume};
-pub use told::{Told, ToldKind};

@@ -39,7 +39,7 @@ impl Call {
 
 /// What somebody says to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum Reply {
     /// That they have seen it.
     Acknowledge,
     /// That the danger has passed.
@@ -98,13 +98,13 @@ pub fn trigger(
 }
 
 /// Answers a call; without an event where that has been said already, or where the call has ended.
-pub fn answer(call: Option<&Call>, by: By, answer: Answer) -> Result<Option<Event>, NotConcerned> {
+pub fn answer(call: Option<&Call>, by: By, answer: Reply) -> Result<Option<Event>, NotConcerned> {
     let call = call.ok_or(NotConcerned)?;
     let alerted = by.is_alerted(&call.triggered);
     let by = by.account();
     let said = match answer {
-        Answer::Acknowledge if alerted => call.acknowledged_by.contains(&by),
-        Answer::Resolve if alerted || by == call.triggered.user_id => false,
+        Reply::Acknowledge if alerted => call.acknowledged_by.contains(&by),
+        Reply::Resolve if alerted || by == call.triggered.user_id => false,
         _ => return Err(NotConcerned),
     };
     if said || call.resolved {
@@ -121,7 +121,7 @@ pub fn answer(call: Option<&Call>, by: By, answer: Answer) -> Result<Option<Even
         sealed: triggered.sealed,
     };
     Ok(Some(match answer {
-        Answer::Acknowledge => Event::SosAcknowledged(answered),
-        Answer::Resolve => Event::SosResolved(answered),
+        Reply::Acknowledge => Event::SosAcknowledged(answered),
+        Reply::Resolve => Event::SosResolved(answered),
     }))
 }

@@ -6,4 +6,4 @@ mod decide;
 mod tests;
 
 pub use call::Request;
-pub use decide::{Answer, By, Call, NotConcerned, answer, trigger};
+pub use decide::{By, Call, NotConcerned, Reply, answer, trigger};

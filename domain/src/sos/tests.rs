@@ -45,16 +45,16 @@ fn only_the_audience_acknowledges_and_only_once() {
     let call = Call::fold([&first]);
     for nobody in [CALLER, STRANGER] {
         assert_eq!(
-            answer(call.as_ref(), By::Person(nobody), Answer::Acknowledge),
+            answer(call.as_ref(), By::Person(nobody), Reply::Acknowledge),
             Err(NotConcerned)
         );
     }
-    let seen = answer(call.as_ref(), By::Person(FRIEND), Answer::Acknowledge)
+    let seen = answer(call.as_ref(), By::Person(FRIEND), Reply::Acknowledge)
         .unwrap()
         .unwrap();
     let call = Call::fold([&first, &seen]);
     assert_eq!(
-        answer(call.as_ref(), By::Person(FRIEND), Answer::Acknowledge),
+        answer(call.as_ref(), By::Person(FRIEND), Reply::Acknowledge),
         Ok(None)
     );
 }
@@ -64,16 +64,16 @@ fn the_staff_of_an_organization_that_was_told_acknowledges_once_and_resolves() {
     let first = Event::SosTriggered(triggered(None));
     let call = Call::fold([&first]);
     let staff = By::Staff(STRANGER);
-    let seen = answer(call.as_ref(), staff, Answer::Acknowledge);
+    let seen = answer(call.as_ref(), staff, Reply::Acknowledge);
     let seen = seen.unwrap().unwrap();
     assert!(matches!(&seen, Event::SosAcknowledged(answered) if answered.by == STRANGER));
     let call = Call::fold([&first, &seen]);
-    assert_eq!(answer(call.as_ref(), staff, Answer::Acknowledge), Ok(None));
+    assert_eq!(answer(call.as_ref(), staff, Reply::Acknowledge), Ok(None));
     assert!(matches!(
-        answer(call.as_ref(), staff, Answer::Resolve),
+        answer(call.as_ref(), staff, Reply::Resolve),
         Ok(Some(Event::SosResolved(_)))
     ));
-    assert_eq!(answer(None, staff, Answer::Resolve), Err(NotConcerned));
+    assert_eq!(answer(None, staff, Reply::Resolve), Err(NotConcerned));
 }
 
 #[test]
@@ -81,24 +81,24 @@ fn caller_and_audience_resolve() {
     let first = Event::SosTriggered(triggered(None));
     let call = Call::fold([&first]);
     assert_eq!(
-        answer(call.as_ref(), By::Person(STRANGER), Answer::Resolve),
+        answer(call.as_ref(), By::Person(STRANGER), Reply::Resolve),
         Err(NotConcerned)
     );
     assert_eq!(
-        answer(None, By::Person(CALLER), Answer::Resolve),
+        answer(None, By::Person(CALLER), Reply::Resolve),
         Err(NotConcerned)
     );
     for somebody in [CALLER, FRIEND] {
-        let resolved = answer(call.as_ref(), By::Person(somebody), Answer::Resolve)
+        let resolved = answer(call.as_ref(), By::Person(somebody), Reply::Resolve)
             .unwrap()
             .unwrap();
         let ended = Call::fold([&first, &resolved]);
         assert_eq!(
-            answer(ended.as_ref(), By::Person(FRIEND), Answer::Acknowledge),
+            answer(ended.as_ref(), By::Person(FRIEND), Reply::Acknowledge),
             Ok(None)
         );
         assert_eq!(
-            answer(ended.as_ref(), By::Person(CALLER), Answer::Resolve),
+            answer(ended.as_ref(), By::Person(CALLER), Reply::Resolve),
             Ok(None)
         );
     }

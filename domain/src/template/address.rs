@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::expression::Expression;
 use super::filters::{AUTHORITY, COMPONENT, SCHEME};
-use super::guard::{OF_A_RUN, Place};
+use super::guard::{OF_A_RUN, Usage};
 use super::scan::{self, Piece};
 use super::{Error, Meter, Part, References, Scope, Secrets, Template};
 
@@ -96,8 +96,8 @@ impl Address {
                     if section == Section::Start && pieces.peek().is_some_and(is_behind_scheme) {
                         section = Section::Scheme;
                     }
-                    let place = Place::Address(section);
-                    let expression = Expression::parse(source, OF_A_RUN, place)?;
+                    let usage = Usage::Address(section);
+                    let expression = Expression::parse(source, OF_A_RUN, usage)?;
                     section = expression.section();
                     filled |= expression.fills();
                     references.add(expression.references());

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::address::Section;
 use super::filters::ENVIRONMENT;
-use super::guard::{self, Names, Place};
+use super::guard::{self, Names, Usage};
 use super::scope::Open;
 use super::value::{to_json, to_text};
 use super::{Error, References};
@@ -29,10 +29,10 @@ pub(super) struct Expression {
 }
 
 impl Expression {
-    pub(super) fn parse(source: &str, names: Names, place: Place) -> Result<Self, Error> {
+    pub(super) fn parse(source: &str, names: Names, usage: Usage) -> Result<Self, Error> {
         let failed = |error: &JinjaError| Error::of(source, &reason(error));
         let parsed = parse_expr(source).map_err(|error| failed(&error))?;
-        let guarded = guard::guard(source, &parsed, names, place);
+        let guarded = guard::guard(source, &parsed, names, usage);
         let guarded = guarded.map_err(|reason| Error::of(source, &reason))?;
         let bytes = BYTES + source.len() + BYTES_PER_BYTE * guarded.source.len();
         let program = ENVIRONMENT.compile_expression_owned(guarded.source);

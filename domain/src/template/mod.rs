@@ -42,7 +42,7 @@ pub use test::{Test, Within};
 pub use tree::Tree;
 
 use expression::Expression;
-use guard::{OF_A_RUN, Place};
+use guard::{OF_A_RUN, Usage};
 use scan::Piece;
 
 /// What a template needs to be rendered.
@@ -104,7 +104,7 @@ impl Template {
             parts.push(match piece {
                 Piece::Text(text) => Part::Text(text.to_owned()),
                 Piece::Expression(source) => {
-                    let expression = Expression::parse(source, OF_A_RUN, Place::Inserted)?;
+                    let expression = Expression::parse(source, OF_A_RUN, Usage::Inserted)?;
                     references.add(expression.references());
                     Part::Expression(expression)
                 }

@@ -1,7 +1,7 @@
 //! Expressions that say whether something holds.
 
 use super::expression::Expression;
-use super::guard::{Names, OF_A_RUN, OF_AN_EVENT, OF_BOTH, Place};
+use super::guard::{Names, OF_A_RUN, OF_AN_EVENT, OF_BOTH, Usage};
 use super::{Error, Meter, References, Scope, Secrets, is_template, scan};
 
 /// What a test is about.
@@ -36,7 +36,7 @@ impl Test {
             return Err(Error::whole("is an expression: write it without {{ }}"));
         }
         scan::within_limits(source)?;
-        Expression::parse(source, within.names(), Place::Used).map(Self)
+        Expression::parse(source, within.names(), Usage::Used).map(Self)
     }
 
     /// What it refers to.

@@ -1,6 +1,5 @@
 //! Appending: what a decision asks of the log, and what can come of it.
 
-mod answer_times;
 mod appender;
 mod group;
 mod load;
@@ -13,7 +12,7 @@ use schemas::{Log, NewEvent, StreamId};
 use traces::{Span, SpanKind};
 
 pub(crate) use appender::Appender;
-pub(crate) use wire::{Answer, BATCH_BYTES, BATCH_MESSAGES, Wire, read_answer};
+pub(crate) use wire::{BATCH_BYTES, BATCH_MESSAGES, Outcome, Wire, read_answer};
 
 /// The events of one decision: all are appended or none.
 #[derive(Clone, Debug)]

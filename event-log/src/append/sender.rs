@@ -6,10 +6,10 @@ use async_nats::{Client, Request};
 use tokio::time::Instant;
 
 use super::AppendError;
-use super::answer_times::AnswerTimes;
 use super::load::Load;
 use super::resolve::{Fate, resolve};
-use super::wire::{Answer, Prepared, Wire, read_answer};
+use super::wire::{Outcome, Prepared, Wire, read_answer};
+use crate::answer_times::AnswerTimes;
 use crate::connection;
 use crate::read::{Patience, StreamReader};
 use crate::streams::LogStream;
@@ -54,13 +54,13 @@ impl Sender {
     pub(super) fn new(client: Client, stream: &LogStream, load: Load) -> Self {
         let reader = StreamReader::new(client.clone(), stream);
         // A counter that first appears with its first fault has not risen, for who watches it.
-        let silence = Answer::Silence(String::new()).reason();
+        let silence = Outcome::Silence(String::new()).reason();
         metrics::counter!(ATTEMPTS_FAILED, "reason" => silence).absolute(0);
         Self {
             client,
             reader,
             load,
-            times: AnswerTimes::new(),
+            times: AnswerTimes::of_appends(),
         }
     }
 
@@ -75,13 +75,13 @@ impl Sender {
             return Vec::new();
         }
         let asked = Instant::now();
-        let patience = Patience::of(self.times.patience(by));
+        let patience = Patience::of(self.times.patience_by(by));
         let answer = patience.wait(&self.client, self.publish(members)).await;
         self.load.answered(asked.elapsed());
         self.times.learn(asked.elapsed());
-        let answer = answer.unwrap_or_else(|_| Answer::Silence("no acknowledgement".to_owned()));
+        let answer = answer.unwrap_or_else(|_| Outcome::Silence("no acknowledgement".to_owned()));
         let members: Vec<&Prepared> = members.iter().map(|member| &**member).collect();
-        if let Answer::Stored(last) = answer {
+        if let Outcome::Stored(last) = answer {
             return stored(&members, last);
         }
         tracing::debug!(?answer, "An append was not acknowledged.");
@@ -94,13 +94,13 @@ impl Sender {
         verdicts
     }
 
-    async fn judge(&self, members: &[&Prepared], answer: Answer, by: Instant) -> Vec<Verdict> {
+    async fn judge(&self, members: &[&Prepared], answer: Outcome, by: Instant) -> Vec<Verdict> {
         let endless = || AppendError::Unavailable("conflicts do not end".to_owned());
         let (reason, apart, for_good) = match answer {
-            Answer::Silence(reason) => (AppendError::Unavailable(reason), false, false),
-            Answer::NotNow(reason) => (AppendError::Unavailable(reason), true, false),
-            Answer::Never(error) => (error, true, members.len() == 1),
-            Answer::Conflict | Answer::Stored(_) => (endless(), false, false),
+            Outcome::Silence(reason) => (AppendError::Unavailable(reason), false, false),
+            Outcome::NotNow(reason) => (AppendError::Unavailable(reason), true, false),
+            Outcome::Never(error) => (error, true, members.len() == 1),
+            Outcome::Conflict | Outcome::Stored(_) => (endless(), false, false),
         };
         let verdicts = self.look(members, &reason, apart, by).await;
         let last_word = |verdict| match verdict {
@@ -129,31 +129,31 @@ impl Sender {
             Some(Fate::Absent) | None => again(),
         };
         let asked = Instant::now();
-        let patience = self.times.patience(by);
+        let patience = self.times.patience_by(by);
         let fates = resolve(&self.reader, members, asked + patience).await;
         self.times.learn(asked.elapsed());
         fates.into_iter().map(verdict).collect()
     }
 
-    async fn publish(&self, members: &mut [&mut Prepared]) -> Answer {
+    async fn publish(&self, members: &mut [&mut Prepared]) -> Outcome {
         if let Err(reason) = connection::check(&self.client) {
-            return Answer::Silence(reason);
+            return Outcome::Silence(reason);
         }
         let mut wires = Vec::new();
         for member in members {
             match member.take_wires() {
                 Ok(some) => wires.extend(some),
-                Err(error) => return Answer::Never(error),
+                Err(error) => return Outcome::Never(error),
             }
         }
         match wires.pop() {
             Some(last) if wires.is_empty() => self.request(last).await,
             Some(last) => self.publish_batch(wires, last).await,
-            None => Answer::NotNow("nothing to append".to_owned()),
+            None => Outcome::NotNow("nothing to append".to_owned()),
         }
     }
 
-    async fn publish_batch(&self, wires: Vec<Wire>, mut last: Wire) -> Answer {
+    async fn publish_batch(&self, wires: Vec<Wire>, mut last: Wire) -> Outcome {
         let started = Instant::now();
         let inbox = self.client.new_inbox();
         let batch = inbox.rsplit('.').next().unwrap_or(&inbox);
@@ -167,7 +167,7 @@ impl Sender {
             } = wire;
             let sent = self.client.publish_with_headers(subject, headers, payload);
             if let Err(error) = sent.await {
-                return Answer::Silence(error.to_string());
+                return Outcome::Silence(error.to_string());
             }
         }
         last.place_in_batch(batch, size);
@@ -179,14 +179,14 @@ impl Sender {
         answer
     }
 
-    async fn request(&self, wire: Wire) -> Answer {
+    async fn request(&self, wire: Wire) -> Outcome {
         let request = Request::new()
             .headers(wire.headers)
             .payload(wire.payload)
             .timeout(None);
         match self.client.send_request(wire.subject, request).await {
             Ok(message) => read_answer(&message.payload),
-            Err(error) => Answer::Silence(error.to_string()),
+            Err(error) => Outcome::Silence(error.to_string()),
         }
     }
 }

@@ -180,7 +180,7 @@ impl Wire {
 
 /// What the server said.
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(crate) enum Outcome {
     /// Stored; the sequence of the last message.
     Stored(u64),
     /// An expectation was wrong, without saying whose.
@@ -193,7 +193,7 @@ pub(crate) enum Answer {
     Silence(String),
 }
 
-impl Answer {
+impl Outcome {
     /// What metrics call it.
     pub(super) fn reason(&self) -> &'static str {
         match self {
@@ -222,7 +222,7 @@ struct RawError {
     description: String,
 }
 
-pub(crate) fn read_answer(payload: &[u8]) -> Answer {
+pub(crate) fn read_answer(payload: &[u8]) -> Outcome {
     match serde_json::from_slice::<RawAnswer>(payload) {
         Ok(RawAnswer {
             error: Some(error), ..
@@ -230,23 +230,23 @@ pub(crate) fn read_answer(payload: &[u8]) -> Answer {
         Ok(RawAnswer {
             seq: Some(sequence),
             ..
-        }) => Answer::Stored(sequence),
-        Ok(_) => Answer::Silence("an answer without a sequence".to_owned()),
-        Err(error) => Answer::Silence(format!("an answer that is not JSON: {error}")),
+        }) => Outcome::Stored(sequence),
+        Ok(_) => Outcome::Silence("an answer without a sequence".to_owned()),
+        Err(error) => Outcome::Silence(format!("an answer that is not JSON: {error}")),
     }
 }
 
-fn refusal(error: &RawError) -> Answer {
+fn refusal(error: &RawError) -> Outcome {
     let said = format!("{} ({})", error.description, error.err_code);
     match (error.code, error.err_code) {
         // The last sequence is another, or is just changing: both mean the same here.
-        (_, 10_071 | 10_164) => Answer::Conflict,
+        (_, 10_071 | 10_164) => Outcome::Conflict,
         // The message, its headers or the batch exceed what the stream takes.
-        (_, 10_054 | 10_097 | 10_199) => Answer::Never(AppendError::TooLarge),
+        (_, 10_054 | 10_097 | 10_199) => Outcome::Never(AppendError::TooLarge),
         // A part of the batch was lost, or the server had no place for another batch.
-        (_, 10_176 | 10_210) => Answer::NotNow(said),
-        (400, _) => Answer::Never(AppendError::Unavailable(said)),
-        _ => Answer::NotNow(said),
+        (_, 10_176 | 10_210) => Outcome::NotNow(said),
+        (400, _) => Outcome::Never(AppendError::Unavailable(said)),
+        _ => Outcome::NotNow(said),
     }
 }
 
@@ -254,7 +254,7 @@ fn refusal(error: &RawError) -> Answer {
 mod tests {
     use super::*;
 
-    fn answer(code: u64, err_code: u64) -> Answer {
+    fn answer(code: u64, err_code: u64) -> Outcome {
         let error = format!(
             r#"{{"error":{{"code":{code},"err_code":{err_code},"description":"x"}},"stream":"S","seq":0}}"#
         );
@@ -264,37 +264,37 @@ mod tests {
     #[test]
     fn an_acknowledgement_tells_the_last_sequence() {
         let single = read_answer(br#"{"stream":"EVENTS","seq":7}"#);
-        assert!(matches!(single, Answer::Stored(7)));
+        assert!(matches!(single, Outcome::Stored(7)));
         let batch = read_answer(br#"{"stream":"EVENTS","seq":9,"batch":"b","count":3}"#);
-        assert!(matches!(batch, Answer::Stored(9)));
+        assert!(matches!(batch, Outcome::Stored(9)));
     }
 
     #[test]
     fn both_codes_of_a_wrong_expectation_are_conflicts() {
-        assert!(matches!(answer(400, 10_071), Answer::Conflict));
-        assert!(matches!(answer(400, 10_164), Answer::Conflict));
+        assert!(matches!(answer(400, 10_071), Outcome::Conflict));
+        assert!(matches!(answer(400, 10_164), Outcome::Conflict));
     }
 
     #[test]
     fn what_can_never_pass_is_told_from_what_cannot_pass_now() {
         for too_large in [10_054, 10_097, 10_199] {
             let answer = answer(400, too_large);
-            assert!(matches!(answer, Answer::Never(AppendError::TooLarge)));
+            assert!(matches!(answer, Outcome::Never(AppendError::TooLarge)));
         }
         assert!(matches!(
             answer(400, 10_109),
-            Answer::Never(AppendError::Unavailable(_))
+            Outcome::Never(AppendError::Unavailable(_))
         ));
-        assert!(matches!(answer(429, 10_210), Answer::NotNow(_)));
-        assert!(matches!(answer(400, 10_176), Answer::NotNow(_)));
-        assert!(matches!(answer(503, 10_077), Answer::NotNow(_)));
+        assert!(matches!(answer(429, 10_210), Outcome::NotNow(_)));
+        assert!(matches!(answer(400, 10_176), Outcome::NotNow(_)));
+        assert!(matches!(answer(503, 10_077), Outcome::NotNow(_)));
     }
 
     #[test]
     fn an_answer_that_says_nothing_leaves_the_fate_open() {
         for payload in ["", "{}", "[]", "no", r#"{"seq":null}"#] {
             assert!(
-                matches!(read_answer(payload.as_bytes()), Answer::Silence(_)),
+                matches!(read_answer(payload.as_bytes()), Outcome::Silence(_)),
                 "{payload}"
             );
         }

@@ -9,7 +9,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 
 use super::BackupError;
 use super::record::{Message, Record};
-use crate::append::{Answer, BATCH_BYTES, BATCH_MESSAGES, Wire, read_answer};
+use crate::append::{BATCH_BYTES, BATCH_MESSAGES, Outcome, Wire, read_answer};
 
 /// How long the server may take for a batch.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -86,10 +86,10 @@ impl Filler {
         }
         let (count, to) = (self.waiting.len(), self.next() - 1);
         let answer = tokio::time::timeout(PATIENCE, self.send()).await;
-        let answer = answer.unwrap_or_else(|_| Answer::Silence("no answer in time".to_owned()));
+        let answer = answer.unwrap_or_else(|_| Outcome::Silence("no answer in time".to_owned()));
         match answer {
-            Answer::Stored(last) if last == to => {}
-            Answer::Stored(last) => {
+            Outcome::Stored(last) if last == to => {}
+            Outcome::Stored(last) => {
                 return Err(self.refused(format!("{count} messages end at {last}, not at {to}")));
             }
             other => return Err(self.refused(format!("up to {to}: {other:?}"))),
@@ -125,14 +125,14 @@ impl Filler {
         Ok(())
     }
 
-    async fn send(&mut self) -> Answer {
+    async fn send(&mut self) -> Outcome {
         let mut wires = std::mem::take(&mut self.waiting);
         if let Some(first) = wires.first_mut() {
             first.headers.insert(EXPECTED_LAST, self.last.to_string());
         }
         let size = wires.len();
         let Some(mut last) = wires.pop() else {
-            return Answer::Silence("nothing to write".to_owned());
+            return Outcome::Silence("nothing to write".to_owned());
         };
         if size > 1 {
             let inbox = self.client.new_inbox();
@@ -144,7 +144,7 @@ impl Filler {
                     .client
                     .publish_with_headers(subject, headers, wire.payload);
                 if let Err(error) = sent.await {
-                    return Answer::Silence(error.to_string());
+                    return Outcome::Silence(error.to_string());
                 }
             }
             last.place_in_batch(batch, size);
@@ -169,7 +169,7 @@ pub(super) async fn put_key(
     let (headers, payload) = (message.header_map(), message.payload.clone());
     let answer = request(client, subject, headers, payload);
     match tokio::time::timeout(PATIENCE, answer).await {
-        Ok(Answer::Stored(_)) => Ok(()),
+        Ok(Outcome::Stored(_)) => Ok(()),
         Ok(other) => Err(refused(bucket, format!("{other:?}"))),
         Err(_) => Err(refused(bucket, "no answer in time".to_owned())),
     }
@@ -182,10 +182,10 @@ fn refused(stream: &str, reason: String) -> BackupError {
     }
 }
 
-async fn request(client: &Client, subject: Subject, headers: HeaderMap, payload: Bytes) -> Answer {
+async fn request(client: &Client, subject: Subject, headers: HeaderMap, payload: Bytes) -> Outcome {
     let request = Request::new().headers(headers).payload(payload);
     match client.send_request(subject, request.timeout(None)).await {
         Ok(message) => read_answer(&message.payload),
-        Err(error) => Answer::Silence(error.to_string()),
+        Err(error) => Outcome::Silence(error.to_string()),
     }
 }

@@ -7,6 +7,7 @@ use async_nats::jetstream::Message;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
 use bytes::Bytes;
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::mark::{Mark, MarkError};
@@ -96,6 +97,18 @@ pub(super) async fn open(
     filters: Vec<String>,
     last: Mark,
 ) -> Result<Opened, Fault> {
+    let asked = Instant::now();
+    let opened = ask_for(&way, stream, filters, last).await;
+    way.times.learn(asked.elapsed());
+    opened
+}
+
+async fn ask_for(
+    way: &Way,
+    stream: LogStream,
+    filters: Vec<String>,
+    last: Mark,
+) -> Result<Opened, Fault> {
     let reader = way.reader(&stream);
     if last.event.is_some() {
         reader.check(last).await?;
@@ -104,7 +117,7 @@ pub(super) async fn open(
     if stream.replicated {
         end = reader.state().await?.last_sequence;
     }
-    let (source, pending) = consume(&way, &stream, filters.clone(), last.sequence)
+    let (source, pending) = consume(way, &stream, filters.clone(), last.sequence)
         .await
         .map_err(Fault::Server)?;
     let is_sure = pending == 0
@@ -140,8 +153,9 @@ async fn consume(
         num_replicas: 1,
         ..pull::Config::default()
     };
-    let consumer: PullConsumer = way
-        .context
+    let mut context = way.context.clone();
+    context.set_timeout(way.times.patience());
+    let consumer: PullConsumer = context
         .create_consumer_on_stream(config, &stream.name)
         .await
         .map_err(|e| e.to_string())?;

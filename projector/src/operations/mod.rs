@@ -26,18 +26,18 @@ const TELL_EVERY: Duration = Duration::from_millis(250);
 
 /// What is performed one after another; dead letters do not wait for a rebuild.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Lane {
+pub(crate) enum Queue {
     /// Work through a whole log.
     Projections,
     /// Dead letters.
-    Letters,
+    DeadLetters,
 }
 
-impl Lane {
-    pub(crate) const ALL: [Self; 2] = [Self::Projections, Self::Letters];
+impl Queue {
+    pub(crate) const ALL: [Self; 2] = [Self::Projections, Self::DeadLetters];
 
     fn kinds(self) -> Vec<String> {
-        let about_letters = matches!(self, Self::Letters);
+        let about_letters = matches!(self, Self::DeadLetters);
         let all = OperationKind::ALL.into_iter();
         let kinds = all.filter(|kind| kind.is_about_letters() == about_letters);
         kinds.map(|kind| kind.as_str().to_owned()).collect()
@@ -45,10 +45,10 @@ impl Lane {
 }
 
 /// Performs what is asked for, until `shutdown`.
-pub(crate) async fn keep_performing(deps: Dependencies, lane: Lane, shutdown: CancellationToken) {
+pub(crate) async fn keep_performing(deps: Dependencies, queue: Queue, shutdown: CancellationToken) {
     let performing = async {
         loop {
-            match next(&deps, lane, &shutdown).await {
+            match next(&deps, queue, &shutdown).await {
                 Ok(true) => {}
                 Ok(false) => sleep(LOOK_EVERY).await,
                 Err(error) => {
@@ -64,15 +64,15 @@ pub(crate) async fn keep_performing(deps: Dependencies, lane: Lane, shutdown: Ca
 /// Performs the next operation; says `false` where there is none for this process.
 async fn next(
     deps: &Dependencies,
-    lane: Lane,
+    queue: Queue,
     shutdown: &CancellationToken,
 ) -> Result<bool, sqlx::Error> {
-    let kinds = lane.kinds();
+    let kinds = queue.kinds();
     if !store::is_any_open(&deps.pool, &kinds).await? {
         return Ok(false);
     }
     let connector = Connector::new(&deps.pool, deps.settings.takeover);
-    let Some(mut session) = Session::open(&connector, lane).await? else {
+    let Some(mut session) = Session::open(&connector, queue).await? else {
         sleep(deps.settings.takeover / 2).await;
         return Ok(false);
     };

@@ -4,7 +4,7 @@ use domain::operation::OperationKind;
 use sqlx::{Connection as _, PgConnection, PgPool};
 use uuid::Uuid;
 
-use super::Lane;
+use super::Queue;
 use crate::connect::Connector;
 use crate::copy::Progress;
 use crate::projection::bigint;
@@ -79,16 +79,16 @@ pub(super) async fn is_any_open(pool: &PgPool, kinds: &[String]) -> Result<bool,
 }
 
 impl Session {
-    /// Unless somebody else performs what is of this lane.
+    /// Unless somebody else performs what is of this queue.
     pub(super) async fn open(
         connector: &Connector,
-        lane: Lane,
+        queue: Queue,
     ) -> Result<Option<Self>, sqlx::Error> {
         let mut session = connector.performer().await?;
         let locked = sqlx::query_scalar!(
             r#"SELECT pg_try_advisory_lock($1, $2) AS "locked!""#,
             LOCKS,
-            lane as i32
+            queue as i32
         )
         .fetch_one(&mut session)
         .await?;

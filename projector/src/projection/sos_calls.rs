@@ -70,7 +70,7 @@ async fn insert(rows: &mut PgConnection, events: &[&Recorded]) -> Result<(), sql
 }
 
 /// What somebody said to a call, and where and when it stands.
-struct Answer<'e> {
+struct Reply<'e> {
     org: &'e str,
     call: &'e SosId,
     at: DateTime<Utc>,
@@ -85,14 +85,14 @@ async fn answer(rows: &mut PgConnection, events: &[&Recorded]) -> Result<(), sql
             Event::SosResolved(answered) => (&answered.sos_id, true),
             _ => return None,
         };
-        Some(Answer {
+        Some(Reply {
             org: recorded.stream.org.as_str(),
             call,
             at: recorded.time,
             resolves,
         })
     });
-    let answers: Vec<Answer> = answers.collect();
+    let answers: Vec<Reply> = answers.collect();
     if answers.is_empty() {
         return Ok(());
     }

@@ -51,7 +51,7 @@ struct Counters {
 
 /// The summary, with the series that was asked for.
 #[derive(Debug, Serialize)]
-pub(super) struct Answer {
+pub(super) struct AnalyticsBody {
     #[serde(flatten)]
     analytics: Analytics,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,7 +62,7 @@ pub(super) async fn get_analytics(
     reading: Reading<scope::ReadAnalytics>,
     State(clock): State<Arc<dyn Clock>>,
     uri: Uri,
-) -> Result<Json<Answer>, HttpError> {
+) -> Result<Json<AnalyticsBody>, HttpError> {
     let parameters = Parameters::of(&uri)?;
     let (span, group_by) = (
         Span::asked_for(&parameters)?,
@@ -82,7 +82,7 @@ pub(super) async fn get_analytics(
         Some(span) => Some(find_series(reading.org(), &span, group_by, models).await?),
         None => None,
     };
-    Ok(Json(Answer { analytics, series }))
+    Ok(Json(AnalyticsBody { analytics, series }))
 }
 
 /// What an organization's orders and leads add up to.

@@ -10,7 +10,7 @@ mod line;
 mod places;
 mod reader;
 mod settings;
-mod sight;
+mod sharing;
 mod sse;
 mod window;
 
@@ -34,7 +34,7 @@ use tokio::time::{Instant, sleep};
 
 pub use self::asked::{Asked, Form};
 pub(crate) use self::places::Feeds;
-use self::places::Place;
+use self::places::ReaderPlace;
 use self::reader::Reader;
 pub use self::settings::FeedSettings;
 pub(crate) use self::window::{around, event_at, newest_before};
@@ -119,7 +119,7 @@ async fn open(state: &State, log: Log, org: &OrgId, asked: Asked) -> Result<Read
 }
 
 /// The same pieces, with a place held until they end.
-fn holding<S: Stream>(place: Place, pieces: S) -> impl Stream<Item = S::Item> {
+fn holding<S: Stream>(place: ReaderPlace, pieces: S) -> impl Stream<Item = S::Item> {
     pieces.inspect(move |_| {
         let _ = &place;
     })

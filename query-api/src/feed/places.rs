@@ -38,7 +38,7 @@ pub(crate) struct Feeds {
 }
 
 /// A reader's place; dropping it gives it back.
-pub(super) struct Place {
+pub(super) struct ReaderPlace {
     _share: Share<OrgId>,
     feeds: Feeds,
     key: KeyId,
@@ -56,7 +56,7 @@ impl Feeds {
     }
 
     /// A place for one more reader, or why there is none.
-    pub(super) fn enter(&self, caller: &Caller) -> Result<Place, HttpError> {
+    pub(super) fn enter(&self, caller: &Caller) -> Result<ReaderPlace, HttpError> {
         let per_key = self.settings.readers_per_key;
         if !self.count(&caller.key_id, per_key) {
             note_refusal("key");
@@ -75,7 +75,7 @@ impl Feeds {
             return Err(error.with_header(header::RETRY_AFTER, TRY_AGAIN_SECONDS));
         };
         metrics::gauge!("waypost_feed_readers").increment(1);
-        Ok(Place {
+        Ok(ReaderPlace {
             _share: share,
             feeds: self.clone(),
             key: caller.key_id.clone(),
@@ -122,7 +122,7 @@ impl Feeds {
     }
 }
 
-impl Drop for Place {
+impl Drop for ReaderPlace {
     fn drop(&mut self) {
         metrics::gauge!("waypost_feed_readers").decrement(1);
         self.feeds.uncount(&self.key);

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::asked::{Asked, Form};
 use super::line::line;
 use super::places::TURN;
-use super::sight::Sight;
+use super::sharing::Sharing;
 
 /// Events told at a time: enough to be quick, few enough to hold little for a reader that is slow.
 const CHUNK: usize = 64;
@@ -72,7 +72,7 @@ pub(super) struct Reader {
     /// Turns to catch up in; none where nobody is to be let before.
     turns: Option<Shares<OrgId>>,
     /// Which persons are seen, once events tell of any.
-    sight: Option<Sight>,
+    sharing: Option<Sharing>,
     /// What was taken from the log and is not told yet.
     taken: Vec<Item>,
     /// Bytes that were told last and may not have been taken yet.
@@ -103,11 +103,11 @@ impl Reader {
             Form::Lines => (asked.after.unwrap_or(0), Some(end)),
             Form::ServerSent => (asked.after.unwrap_or(end), None),
         };
-        let (tail, sight) = match org {
+        let (tail, sharing) = match org {
             None => (log.read_for(feed, Whose::All, after).await?, None),
             Some(org) if feed == Log::Locations => {
-                let sight = Sight::load(log, org).await?;
-                (sight.tail(log, after, end).await?, Some(sight))
+                let sharing = Sharing::load(log, org).await?;
+                (sharing.tail(log, after, end).await?, Some(sharing))
             }
             Some(org) => {
                 let whose = Whose::Organization(org, None);
@@ -120,7 +120,7 @@ impl Reader {
             tail,
             org: org.cloned(),
             turns: None,
-            sight,
+            sharing,
             taken: Vec::new(),
             held: 0,
             left: asked.limit.unwrap_or(u64::MAX),
@@ -228,9 +228,9 @@ impl Reader {
 
     /// Learns who may be seen now.
     async fn look(&mut self) -> Result<(), ReadError> {
-        match (&mut self.sight, &self.org) {
-            (Some(sight), _) => sight.catch_up(&self.log).await?,
-            (None, Some(org)) => self.sight = Some(Sight::load(&self.log, org).await?),
+        match (&mut self.sharing, &self.org) {
+            (Some(sharing), _) => sharing.catch_up(&self.log).await?,
+            (None, Some(org)) => self.sharing = Some(Sharing::load(&self.log, org).await?),
             (None, None) => {}
         }
         Ok(())
@@ -247,9 +247,9 @@ impl Reader {
         recorded.event.visibility() == Visibility::Public
             && self.asked.wants(&recorded.event.name())
             && self
-                .sight
+                .sharing
                 .as_ref()
-                .is_none_or(|sight| sight.sees(recorded, self.clock.now()))
+                .is_none_or(|sharing| sharing.sees(recorded, self.clock.now()))
     }
 
     /// All of it as lines.

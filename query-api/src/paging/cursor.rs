@@ -24,9 +24,9 @@ pub(crate) enum Grouping {
     State,
 }
 
-/// Where an item stands in a list, by what that is ordered by.
+/// What an item of a list is ordered by, with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum SortKey {
     /// When the item came to be.
     Created(DateTime<Utc>),
     /// The beginning of its name, as lists compare it.
@@ -41,14 +41,14 @@ pub(crate) enum Place {
 pub(crate) struct Cursor {
     /// The number of the page that begins here.
     pub(crate) page: i64,
-    /// The item's place.
-    pub(crate) place: Place,
+    /// What the item is ordered by.
+    pub(crate) sort_key: SortKey,
     /// The item's id.
     pub(crate) id: String,
 }
 
-impl Place {
-    /// What the list is ordered by that has this place.
+impl SortKey {
+    /// What the list is ordered by that has this key.
     pub(crate) fn sorted(&self) -> Sorted {
         match self {
             Self::Created(_) => Sorted::Created,
@@ -86,12 +86,12 @@ impl Cursor {
     /// The cursor as text that stands in an address as it is.
     pub(crate) fn encode(&self) -> String {
         let (page, id) = (self.page, &self.id);
-        URL_SAFE_NO_PAD.encode(match &self.place {
-            Place::Created(at) => format!("{page}/{}/{id}", at.timestamp_micros()),
-            Place::Amount(amount) => format!("{page}/a{amount}/{id}"),
+        URL_SAFE_NO_PAD.encode(match &self.sort_key {
+            SortKey::Created(at) => format!("{page}/{}/{id}", at.timestamp_micros()),
+            SortKey::Amount(amount) => format!("{page}/a{amount}/{id}"),
             // Both may hold anything, so that the first says how long it is.
-            Place::Name(name) => format!("{page}/n{}/{name}{id}", name.len()),
-            Place::Grouped(grouping, value, at) => format!(
+            SortKey::Name(name) => format!("{page}/n{}/{name}{id}", name.len()),
+            SortKey::Grouped(grouping, value, at) => format!(
                 "{page}/{}{}/{}/{value}{id}",
                 grouping.letter(),
                 at.timestamp_micros(),
@@ -106,25 +106,28 @@ impl Cursor {
         // Postgres takes texts without U+0000 only, and has none with it.
         let mut parts = text.splitn(3, '/').filter(|_| !text.contains('\0'));
         let page = parts.next()?.parse().ok().filter(|page| *page > 0)?;
-        let (place, rest) = (parts.next()?, parts.next()?);
-        let (letter, told) = place.split_at_checked(1)?;
-        let (place, id) = match letter {
-            "a" => (Place::Amount(told.parse().ok()?), rest),
+        let (told_key, rest) = (parts.next()?, parts.next()?);
+        let (letter, told) = told_key.split_at_checked(1)?;
+        let (sort_key, id) = match letter {
+            "a" => (SortKey::Amount(told.parse().ok()?), rest),
             "n" => {
                 let (name, id) = rest.split_at_checked(told.parse().ok()?)?;
-                (Place::Name(name.to_owned()), id)
+                (SortKey::Name(name.to_owned()), id)
             }
             _ => match Grouping::of_letter(letter) {
                 Some(grouping) => {
                     let (length, rest) = rest.split_once('/')?;
                     let (value, id) = rest.split_at_checked(length.parse().ok()?)?;
-                    (Place::Grouped(grouping, value.to_owned(), time(told)?), id)
+                    (
+                        SortKey::Grouped(grouping, value.to_owned(), time(told)?),
+                        id,
+                    )
                 }
-                None => (Place::Created(time(place)?), rest),
+                None => (SortKey::Created(time(told_key)?), rest),
             },
         };
         let id = id.to_owned();
-        Some(Self { page, place, id })
+        Some(Self { page, sort_key, id })
     }
 }
 
@@ -138,27 +141,27 @@ mod tests {
 
     use super::*;
 
-    fn places() -> impl Strategy<Value = Place> {
+    fn sort_keys() -> impl Strategy<Value = SortKey> {
         let times = || {
             let times = 0..4_102_444_800_000_000_i64;
             times.prop_map(|at| DateTime::from_timestamp_micros(at).unwrap())
         };
         let groupings = prop::sample::select(Grouping::LETTERS.map(|(_, of)| of).to_vec());
         prop_oneof![
-            times().prop_map(Place::Created),
+            times().prop_map(SortKey::Created),
             (groupings, "[^\0]{0,100}", times())
-                .prop_map(|(of, value, at)| Place::Grouped(of, value, at)),
-            "[^\0]{0,100}".prop_map(Place::Name),
-            any::<i64>().prop_map(Place::Amount),
+                .prop_map(|(of, value, at)| SortKey::Grouped(of, value, at)),
+            "[^\0]{0,100}".prop_map(SortKey::Name),
+            any::<i64>().prop_map(SortKey::Amount),
         ]
     }
 
     proptest! {
         #[test]
         fn a_cursor_survives_its_text(
-            page in 1..i64::MAX, place in places(), id in "[^\0]{0,128}",
+            page in 1..i64::MAX, sort_key in sort_keys(), id in "[^\0]{0,128}",
         ) {
-            let cursor = Cursor { page, place, id };
+            let cursor = Cursor { page, sort_key, id };
             prop_assert_eq!(Cursor::decode(&cursor.encode()), Some(cursor));
         }
 

@@ -17,7 +17,7 @@ use serde::Serialize;
 use service::HttpError;
 
 use self::cursor::Cursor;
-pub(crate) use self::cursor::{Grouping, Place, Sorted};
+pub(crate) use self::cursor::{Grouping, SortKey, Sorted};
 pub(crate) use self::find::find_page;
 pub(crate) use self::merged::{Block, Window, time};
 pub(crate) use self::parameters::{Parameters, time_of, wrong};
@@ -42,9 +42,9 @@ pub(crate) trait Listed: Serialize {
     fn created_at(&self) -> DateTime<Utc>;
     /// Its id, by which lists are ordered next.
     fn id(&self) -> &str;
-    /// Its place in a list that may be ordered by something else.
-    fn place(&self) -> Place {
-        Place::Created(self.created_at())
+    /// Its key in a list that may be ordered by something else.
+    fn sort_key(&self) -> SortKey {
+        SortKey::Created(self.created_at())
     }
 }
 
@@ -89,7 +89,7 @@ impl Page {
             ));
         }
         let cursor = Cursor::decode(text);
-        let cursor = cursor.filter(|cursor| cursor.place.sorted() == sorted);
+        let cursor = cursor.filter(|cursor| cursor.sort_key.sorted() == sorted);
         let cursor = cursor.ok_or_else(|| {
             HttpError::bad_request("cursor: not a cursor from this list's Link header")
         })?;
@@ -103,17 +103,17 @@ impl Page {
     /// Where the page begins: items of this time or earlier, those of this time only if their id
     /// comes later than [`Self::after_id`]. Null for a page that is found by its number.
     pub(crate) fn after_time(&self) -> Option<DateTime<Utc>> {
-        match self.cursor.as_ref()?.place {
-            Place::Created(time) => Some(time),
-            Place::Name(_) | Place::Amount(_) | Place::Grouped(..) => None,
+        match self.cursor.as_ref()?.sort_key {
+            SortKey::Created(time) => Some(time),
+            SortKey::Name(_) | SortKey::Amount(_) | SortKey::Grouped(..) => None,
         }
     }
 
-    /// The item behind which the page begins: its place and its id. None for a page that is found
+    /// The item behind which the page begins: its key and its id. None for a page that is found
     /// by its number.
-    pub(crate) fn after(&self) -> Option<(&Place, &str)> {
+    pub(crate) fn after(&self) -> Option<(&SortKey, &str)> {
         let cursor = self.cursor.as_ref()?;
-        Some((&cursor.place, &cursor.id))
+        Some((&cursor.sort_key, &cursor.id))
     }
 
     /// The number of the page, from 1.
@@ -160,7 +160,7 @@ impl Page {
     pub(crate) fn link_behind<T: Listed>(&self, uri: &Uri, last: &T) -> String {
         let next = Cursor {
             page: self.number.saturating_add(1),
-            place: last.place(),
+            sort_key: last.sort_key(),
             id: last.id().to_owned(),
         };
         next_address(uri, &next)
@@ -270,7 +270,7 @@ mod tests {
     fn the_next_page_keeps_all_other_parameters() {
         let next = Cursor {
             page: 2,
-            place: Place::Created(DateTime::UNIX_EPOCH),
+            sort_key: SortKey::Created(DateTime::UNIX_EPOCH),
             id: "a".to_owned(),
         };
         let uri: Uri = "/a%20b?state=FAILED&page=1&limit=5".parse().unwrap();

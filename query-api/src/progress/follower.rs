@@ -8,7 +8,7 @@ use sqlx::postgres::{PgListener, PgNotification};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Answer, Checkpoint, Known, Projection};
+use super::{Checkpoint, Database, Observed, Projection};
 
 /// How often a database that is away, or not migrated yet, is tried again at least.
 const AWAY_POLL: Duration = Duration::from_millis(200);
@@ -17,14 +17,14 @@ const AWAY_POLL: Duration = Duration::from_millis(200);
 pub(super) struct Follower {
     pool: PgPool,
     poll: Duration,
-    known: watch::Sender<Known>,
+    known: watch::Sender<Observed>,
     listener: Option<PgListener>,
     /// When the checkpoints were read, where what was told since then is all that has changed.
     read_at: Option<Instant>,
 }
 
 impl Follower {
-    pub(super) fn new(pool: PgPool, poll: Duration, known: watch::Sender<Known>) -> Self {
+    pub(super) fn new(pool: PgPool, poll: Duration, known: watch::Sender<Observed>) -> Self {
         Self {
             pool,
             poll,
@@ -117,8 +117,8 @@ impl Follower {
                 if was_away {
                     tracing::info!("The read models can be read again");
                 }
-                self.known.send_replace(Known {
-                    answer: Answer::Given,
+                self.known.send_replace(Observed {
+                    database: Database::Given,
                     checkpoints,
                 });
                 self.read_at = Some(Instant::now());
@@ -129,7 +129,7 @@ impl Follower {
                     tracing::warn!(%error, "The read models cannot be read");
                 }
                 self.known
-                    .send_modify(|known| known.answer = Answer::Missing);
+                    .send_modify(|known| known.database = Database::Missing);
             }
         }
     }

@@ -47,10 +47,10 @@ pub(super) struct Text {
 
 /// What is known; clones share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Counts(Arc<Mutex<Known>>);
+pub(crate) struct Counts(Arc<Mutex<CountCache>>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct CountCache {
     counts: HashMap<Counted, (Version, i64)>,
     /// The rarest part of each text. It may be another one by now, and the search a slower one; what
     /// it finds is the same.
@@ -78,7 +78,7 @@ impl Counts {
         insert(&mut self.lock().parts, text, part);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, CountCache> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, Row as _};
 
-use crate::paging::{Listed, Place, Sorted};
+use crate::paging::{Listed, SortKey, Sorted};
 
 /// A row that was found: a record, and what its list may be ordered by.
 pub(super) struct Found<T> {
@@ -22,7 +22,7 @@ pub(super) struct Found<T> {
 pub(crate) struct Hit<T> {
     pub(crate) record: T,
     #[serde(skip)]
-    place: Place,
+    sort_key: SortKey,
     #[serde(skip)]
     created_at: DateTime<Utc>,
     #[serde(skip)]
@@ -50,7 +50,7 @@ impl<T> Hits<T> {
     pub(crate) fn map<U>(self, map: impl Fn(T) -> U) -> Hits<U> {
         let rows = self.rows.into_iter().map(|hit| Hit {
             record: map(hit.record),
-            place: hit.place,
+            sort_key: hit.sort_key,
             created_at: hit.created_at,
             id: hit.id,
         });
@@ -64,15 +64,15 @@ impl<T> Hits<T> {
 impl<T> Found<T> {
     fn placed(self, by: Sorted) -> Hit<T> {
         let text = self.text.unwrap_or_default();
-        let place = match by {
-            Sorted::Created => Place::Created(self.created_at),
-            Sorted::Name => Place::Name(text),
-            Sorted::Amount => Place::Amount(self.amount.unwrap_or_default()),
-            Sorted::Grouped(grouping) => Place::Grouped(grouping, text, self.created_at),
+        let sort_key = match by {
+            Sorted::Created => SortKey::Created(self.created_at),
+            Sorted::Name => SortKey::Name(text),
+            Sorted::Amount => SortKey::Amount(self.amount.unwrap_or_default()),
+            Sorted::Grouped(grouping) => SortKey::Grouped(grouping, text, self.created_at),
         };
         Hit {
             record: self.record,
-            place,
+            sort_key,
             created_at: self.created_at,
             id: self.id,
         }
@@ -84,8 +84,8 @@ impl<T: Serialize> Listed for Hit<T> {
         self.created_at
     }
 
-    fn place(&self) -> Place {
-        self.place.clone()
+    fn sort_key(&self) -> SortKey {
+        self.sort_key.clone()
     }
 
     fn id(&self) -> &str {

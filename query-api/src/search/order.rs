@@ -5,7 +5,7 @@ use sqlx::{Postgres, QueryBuilder};
 
 use super::asked::Search;
 use super::kind::{Field, Holds, Kind};
-use crate::paging::{Place, Sorted};
+use crate::paging::{SortKey, Sorted};
 
 /// What a list is ordered by.
 #[derive(Clone, Copy)]
@@ -21,7 +21,7 @@ pub(super) enum Stretch<'a> {
     /// From its beginning.
     All,
     /// Behind a place of a list that is ordered by this and then by id.
-    Behind(&'a Place, &'a str),
+    Behind(&'a SortKey, &'a str),
     /// Behind an item, among those of its group.
     InGroup(Member<'a>, DateTime<Utc>, &'a str),
     /// The groups behind one.
@@ -85,12 +85,12 @@ impl Order {
         };
         match stretch {
             Stretch::All => {}
-            Stretch::Behind(place, id) => {
+            Stretch::Behind(key, id) => {
                 // The first comparison alone bounds the index; the rest only tells ties apart.
                 query.push(" AND ").push(self.key).push(further).push("= ");
-                push_key(query, place);
+                push_key(query, key);
                 query.push(" AND (").push(self.key).push(further);
-                push_key(query, place);
+                push_key(query, key);
                 query
                     .push(" OR id > ")
                     .push_bind((*id).to_owned())
@@ -124,17 +124,17 @@ impl Order {
 impl<'a> Stretch<'a> {
     /// The part of a list behind an item. Groups are read apart, so that each statement is one
     /// stretch of the index, however many are in a group.
-    pub(super) fn behind(after: Option<(&'a Place, &'a str)>, kind: &'static Kind) -> Vec<Self> {
-        let Some((place, id)) = after else {
+    pub(super) fn behind(after: Option<(&'a SortKey, &'a str)>, kind: &'static Kind) -> Vec<Self> {
+        let Some((key, id)) = after else {
             return vec![Self::All];
         };
-        if let Place::Grouped(grouping, value, at) = place
+        if let SortKey::Grouped(grouping, value, at) = key
             && let Some(field) = kind.field(*grouping)
         {
             let group = Member { field, value };
             return vec![Self::InGroup(group, *at, id), Self::BehindGroup(group)];
         }
-        vec![Self::Behind(place, id)]
+        vec![Self::Behind(key, id)]
     }
 }
 
@@ -150,10 +150,10 @@ impl Member<'_> {
     }
 }
 
-fn push_key(query: &mut QueryBuilder<Postgres>, place: &Place) {
-    match place {
-        Place::Created(at) => query.push_bind(*at),
-        Place::Name(text) | Place::Grouped(_, text, _) => query.push_bind(text.clone()),
-        Place::Amount(amount) => query.push_bind(*amount),
+fn push_key(query: &mut QueryBuilder<Postgres>, key: &SortKey) {
+    match key {
+        SortKey::Created(at) => query.push_bind(*at),
+        SortKey::Name(text) | SortKey::Grouped(_, text, _) => query.push_bind(text.clone()),
+        SortKey::Amount(amount) => query.push_bind(*amount),
     };
 }

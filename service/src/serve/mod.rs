@@ -34,7 +34,7 @@ use crate::settings::EdgeSettings;
 use front::{Front, House};
 use life::Life;
 use linger::End;
-use places::{Place, Places, Refused};
+use places::{ConnectionPlace, Places, Refused};
 use wire::{Patience, Wire};
 
 /// Bytes of one connection that are read ahead, or written behind, at most.
@@ -184,7 +184,7 @@ impl Door {
         stream: TcpStream,
         peer: SocketAddr,
         life: Arc<Life>,
-        place: Place,
+        place: ConnectionPlace,
     ) -> impl Future<Output = ()> + Send + use<> {
         if let Err(error) = prepare(&stream, self.patience.unread) {
             tracing::debug!(%error, "A connection's options could not be set");

@@ -55,7 +55,7 @@ pub(super) struct Places {
 
 #[derive(Default)]
 struct Taken {
-    seats: HashMap<u64, Seat>,
+    seats: HashMap<u64, Connection>,
     next: u64,
     by_address: HashMap<IpAddr, usize>,
     /// Those that rested when they were looked for last, whoever is to give way first at the end.
@@ -64,7 +64,7 @@ struct Taken {
 }
 
 /// A connection that is taken.
-struct Seat {
+struct Connection {
     /// What it is counted under.
     address: Option<IpAddr>,
     life: Arc<Life>,
@@ -90,7 +90,11 @@ impl Places {
     }
 
     /// A place for a connection from this address.
-    pub(super) fn take(self: &Arc<Self>, peer: IpAddr, life: &Arc<Life>) -> Result<Place, Refused> {
+    pub(super) fn take(
+        self: &Arc<Self>,
+        peer: IpAddr,
+        life: &Arc<Life>,
+    ) -> Result<ConnectionPlace, Refused> {
         let address = self.counted(peer);
         let mut taken = self.taken();
         let (held, free) = (taken.held(address), self.free(&taken));
@@ -116,14 +120,14 @@ impl Places {
             *taken.by_address.entry(address).or_default() += 1;
         }
         let ended = CancellationToken::new();
-        let seat = Seat {
+        let seat = Connection {
             address,
             life: Arc::clone(life),
             ended: ended.clone(),
         };
         taken.seats.insert(id, seat);
         self.open.increment(1);
-        Ok(Place {
+        Ok(ConnectionPlace {
             places: Arc::clone(self),
             id,
             ended,
@@ -243,7 +247,7 @@ impl Taken {
     }
 }
 
-impl Seat {
+impl Connection {
     /// Whether nothing has been under way for so long.
     fn rests(&self, rest: Duration) -> bool {
         let life = &self.life;
@@ -252,20 +256,20 @@ impl Seat {
 }
 
 /// A connection's place, given back when dropped.
-pub(super) struct Place {
+pub(super) struct ConnectionPlace {
     places: Arc<Places>,
     id: u64,
     ended: CancellationToken,
 }
 
-impl Place {
+impl ConnectionPlace {
     /// Says when the place was given to another connection.
     pub(super) fn ended(&self) -> CancellationToken {
         self.ended.clone()
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         self.places.end(&mut self.places.taken(), self.id);
     }

@@ -17,7 +17,7 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use super::answers::{self, LastAnswer};
 use super::life::Life;
 use super::linger::End;
-use super::places::Place;
+use super::places::ConnectionPlace;
 
 /// The system sees every byte that a client takes, this process only when there is room for a good
 /// part of what the system holds: it waits so many times longer.
@@ -44,7 +44,7 @@ pub(super) struct Wire {
     writing: Option<Pin<Box<Sleep>>>,
     head: Option<Head>,
     end: Option<End>,
-    _place: Place,
+    _place: ConnectionPlace,
 }
 
 /// The head of a request, of which something has come.
@@ -59,7 +59,7 @@ impl Wire {
         stream: TcpStream,
         life: Arc<Life>,
         patience: Patience,
-        place: Place,
+        place: ConnectionPlace,
     ) -> Self {
         Self {
             stream,

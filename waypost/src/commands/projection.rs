@@ -41,7 +41,7 @@ pub(crate) enum Projection {
         after_help = "Examples:\n  waypost projection dead-letters\n  waypost projection \
                       dead-letters --retry contacts:1207"
     )]
-    DeadLetters(Letters),
+    DeadLetters(DeadLetters),
 }
 
 /// How the log and the read models are reached.
@@ -92,7 +92,7 @@ pub(crate) struct Named {
 
 /// Events that were put aside.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Letters {
+pub(crate) struct DeadLetters {
     /// Retry a dead letter, then the events that wait behind it; prints `{id, applied, waiting}`.
     #[arg(long, value_name = "ID", conflicts_with = "skip")]
     retry: Option<String>,
@@ -132,7 +132,7 @@ impl Projection {
     }
 }
 
-impl Letters {
+impl DeadLetters {
     async fn run(self, common: &CommonSettings) -> Result<(), Failure> {
         let (retry, skip) = (self.retry, self.skip);
         if retry.is_none() && skip.is_none() {

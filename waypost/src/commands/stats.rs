@@ -49,14 +49,14 @@ pub(crate) struct Stats {
 }
 
 #[derive(Serialize)]
-struct Answer {
-    organizations: Vec<Kept>,
+struct Output {
+    organizations: Vec<OrganizationStats>,
 }
 
 /// What an organization keeps.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Kept {
+struct OrganizationStats {
     org_id: OrgId,
     /// In the log, without positions and delivery attempts.
     events: u64,
@@ -98,14 +98,14 @@ impl Stats {
             .buffered(AT_A_TIME)
             .try_collect()
             .await?;
-        print(&Answer { organizations })
+        print(&Output { organizations })
     }
 }
 
 async fn organizations(
     rows: &mut PgConnection,
     only: Option<&OrgId>,
-) -> Result<BTreeMap<String, Kept>, Failure> {
+) -> Result<BTreeMap<String, OrganizationStats>, Failure> {
     let found: Vec<String> = if let Some(org) = only {
         vec![org.as_str().to_owned()]
     } else {
@@ -113,7 +113,7 @@ async fn organizations(
         all.fetch_all(rows).await?
     };
     let found = found.into_iter().map(|org| {
-        let kept = Kept {
+        let kept = OrganizationStats {
             org_id: OrgId::from(org.clone()),
             events: 0,
             events_by_kind: None,
@@ -131,7 +131,7 @@ async fn count_rows(
     rows: &mut PgConnection,
     (kind, table, column): (&'static str, &str, &str),
     only: Option<&OrgId>,
-    kept: &mut BTreeMap<String, Kept>,
+    kept: &mut BTreeMap<String, OrganizationStats>,
 ) -> Result<(), Failure> {
     tracing::info!(kind, "Counting rows");
     let condition = match only {
@@ -162,12 +162,18 @@ async fn pending(log: &EventLog, org: &OrgId, only: Option<AggregateType>) -> Re
     Ok(log.read_for(Log::Events, whose, 0).await?.pending())
 }
 
-async fn count_events(log: &EventLog, kept: Kept) -> Result<Kept, Failure> {
+async fn count_events(
+    log: &EventLog,
+    kept: OrganizationStats,
+) -> Result<OrganizationStats, Failure> {
     let events = pending(log, &kept.org_id, None).await?;
-    Ok(Kept { events, ..kept })
+    Ok(OrganizationStats { events, ..kept })
 }
 
-async fn count_events_by_kind(log: &EventLog, kept: Kept) -> Result<Kept, Failure> {
+async fn count_events_by_kind(
+    log: &EventLog,
+    kept: OrganizationStats,
+) -> Result<OrganizationStats, Failure> {
     let kinds = AggregateType::ALL.iter().copied();
     let counts = stream::iter(kinds.filter(|kind| kind.log() == Log::Events))
         .map(async |kind| {
@@ -177,7 +183,7 @@ async fn count_events_by_kind(log: &EventLog, kept: Kept) -> Result<Kept, Failur
         .buffered(AT_A_TIME)
         .try_filter(|(_, count)| ready(*count > 0));
     let by_kind: BTreeMap<_, _> = counts.try_collect().await?;
-    Ok(Kept {
+    Ok(OrganizationStats {
         events: by_kind.values().sum(),
         events_by_kind: Some(by_kind),
         ..kept

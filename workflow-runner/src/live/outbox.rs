@@ -92,8 +92,8 @@ impl Outbox {
         let mut newest: HashMap<AccountId, usize> = HashMap::new();
         for (nth, entry) in self.entries.iter().enumerate() {
             let visibility = &entry.fact.visibility;
-            let best = newest.entry(visibility.told().of).or_insert(nth);
-            if self.entries[*best].fact.visibility.told().at <= visibility.told().at {
+            let best = newest.entry(visibility.disclosure().of).or_insert(nth);
+            if self.entries[*best].fact.visibility.disclosure().at <= visibility.disclosure().at {
                 *best = nth;
             }
         }
@@ -103,7 +103,7 @@ impl Outbox {
         let waited = self.entries.len();
         let entries = std::mem::take(&mut self.entries).into_iter().enumerate();
         self.entries = entries
-            .filter(|(nth, entry)| newest.get(&entry.fact.visibility.told().of) == Some(nth))
+            .filter(|(nth, entry)| newest.get(&entry.fact.visibility.disclosure().of) == Some(nth))
             .map(|(_, entry)| entry)
             .collect();
         if self.entries.len() < waited {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use domain::circles::Told;
+use domain::circles::Disclosure;
 use event_log::Position;
 use schemas::{AggregateType, Recorded};
 use serde::Serialize;
@@ -18,7 +18,7 @@ pub(super) struct LiveEvent {
     sequence: u64,
     kind: AggregateType,
     /// What it tells of a person.
-    told: Option<Told>,
+    disclosure: Option<Disclosure>,
     /// The frame from `,"position"` on; what stands before it differs by subscription.
     rest: Box<str>,
 }
@@ -46,7 +46,7 @@ impl LiveEvent {
         Ok(Self {
             sequence: recorded.sequence,
             kind: recorded.stream.aggregate,
-            told: Told::by(&recorded.event),
+            disclosure: Disclosure::of(&recorded.event),
             rest: format!(r#","position":"{position}","event":{shown}}}"#).into(),
         })
     }
@@ -57,8 +57,8 @@ impl LiveEvent {
     }
 
     /// What it tells of a person, if it does.
-    pub(super) fn told(&self) -> Option<&Told> {
-        self.told.as_ref()
+    pub(super) fn disclosure(&self) -> Option<&Disclosure> {
+        self.disclosure.as_ref()
     }
 
     /// The whole frame for a subscription whose part stands in `head`.
@@ -78,7 +78,7 @@ impl LiveEvent {
         Self {
             sequence,
             kind,
-            told: None,
+            disclosure: None,
             rest: "x".repeat(100).into(),
         }
     }

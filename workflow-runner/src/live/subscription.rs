@@ -99,7 +99,7 @@ async fn read(hub: &Hub, org: &OrgId, channel: Channel, after: u64) -> Result<Ow
             events.extend(hub.live_event(recorded).await);
         }
     }
-    if events.iter().any(|event| event.told().is_some()) {
+    if events.iter().any(|event| event.disclosure().is_some()) {
         hub.settle().await;
     }
     events.retain(|event| hub.shows(org, event));

@@ -1,7 +1,7 @@
 //! Of whom an event tells, and who may see it.
 
 use chrono::{DateTime, Utc};
-use domain::circles::{Circle, Circles, Told, ToldKind, Viewer};
+use domain::circles::{Circle, Circles, Disclosure, DisclosureKind, Viewer};
 use schemas::location::Updated;
 use schemas::{OrgId, Recorded, SYSTEM_ORG};
 
@@ -10,7 +10,7 @@ use super::channel::Channel;
 /// What decides who sees an event of a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Visibility {
-    told: Told,
+    disclosure: Disclosure,
     /// The organization in whose part of the log it stands.
     org: Option<OrgId>,
 }
@@ -18,67 +18,72 @@ pub(super) struct Visibility {
 impl Visibility {
     /// What the event tells of a person, if it does.
     pub(super) fn of(recorded: &Recorded) -> Option<Self> {
-        let told = Told::by(&recorded.event)?;
+        let disclosure = Disclosure::of(&recorded.event)?;
         let org = &recorded.stream.org;
-        let org =
-            (told.kind != ToldKind::Position && org.as_str() != SYSTEM_ORG).then(|| org.clone());
-        Some(Self { told, org })
+        let org = (disclosure.kind != DisclosureKind::Position && org.as_str() != SYSTEM_ORG)
+            .then(|| org.clone());
+        Some(Self { disclosure, org })
     }
 
     /// What decides who sees a position.
     pub(super) fn of_position(fix: &Updated) -> Self {
-        let told = Told::by_position(fix);
-        Self { told, org: None }
+        let disclosure = Disclosure::of_position(fix);
+        Self {
+            disclosure,
+            org: None,
+        }
     }
 
     /// What it tells.
-    pub(super) fn told(&self) -> &Told {
-        &self.told
+    pub(super) fn disclosure(&self) -> &Disclosure {
+        &self.disclosure
     }
 
     /// The channel that carries it.
     pub(super) fn channel(&self) -> Channel {
-        match self.told.kind {
-            ToldKind::Position => Channel::Locations,
-            ToldKind::Crossing(_) => Channel::Places,
-            ToldKind::Call(_) => Channel::Sos,
+        match self.disclosure.kind {
+            DisclosureKind::Position => Channel::Locations,
+            DisclosureKind::Crossing(_) => Channel::Places,
+            DisclosureKind::Call(_) => Channel::Sos,
         }
     }
 
     /// Whether a viewer may see it now.
     pub(super) fn is_for(&self, viewer: &Viewer, circles: &Circles, now: DateTime<Utc>) -> bool {
-        self.stands_for(viewer) && circles.may_be_told(viewer, &self.told, now)
+        self.stands_for(viewer) && circles.may_be_told(viewer, &self.disclosure, now)
     }
 
     /// A call stands in the log once for all persons, and once for each organization; a crossing
     /// once for all who share its circle. Positions are for whoever may see them.
     fn stands_for(&self, viewer: &Viewer) -> bool {
-        match (&self.told.kind, viewer) {
-            (ToldKind::Position, _) | (ToldKind::Crossing(_), Viewer::Account(_)) => true,
-            (ToldKind::Call(_), Viewer::Account(_)) => self.org.is_none(),
+        match (&self.disclosure.kind, viewer) {
+            (DisclosureKind::Position, _) | (DisclosureKind::Crossing(_), Viewer::Account(_)) => {
+                true
+            }
+            (DisclosureKind::Call(_), Viewer::Account(_)) => self.org.is_none(),
             (_, Viewer::Organization(org)) => self.org.as_ref() == Some(org),
         }
     }
 
     /// Those who could be meant, among whom [`Visibility::is_for`] decides.
     pub(super) fn candidates(&self, circles: &Circles) -> Vec<Viewer> {
-        let of = self.told.of;
+        let of = self.disclosure.of;
         let own = self.org.iter().cloned().map(Viewer::Organization);
         let mut viewers: Vec<Viewer> = own.collect();
-        match &self.told.kind {
-            ToldKind::Position => {
+        match &self.disclosure.kind {
+            DisclosureKind::Position => {
                 let others = circles.audience(of).into_iter().map(Viewer::Account);
                 viewers.extend(others);
                 let organizations = circles.current_orgs_of(of).into_iter().cloned();
                 viewers.extend(organizations.map(Viewer::Organization));
             }
-            ToldKind::Crossing(circle) => {
+            DisclosureKind::Crossing(circle) => {
                 let members = circles.circle(circle).into_iter();
                 let members = members.flat_map(Circle::members);
                 let others = members.filter(|member| *member != of);
                 viewers.extend(others.map(Viewer::Account));
             }
-            ToldKind::Call(audience) => {
+            DisclosureKind::Call(audience) => {
                 let others = audience.iter().copied().filter(|other| *other != of);
                 viewers.extend(others.map(Viewer::Account));
             }

@@ -137,6 +137,32 @@ async fn who_ends_a_wait_by_its_timeout_finds_what_nobody_has_judged() {
 }
 
 #[tokio::test]
+async fn of_many_waits_that_are_over_at_once_each_finds_what_came_for_it_in_time() {
+    let world = world_that_waits(4.0).await;
+    let runner = world.runner().await;
+    let mut runs = Vec::new();
+    for nth in 0..30 {
+        let lead = format!("lead{nth}");
+        let run = world.trigger("w", json!({ "lead": lead })).await;
+        waits(&world, &run).await;
+        runs.push((nth, lead, run));
+    }
+    runner.kill().await;
+    for (_, lead, _) in runs.iter().filter(|(nth, ..)| nth % 3 == 0) {
+        world.lead(lead, 9).await;
+    }
+    let _runner = Runner::without_triggers(&world).await;
+    for (nth, _, run) in &runs {
+        let expected = if nth % 3 == 0 {
+            Way::Next
+        } else {
+            Way::OnTimeout
+        };
+        assert_eq!(way(&world, run).await, expected, "{nth}");
+    }
+}
+
+#[tokio::test]
 async fn an_event_goes_on_beside_a_call_that_is_under_way() {
     let receiver = Receiver::start().await;
     receiver.usually(Answer::status(200).after(Duration::from_secs(3)));

@@ -3,14 +3,14 @@
 use minijinja::machinery::ast::{CallArg, Filter, Test};
 
 use super::super::filters::{FILTERS, TESTS};
-use super::{Guard, Place, Written};
+use super::{Guard, Usage, Written};
 
 impl Guard<'_> {
     pub(super) fn filter(&mut self, filter: &Filter<'_>) -> Result<Written, String> {
         known("filter", filter.name, FILTERS)?;
         applied(filter)?;
         let input = filter.expr.as_ref().ok_or("a filter without input")?;
-        let input = self.atom(input, Place::Used)?;
+        let input = self.atom(input, Usage::Used)?;
         let arguments = self.arguments(&filter.args)?;
         Ok(Written::tight(format!(
             "{input}|{}{arguments}",
@@ -20,7 +20,7 @@ impl Guard<'_> {
 
     pub(super) fn test(&mut self, test: &Test<'_>) -> Result<Written, String> {
         known("test", test.name, TESTS)?;
-        let input = self.atom(&test.expr, Place::Used)?;
+        let input = self.atom(&test.expr, Usage::Used)?;
         let arguments = self.arguments(&test.args)?;
         Ok(Written::loose(format!(
             "{input} is {}{arguments}",
@@ -32,9 +32,9 @@ impl Guard<'_> {
         let mut written = Vec::with_capacity(arguments.len());
         for argument in arguments {
             written.push(match argument {
-                CallArg::Pos(value) => self.write(value, Place::Used)?.text,
+                CallArg::Pos(value) => self.write(value, Usage::Used)?.text,
                 CallArg::Kwarg(name, value) => {
-                    format!("{name}={}", self.write(value, Place::Used)?.text)
+                    format!("{name}={}", self.write(value, Usage::Used)?.text)
                 }
                 CallArg::PosSplat(_) | CallArg::KwargSplat(_) => {
                     return Err("arguments cannot be unpacked".to_owned());

@@ -34,11 +34,11 @@ pub(super) fn guard(
     source: &str,
     expression: &Expr<'_>,
     names: Names,
-    place: Place,
+    usage: Usage,
 ) -> Result<Guarded, String> {
-    let section = match place {
-        Place::Address(section) => section,
-        Place::Inserted | Place::Used => Section::Start,
+    let section = match usage {
+        Usage::Address(section) => section,
+        Usage::Inserted | Usage::Used => Section::Start,
     };
     let mut guard = Guard {
         source,
@@ -48,7 +48,7 @@ pub(super) fn guard(
         fills: false,
         depth: 0,
     };
-    let written = guard.write(expression, place)?;
+    let written = guard.write(expression, usage)?;
     Ok(Guarded {
         source: written.text,
         references: guard.references,
@@ -59,7 +59,7 @@ pub(super) fn guard(
 
 /// Where a part stands within its expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Usage {
     /// Its value is inserted as it is: secrets are welcome.
     Inserted,
     /// As before, into an address: the value is written so that it stays within its section.
@@ -111,50 +111,50 @@ struct Guard<'s> {
 }
 
 impl Guard<'_> {
-    fn write(&mut self, expression: &Expr<'_>, place: Place) -> Result<Written, String> {
+    fn write(&mut self, expression: &Expr<'_>, usage: Usage) -> Result<Written, String> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err("too long or nested too deep".to_owned());
         }
-        let written = match place {
-            Place::Address(_) => self.write_address(expression),
-            Place::Inserted | Place::Used => self.write_kind(expression, place),
+        let written = match usage {
+            Usage::Address(_) => self.write_address(expression),
+            Usage::Inserted | Usage::Used => self.write_kind(expression, usage),
         };
         self.depth -= 1;
         written
     }
 
-    fn atom(&mut self, expression: &Expr<'_>, place: Place) -> Result<String, String> {
-        self.write(expression, place).map(Written::atom)
+    fn atom(&mut self, expression: &Expr<'_>, usage: Usage) -> Result<String, String> {
+        self.write(expression, usage).map(Written::atom)
     }
 
     /// An operand that is looked through as a whole.
     fn paid(&mut self, expression: &Expr<'_>) -> Result<String, String> {
-        let operand = self.atom(expression, Place::Used)?;
+        let operand = self.atom(expression, Usage::Used)?;
         Ok(format!("{operand}|{PAID}"))
     }
 
-    fn write_kind(&mut self, expression: &Expr<'_>, place: Place) -> Result<Written, String> {
+    fn write_kind(&mut self, expression: &Expr<'_>, usage: Usage) -> Result<Written, String> {
         match expression {
             Expr::Var(name) => self.name_of(name.id).map(Written::tight),
             Expr::Const(_) => self.verbatim(expression).map(Written::tight),
             Expr::Slice(slice) => self.slice(slice),
             Expr::UnaryOp(operation) => self.unary(operation),
-            Expr::BinOp(operation) => self.binary(operation, place),
+            Expr::BinOp(operation) => self.binary(operation, usage),
             Expr::Compare(comparison) => self.compare(comparison),
-            Expr::IfExpr(choice) => self.choice(choice, place),
+            Expr::IfExpr(choice) => self.choice(choice, usage),
             Expr::Filter(filter) => self.filter(filter),
             Expr::Test(test) => self.test(test),
-            Expr::GetAttr(lookup) => self.attribute(lookup, place),
-            Expr::GetItem(lookup) => self.item(lookup, place),
+            Expr::GetAttr(lookup) => self.attribute(lookup, usage),
+            Expr::GetItem(lookup) => self.item(lookup, usage),
             Expr::Call(_) => Err("functions and methods cannot be called; use a filter".to_owned()),
-            Expr::List(list) => self.list(&list.items, place),
-            Expr::Tuple(tuple) => self.list(&tuple.items, place),
+            Expr::List(list) => self.list(&list.items, usage),
+            Expr::Tuple(tuple) => self.list(&tuple.items, usage),
             Expr::Map(map) => {
                 let mut pairs = Vec::with_capacity(map.keys.len());
                 for (key, value) in map.keys.iter().zip(&map.values) {
                     let key = self.paid(key)?;
-                    let value = self.write(value, place)?.text;
+                    let value = self.write(value, usage)?.text;
                     pairs.push(format!("({key}): ({value})"));
                 }
                 Ok(Written::tight(format!("{{{}}}", pairs.join(", "))))
@@ -165,22 +165,22 @@ impl Guard<'_> {
     /// A part of an address: what the author wrote stays as it is, every other value is kept
     /// within the section that it stands in.
     fn write_address(&mut self, expression: &Expr<'_>) -> Result<Written, String> {
-        let place = Place::Address(self.section);
+        let usage = Usage::Address(self.section);
         match expression {
             Expr::Const(constant) if constant.value.as_str().is_some() => {
                 let text = constant.value.as_str().unwrap_or_default();
                 self.section = self.section.behind(text);
                 self.verbatim(expression).map(Written::tight)
             }
-            Expr::IfExpr(choice) => self.choice(choice, place),
-            Expr::BinOp(operation) if operators::joins(operation) => self.binary(operation, place),
+            Expr::IfExpr(choice) => self.choice(choice, usage),
+            Expr::BinOp(operation) if operators::joins(operation) => self.binary(operation, usage),
             Expr::Filter(filter) if self.section == Section::Rest && filter.name == "urlencode" => {
                 self.fills = true;
-                self.write_kind(expression, Place::Inserted)
+                self.write_kind(expression, Usage::Inserted)
             }
             _ => {
                 self.fills |= self.section == Section::Rest;
-                let value = self.write_kind(expression, Place::Inserted)?;
+                let value = self.write_kind(expression, Usage::Inserted)?;
                 let written = match self.section.filter() {
                     Some(filter) => Written::tight(format!("{}|{filter}", value.atom())),
                     None => value,
@@ -191,21 +191,21 @@ impl Guard<'_> {
         }
     }
 
-    fn choice(&mut self, choice: &IfExpr<'_>, place: Place) -> Result<Written, String> {
-        let test = self.atom(&choice.test_expr, Place::Used)?;
+    fn choice(&mut self, choice: &IfExpr<'_>, usage: Usage) -> Result<Written, String> {
+        let test = self.atom(&choice.test_expr, Usage::Used)?;
         let before = self.section;
-        let then = self.atom(&choice.true_expr, place)?;
+        let then = self.atom(&choice.true_expr, usage)?;
         let Some(other) = &choice.false_expr else {
             return Ok(Written::loose(format!("{then} if {test}")));
         };
         let behind = std::mem::replace(&mut self.section, before);
-        let other = self.atom(other, place)?;
+        let other = self.atom(other, usage)?;
         self.section = behind.or(self.section);
         Ok(Written::loose(format!("{then} if {test} else {other}")))
     }
 
-    fn list(&mut self, items: &[Expr<'_>], place: Place) -> Result<Written, String> {
-        let items = items.iter().map(|item| Ok(self.write(item, place)?.text));
+    fn list(&mut self, items: &[Expr<'_>], usage: Usage) -> Result<Written, String> {
+        let items = items.iter().map(|item| Ok(self.write(item, usage)?.text));
         let items: Vec<_> = items.collect::<Result<_, String>>()?;
         Ok(Written::tight(format!("[{}]", items.join(", "))))
     }
@@ -222,7 +222,7 @@ impl Guard<'_> {
 
     /// What a `.` or `[` may follow: a filter binds less tightly than these.
     fn object(&mut self, expression: &Expr<'_>) -> Result<String, String> {
-        let written = self.write(expression, Place::Used)?;
+        let written = self.write(expression, Usage::Used)?;
         Ok(match expression {
             Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) | Expr::List(_) | Expr::Map(_)
                 if written.tight =>
@@ -233,23 +233,23 @@ impl Guard<'_> {
         })
     }
 
-    fn attribute(&mut self, lookup: &GetAttr<'_>, place: Place) -> Result<Written, String> {
+    fn attribute(&mut self, lookup: &GetAttr<'_>, usage: Usage) -> Result<Written, String> {
         if let Expr::Var(name) = &lookup.expr {
-            self.refer(name.id, Some(lookup.name), place)?;
+            self.refer(name.id, Some(lookup.name), usage)?;
             return Ok(Written::tight(format!("{}.{}", name.id, lookup.name)));
         }
         let object = self.object(&lookup.expr)?;
         Ok(Written::tight(format!("{object}.{}", lookup.name)))
     }
 
-    fn item(&mut self, lookup: &GetItem<'_>, place: Place) -> Result<Written, String> {
+    fn item(&mut self, lookup: &GetItem<'_>, usage: Usage) -> Result<Written, String> {
         let constant = lookup.subscript_expr.as_const();
         let key = match &constant {
-            Some(_) => self.write(&lookup.subscript_expr, Place::Used)?.text,
+            Some(_) => self.write(&lookup.subscript_expr, Usage::Used)?.text,
             None => self.paid(&lookup.subscript_expr)?,
         };
         if let Expr::Var(name) = &lookup.expr {
-            self.refer(name.id, constant.as_ref().and_then(|c| c.as_str()), place)?;
+            self.refer(name.id, constant.as_ref().and_then(|c| c.as_str()), usage)?;
             return Ok(Written::tight(format!("{}[{key}]", name.id)));
         }
         let object = self.object(&lookup.expr)?;

@@ -1,6 +1,6 @@
 //! The names that expressions may use.
 
-use super::{Guard, Place};
+use super::{Guard, Usage};
 
 /// The names that an expression may use.
 pub(in super::super) type Names = &'static [&'static str];
@@ -30,7 +30,7 @@ impl Guard<'_> {
         &mut self,
         root: &str,
         member: Option<&str>,
-        place: Place,
+        usage: Usage,
     ) -> Result<(), String> {
         if !self.names.contains(&root) {
             return self.name_of(root).map(drop);
@@ -39,7 +39,7 @@ impl Guard<'_> {
             ("secrets", None) => {
                 Err("a secret must be referenced by name, as in secrets.NAME".to_owned())
             }
-            ("secrets", Some(_)) if place == Place::Used => Err(
+            ("secrets", Some(_)) if usage == Usage::Used => Err(
                 "a secret can only be inserted as it is or joined with ~; filters and operators \
                  are not allowed"
                     .to_owned(),

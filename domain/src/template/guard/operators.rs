@@ -5,7 +5,7 @@ use minijinja::machinery::ast::{
 };
 
 use super::super::filters::{HELD, NUMBER, SLICED, SUMMAND, TEXT, WITHIN};
-use super::{Guard, Place, Written};
+use super::{Guard, Usage, Written};
 
 /// Whether an operation only joins its operands.
 pub(super) fn joins(operation: &BinOp<'_>) -> bool {
@@ -14,11 +14,11 @@ pub(super) fn joins(operation: &BinOp<'_>) -> bool {
 
 impl Guard<'_> {
     pub(super) fn slice(&mut self, slice: &Slice<'_>) -> Result<Written, String> {
-        let object = self.atom(&slice.expr, Place::Used)?;
+        let object = self.atom(&slice.expr, Usage::Used)?;
         let mut bounds = Vec::with_capacity(3);
         for bound in [&slice.start, &slice.stop, &slice.step] {
             bounds.push(match bound {
-                Some(bound) => self.write(bound, Place::Used)?.text,
+                Some(bound) => self.write(bound, Usage::Used)?.text,
                 None => "none".to_owned(),
             });
         }
@@ -27,7 +27,7 @@ impl Guard<'_> {
     }
 
     pub(super) fn unary(&mut self, operation: &UnaryOp<'_>) -> Result<Written, String> {
-        let operand = self.atom(&operation.expr, Place::Used)?;
+        let operand = self.atom(&operation.expr, Usage::Used)?;
         Ok(Written::loose(match operation.op {
             UnaryOpKind::Not => format!("not {operand}"),
             UnaryOpKind::Neg => format!("-({operand})"),
@@ -37,7 +37,7 @@ impl Guard<'_> {
     pub(super) fn binary(
         &mut self,
         operation: &BinOp<'_>,
-        place: Place,
+        usage: Usage,
     ) -> Result<Written, String> {
         let (left, right) = (&operation.left, &operation.right);
         let (sign, guard) = match operation.op {
@@ -49,8 +49,8 @@ impl Guard<'_> {
             BinOpKind::Gte => return self.compared(left, ">=", right),
             BinOpKind::In => {
                 let (item, all) = (
-                    self.atom(left, Place::Used)?,
-                    self.write(right, Place::Used)?,
+                    self.atom(left, Usage::Used)?,
+                    self.write(right, Usage::Used)?,
                 );
                 return Ok(Written::tight(format!("{item}|{WITHIN}({})", all.text)));
             }
@@ -66,10 +66,10 @@ impl Guard<'_> {
             BinOpKind::Pow => ("**", None),
             BinOpKind::Concat => ("~", Some(TEXT)),
         };
-        let place = if joins(operation) { place } else { Place::Used };
+        let usage = if joins(operation) { usage } else { Usage::Used };
         let mut sides = Vec::with_capacity(2);
         for side in [left, right] {
-            let written = self.atom(side, place)?;
+            let written = self.atom(side, usage)?;
             sides.push(match guard {
                 Some(guard) => format!("{written}|{guard}"),
                 None => written,

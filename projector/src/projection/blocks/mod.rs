@@ -75,9 +75,9 @@ struct List {
     state: String,
 }
 
-/// Where a row stands.
+/// What decides where a row stands in the lists.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct RowKey<'a> {
     pub(super) org_id: &'a str,
     pub(super) parent: &'a str,
     pub(super) state: &'a str,
@@ -98,27 +98,27 @@ impl Blocks {
     }
 
     /// A row comes to stand somewhere.
-    pub(super) fn add(&mut self, place: Place<'_>) {
-        self.change(place, 1);
+    pub(super) fn add(&mut self, row: RowKey<'_>) {
+        self.change(row, 1);
     }
 
     /// A row does not stand there any more.
-    pub(super) fn remove(&mut self, place: Place<'_>) {
-        self.change(place, -1);
+    pub(super) fn remove(&mut self, row: RowKey<'_>) {
+        self.change(row, -1);
     }
 
     /// Either of both: 1 or -1.
-    pub(super) fn change(&mut self, place: Place<'_>, change: i64) {
-        let state = self.rows.state.map(|_| place.state);
+    pub(super) fn change(&mut self, row: RowKey<'_>, change: i64) {
+        let state = self.rows.state.map(|_| row.state);
         let state = state.filter(|state| !state.is_empty());
         for state in [""].into_iter().chain(state) {
             let list = List {
-                org_id: place.org_id.to_owned(),
-                parent: place.parent.to_owned(),
+                org_id: row.org_id.to_owned(),
+                parent: row.parent.to_owned(),
                 state: state.to_owned(),
             };
             let changes = self.lists.entry(list).or_default();
-            *changes.entry(key(place.created_at, place.id)).or_default() += change;
+            *changes.entry(key(row.created_at, row.id)).or_default() += change;
         }
     }
 

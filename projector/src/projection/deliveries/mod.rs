@@ -13,7 +13,7 @@ use serde::Serialize;
 use sqlx::PgConnection;
 use sqlx::postgres::PgBindIterExt as _;
 
-use super::blocks::{self, Blocks, Place, Rows};
+use super::blocks::{self, Blocks, RowKey, Rows};
 use super::text::optional;
 use super::totals::Totals;
 use super::{ApplyError, Projection, bigint};
@@ -120,14 +120,14 @@ impl Counts {
         let (mut totals, mut blocks) = (Totals::default(), Blocks::of(ROWS));
         for one in counted {
             totals.add_within(&one.org_id, KIND, &one.webhook_id, &one.status, one.change);
-            let place = Place {
+            let row = RowKey {
                 org_id: &one.org_id,
                 parent: &one.webhook_id,
                 state: &one.event_type,
                 created_at: one.created_at,
                 id: &one.delivery_id,
             };
-            blocks.change(place, one.change);
+            blocks.change(row, one.change);
         }
         Self { totals, blocks }
     }

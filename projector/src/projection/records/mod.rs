@@ -21,7 +21,7 @@ use sqlx::PgConnection;
 use self::by_value::ByValue;
 use self::grouped::Grouped;
 pub(super) use self::tables::{Clients, Companies, Contacts, Deals, Leads, Orders};
-use super::blocks::{Blocks, Place, Rows};
+use super::blocks::{Blocks, RowKey, Rows};
 use super::totals::Totals;
 use super::{ApplyError, Projection};
 
@@ -189,7 +189,7 @@ fn count<'a, T: Table>(change: &'a Change<'_, T::Record>) -> (Totals, Blocks, By
     let mut by_value = ByValue::default();
     for held in &change.before {
         totals.add(&held.org_id, T::NAME, -1);
-        blocks.remove(Place {
+        blocks.remove(RowKey {
             org_id: &held.org_id,
             parent: "",
             state: &held.state,
@@ -203,7 +203,7 @@ fn count<'a, T: Table>(change: &'a Change<'_, T::Record>) -> (Totals, Blocks, By
     for Put { key, record, .. } in &change.put {
         let (created_at, state) = T::listed(record);
         totals.add(key.0, T::NAME, 1);
-        blocks.add(Place {
+        blocks.add(RowKey {
             org_id: key.0,
             parent: "",
             state: &state,

@@ -15,7 +15,7 @@ use sqlx::PgConnection;
 use self::outlines::Outlines;
 use self::rows::{Folded, Key};
 use self::run::Run;
-use super::blocks::{self, Blocks, Place, Rows};
+use super::blocks::{self, Blocks, RowKey, Rows};
 use super::totals::Totals;
 use super::{ApplyError, Projection};
 
@@ -125,7 +125,7 @@ fn begun_before<'a>(events: &[&'a Recorded]) -> Vec<Key<'a>> {
 fn count(folded: &Folded<'_>) -> (Totals, Blocks) {
     let (mut totals, mut blocks) = (Totals::default(), Blocks::of(ROWS));
     for ((org, id), run) in folded {
-        let place = |state: State| Place {
+        let row = |state: State| RowKey {
             org_id: org,
             parent: &run.workflow_id,
             state: state.name(),
@@ -134,10 +134,10 @@ fn count(folded: &Folded<'_>) -> (Totals, Blocks) {
         };
         if let Some(before) = run.before {
             totals.add_within(org, KIND, &run.workflow_id, before.name(), -1);
-            blocks.remove(place(before));
+            blocks.remove(row(before));
         }
         totals.add_within(org, KIND, &run.workflow_id, run.state.name(), 1);
-        blocks.add(place(run.state));
+        blocks.add(row(run.state));
     }
     (totals, blocks)
 }

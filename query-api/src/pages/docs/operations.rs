@@ -28,7 +28,7 @@ pub(super) struct Operation {
     caller: &'static str,
     parameters: Vec<Parameter>,
     body: Option<Body>,
-    answers: Vec<Answer>,
+    answers: Vec<ResponseRow>,
     /// Refusals that mean the same everywhere, and are described on a page of their own.
     usual: Vec<String>,
     samples: [Sample; 3],
@@ -53,7 +53,7 @@ struct Body {
 }
 
 #[derive(Serialize)]
-struct Answer {
+struct ResponseRow {
     status: String,
     description: String,
     headers: Vec<String>,
@@ -176,7 +176,7 @@ fn usual(responses: &Json) -> Vec<String> {
     usual.map(|(status, _)| status.clone()).collect()
 }
 
-fn answers(shapes: &Shapes<'_>, responses: &Json) -> Vec<Answer> {
+fn answers(shapes: &Shapes<'_>, responses: &Json) -> Vec<ResponseRow> {
     let responses = responses.as_object().into_iter().flatten();
     responses
         .filter(|(_, response)| response.get("$ref").is_none())
@@ -188,7 +188,7 @@ fn answers(shapes: &Shapes<'_>, responses: &Json) -> Vec<Answer> {
             } else {
                 Vec::new()
             };
-            Answer {
+            ResponseRow {
                 status: status.clone(),
                 description: text(&response["description"]),
                 headers: headers

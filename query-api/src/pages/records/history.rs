@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct History(VecDeque<Arc<Recorded>>);
 
 #[derive(Serialize)]
-pub(super) struct Told {
+pub(super) struct HistoryPart {
     pub(super) changes: Vec<Change>,
     /// Where the older ones begin.
     older: Option<String>,
@@ -101,7 +101,7 @@ impl History {
         log: &EventLog,
         org: &OrgId,
         models: &PgPool,
-    ) -> Result<Told, HttpError> {
+    ) -> Result<HistoryPart, HttpError> {
         let mut states = Vec::with_capacity(self.0.len());
         for recorded in &self.0 {
             let data = log.reveal(&recorded.event).await;
@@ -119,7 +119,7 @@ impl History {
         }
         let older = self.0.get(SHOWN - 1).filter(|_| self.0.len() > SHOWN);
         let older = older.map(|last| log.position(Log::Events, last.sequence).to_string());
-        Ok(Told { changes, older })
+        Ok(HistoryPart { changes, older })
     }
 }
 

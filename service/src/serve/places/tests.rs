@@ -11,11 +11,11 @@ fn restless(most: usize, most_per_address: usize) -> Arc<Places> {
     Places::new(most, most_per_address, proxies, Duration::ZERO)
 }
 
-fn take(places: &Arc<Places>, address: &str) -> Result<Place, Refused> {
+fn take(places: &Arc<Places>, address: &str) -> Result<ConnectionPlace, Refused> {
     places.take(address.parse().unwrap(), &Life::new())
 }
 
-fn taken_from(places: &Arc<Places>, address: &str) -> (Vec<Place>, Refused) {
+fn taken_from(places: &Arc<Places>, address: &str) -> (Vec<ConnectionPlace>, Refused) {
     let mut taken = Vec::new();
     loop {
         match take(places, address) {

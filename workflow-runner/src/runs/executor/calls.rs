@@ -185,7 +185,7 @@ impl<'j> Executor<'j> {
         };
         let (shared, program) = (&self.job.shared, Arc::clone(&self.program));
         self.calls.push(Box::pin(async move {
-            let came = shared.look_back.find(&late, &program).await;
+            let came = shared.look_back.find(late, &program).await;
             if let Err(error) = &came {
                 tracing::debug!(%error, "The end of a wait is waiting for the log");
                 sleep(AGAIN).await;

@@ -2,17 +2,20 @@
 //!
 //! A wait's time may be over while events from before are still to be matched: after a standstill,
 //! or behind many others. Before a wait ends by its timeout, its run's job looks through the events
-//! that no checkpoint says have been matched.
+//! that no checkpoint says have been matched. Many waits may be over at once then: those of one
+//! organization look together, so that its events are read once and not for each.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
 use domain::template::Scope;
 use domain::webhook;
-use event_log::{EventLog, Item, ReadError};
+use event_log::{EventLog, ReadError};
 use schemas::{Event, Log, OrgId, Recorded, StepId, StreamId, Visibility};
 use serde_json::Value;
 use service::Clock;
+use tokio::sync::oneshot;
 
 use super::super::program::Program;
 use super::super::renderer::Renderer;
@@ -32,6 +35,24 @@ pub(in super::super) struct LookBack {
     pub(in super::super) clock: Arc<dyn Clock>,
     renderer: Renderer,
     checkpoints: Checkpoints<Note>,
+    groups: Mutex<HashMap<OrgId, Arc<Group>>>,
+}
+
+/// Those of one organization who are to look.
+#[derive(Default)]
+struct Group {
+    /// Held by the one who looks, for all who wait by then.
+    turn: tokio::sync::Mutex<()>,
+    waiting: Mutex<Vec<Waiting>>,
+}
+
+/// A wait that somebody looks for.
+struct Waiting {
+    late: Arc<Late>,
+    program: Arc<Program>,
+    /// Where the wait began.
+    began: u64,
+    tell: oneshot::Sender<Option<Value>>,
 }
 
 /// A wait whose time is over.
@@ -60,40 +81,88 @@ impl LookBack {
             clock,
             renderer,
             checkpoints: Checkpoints::open(log, Kind::Triggers).await?,
+            groups: Mutex::default(),
         })
     }
 
     /// The output of the event that was waited for, if it came in time.
     pub(in super::super) async fn find(
         &self,
-        late: &Late,
+        late: Late,
         program: &Arc<Program>,
     ) -> Result<Option<Value>, ReadError> {
-        let org = &late.run.org;
-        let Some(began) = self.began(late).await? else {
+        let Some(began) = self.began(&late).await? else {
             return Ok(None);
         };
+        let late = Arc::new(late);
+        let group = self.group(&late.run.org);
+        loop {
+            let (tell, mut told) = oneshot::channel();
+            group.add(Waiting {
+                late: Arc::clone(&late),
+                program: Arc::clone(program),
+                began,
+                tell,
+            });
+            let _turn = group.turn.lock().await;
+            if let Ok(found) = told.try_recv() {
+                return Ok(found);
+            }
+            // Whoever looked for this one was given up, or it is the first of those who wait now.
+            self.look(&late.run.org, group.take()).await?;
+            if let Ok(found) = told.try_recv() {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Those of an organization; nothing is kept of one that nobody looks for.
+    fn group(&self, org: &OrgId) -> Arc<Group> {
+        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        groups.retain(|_, group| Arc::strong_count(group) > 1);
+        Arc::clone(groups.entry(org.clone()).or_default())
+    }
+
+    /// Looks through an organization's events for all of these, and tells each what came in time.
+    async fn look(&self, org: &OrgId, mut waiting: Vec<Waiting>) -> Result<(), ReadError> {
         let partition = partition_of(org.as_str());
         let noted = self.checkpoints.read(partition).await.unwrap_or_default();
-        let mut after = began.max(noted.through);
-        loop {
+        let began = waiting.iter().map(|one| one.began).min();
+        let mut after = began.unwrap_or_default().max(noted.through);
+        while !waiting.is_empty() {
             let page = self
                 .log
                 .catch_up()
                 .page(Log::Events, org, None, after, EVENTS_AT_ONCE);
             let page = page.await?;
-            for item in page.items {
-                if let Item::Event(recorded) = item
-                    && let Some(came) = self.is_for(org, late, program, &recorded).await
-                {
-                    return Ok(Some(came));
-                }
-            }
-            if page.complete {
-                return Ok(None);
+            for recorded in page.events() {
+                waiting = self.tell(recorded, waiting).await;
             }
             after = page.through;
+            if page.complete {
+                break;
+            }
         }
+        for one in waiting {
+            // A job that has ended meanwhile asks nothing any more.
+            let _ = one.tell.send(None);
+        }
+        Ok(())
+    }
+
+    /// Tells those for whom an event is, and gives back the others.
+    async fn tell(&self, recorded: &Recorded, waiting: Vec<Waiting>) -> Vec<Waiting> {
+        let mut left = Vec::with_capacity(waiting.len());
+        for one in waiting {
+            match self.is_for(&one, recorded).await {
+                Some(came) => {
+                    let _ = one.tell.send(Some(came));
+                }
+                None if one.tell.is_closed() => {}
+                None => left.push(one),
+            }
+        }
+        left
     }
 
     /// Where the wait began.
@@ -106,25 +175,32 @@ impl LookBack {
         Ok(found.map(|recorded| recorded.sequence))
     }
 
-    async fn is_for(
-        &self,
-        org: &OrgId,
-        late: &Late,
-        program: &Arc<Program>,
-        recorded: &Recorded,
-    ) -> Option<Value> {
+    async fn is_for(&self, one: &Waiting, recorded: &Recorded) -> Option<Value> {
+        let (late, org) = (&one.late, &one.late.run.org);
         let public = recorded.event.visibility() == Visibility::Public;
         let named = public && webhook::matches(&late.event, &recorded.event.name());
-        if !named || recorded.time > late.until {
+        if !named || recorded.sequence <= one.began || recorded.time > late.until {
             return None;
         }
         let data = shown(&self.people, recorded, org, self.clock.now()).await?;
         let data = Arc::new(data);
         let scope = late.scope.with_event(&data);
-        let (program, step) = (Arc::clone(program), late.step.clone());
+        let (program, step) = (Arc::clone(&one.program), late.step.clone());
         let ask = move |meter: &_| program.matches(&step, &scope, meter);
         // An error was or will be told where the event is matched.
         let holds = self.renderer.ask(org, ask).await.unwrap_or(false);
         holds.then(|| came(recorded, &data))
+    }
+}
+
+impl Group {
+    fn add(&self, one: Waiting) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.push(one);
+    }
+
+    fn take(&self) -> Vec<Waiting> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut waiting)
     }
 }

@@ -16,7 +16,7 @@ const SIDE_BY_SIDE: usize = 32;
 const BY_NAME: usize = 200;
 
 /// The organization's circles and what their members say about being seen.
-pub(super) struct Sight {
+pub(super) struct Sharing {
     viewer: Viewer,
     org: OrgId,
     circles: Circles,
@@ -29,9 +29,9 @@ pub(super) struct Sight {
     end: u64,
 }
 
-impl Sight {
+impl Sharing {
     pub(super) async fn load(log: &EventLog, org: &OrgId) -> Result<Self, ReadError> {
-        let mut sight = Self {
+        let mut sharing = Self {
             viewer: Viewer::Organization(org.clone()),
             org: org.clone(),
             circles: Circles::default(),
@@ -40,9 +40,9 @@ impl Sight {
             accounts_through: 0,
             end: log.end(Log::Events).await?.sequence(),
         };
-        sight.accounts_through = sight.end;
-        sight.take_in_circles(log).await?;
-        Ok(sight)
+        sharing.accounts_through = sharing.end;
+        sharing.take_in_circles(log).await?;
+        Ok(sharing)
     }
 
     /// Takes in all that stands in the log by now: whoever has left or hides is not seen again.

@@ -1,4 +1,5 @@
-//! How long an answer of the log is awaited before one asks what became of a commit.
+//! How long an answer of the log is awaited, before one asks what became of a commit, or whether
+//! anything stands behind a place.
 //!
 //! On a machine that is busy, answers take longer. Whoever asked and sent again as early as ever
 //! would have the server do everything several times, which takes longer still: so one waits by
@@ -9,10 +10,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// However quick the answers were.
-const LEAST: Duration = Duration::from_millis(700);
-/// However slow they were: the answer may be lost.
-const MOST: Duration = Duration::from_secs(5);
 /// So many times what the slowest answer took.
 const TIMES: u32 = 2;
 /// A slow answer is remembered for this time, and for twice as long at most.
@@ -20,7 +17,13 @@ const MEMORY: Duration = Duration::from_secs(10);
 
 /// What answers took of late. Clones learn from each other.
 #[derive(Clone)]
-pub(super) struct AnswerTimes(Arc<Mutex<Slowest>>);
+pub(crate) struct AnswerTimes {
+    /// How long is waited however quick the answers were.
+    least: Duration,
+    /// And however slow they were: an answer may be lost.
+    most: Duration,
+    slowest: Arc<Mutex<Slowest>>,
+}
 
 /// The slowest answers of this span of time and of the one before.
 struct Slowest {
@@ -30,30 +33,48 @@ struct Slowest {
 }
 
 impl AnswerTimes {
-    pub(super) fn new() -> Self {
-        Self(Arc::new(Mutex::new(Slowest {
+    pub(crate) fn of_appends() -> Self {
+        Self::between(Duration::from_millis(700), Duration::from_secs(5))
+    }
+
+    /// Of a connection by which much is read: an answer comes behind all that was asked before.
+    pub(crate) fn of_reads() -> Self {
+        Self::between(Duration::from_secs(2), Duration::from_secs(10))
+    }
+
+    fn between(least: Duration, most: Duration) -> Self {
+        let slowest = Slowest {
             since: Instant::now(),
             now: Duration::ZERO,
             before: Duration::ZERO,
-        })))
+        };
+        Self {
+            least,
+            most,
+            slowest: Arc::new(Mutex::new(slowest)),
+        }
+    }
+
+    /// How long to wait for an answer.
+    pub(crate) fn patience(&self) -> Duration {
+        self.with(|slowest| slowest.now.max(slowest.before) * TIMES)
+            .clamp(self.least, self.most)
     }
 
     /// How long to wait for an answer that is of no use later than `by`. Half of the time until
     /// then is left for the question what became of the commit.
-    pub(super) fn patience(&self, by: Instant) -> Duration {
+    pub(crate) fn patience_by(&self, by: Instant) -> Duration {
         let left = by.saturating_duration_since(Instant::now());
-        self.with(|slowest| slowest.now.max(slowest.before) * TIMES)
-            .min(left / 2)
-            .clamp(LEAST, MOST)
+        self.patience().min(left / 2).max(self.least)
     }
 
     /// Learns that an answer came, or was given up, after this time.
-    pub(super) fn learn(&self, after: Duration) {
+    pub(crate) fn learn(&self, after: Duration) {
         self.with(|slowest| slowest.now = slowest.now.max(after));
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Slowest) -> T) -> T {
-        let mut slowest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slowest = self.slowest.lock().unwrap_or_else(PoisonError::into_inner);
         slowest.forget(Instant::now());
         work(&mut slowest)
     }
@@ -79,6 +100,8 @@ mod tests {
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
+    const LEAST: Duration = Duration::from_millis(700);
+    const MOST: Duration = Duration::from_secs(5);
 
     fn soon() -> Instant {
         Instant::now() + Duration::from_mins(1)
@@ -86,26 +109,26 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_waits_twice_as_long_as_the_slowest_answer_of_late_took() {
-        let times = AnswerTimes::new();
-        assert_eq!(times.patience(soon()), LEAST);
+        let times = AnswerTimes::between(LEAST, MOST);
+        assert_eq!(times.patience_by(soon()), LEAST);
         times.learn(MS * 900);
         times.learn(MS * 3);
-        assert_eq!(times.patience(soon()), MS * 1_800);
+        assert_eq!(times.patience_by(soon()), MS * 1_800);
         tokio::time::advance(MEMORY).await;
-        assert_eq!(times.patience(soon()), MS * 1_800);
+        assert_eq!(times.patience_by(soon()), MS * 1_800);
         tokio::time::advance(MEMORY).await;
-        assert_eq!(times.patience(soon()), LEAST);
+        assert_eq!(times.patience_by(soon()), LEAST);
         times.learn(MS * 900);
         tokio::time::advance(MEMORY * 2).await;
-        assert_eq!(times.patience(soon()), LEAST);
+        assert_eq!(times.patience_by(soon()), LEAST);
     }
 
     #[tokio::test(start_paused = true)]
     async fn each_answer_that_does_not_come_doubles_the_wait_up_to_a_bound() {
-        let times = AnswerTimes::new();
+        let times = AnswerTimes::between(LEAST, MOST);
         let waits: Vec<_> = (0..5)
             .map(|_| {
-                let wait = times.patience(soon());
+                let wait = times.patience_by(soon());
                 times.learn(wait);
                 wait
             })
@@ -115,9 +138,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn half_of_the_time_is_left_for_a_question() {
-        let times = AnswerTimes::new();
+        let times = AnswerTimes::between(LEAST, MOST);
         times.learn(MOST);
-        assert_eq!(times.patience(Instant::now() + MS * 3_000), MS * 1_500);
-        assert_eq!(times.patience(Instant::now() + MS * 100), LEAST);
+        assert_eq!(times.patience_by(Instant::now() + MS * 3_000), MS * 1_500);
+        assert_eq!(times.patience_by(Instant::now() + MS * 100), LEAST);
     }
 }
