@@ -14,9 +14,6 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::way::Way;
 
-/// The server speaks at least this often; two such silences mean that the consumer is lost.
-const HEARTBEAT: Duration = Duration::from_secs(1);
-const SILENCE: Duration = Duration::from_secs(2);
 /// How long one request waits at the server for messages to come.
 const EXPIRES: Duration = Duration::from_secs(20);
 
@@ -31,6 +28,7 @@ pub(crate) enum Messages {
 /// Answers of one consumer.
 pub(crate) struct Pull {
     way: Way,
+    heartbeat: Duration,
     /// Where the consumer takes requests.
     subject: String,
     inbox: String,
@@ -53,6 +51,7 @@ impl Pull {
             subject: format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"),
             inbox,
             answers: answers.map_err(|error| error.to_string())?,
+            heartbeat: way.heartbeat(),
             way: way.clone(),
             heard: Instant::now(),
             left: 0,
@@ -68,7 +67,7 @@ impl Pull {
                 self.ask().await?;
             }
             // However often the wait is cancelled: what counts is when the server spoke last.
-            let answer = timeout_at(self.heard + SILENCE, self.answers.next()).await;
+            let answer = timeout_at(self.heard + 2 * self.heartbeat, self.answers.next()).await;
             let answer = answer.map_err(|_| "the server is silent".to_owned())?;
             self.heard = Instant::now();
             let message = answer.ok_or("the connection is closed")?;
@@ -103,7 +102,7 @@ impl Pull {
     async fn ask(&mut self) -> Result<(), String> {
         let request = json!({
             "batch": self.way.messages, "max_bytes": self.way.bytes,
-            "expires": nanoseconds(EXPIRES), "idle_heartbeat": nanoseconds(HEARTBEAT),
+            "expires": nanoseconds(EXPIRES), "idle_heartbeat": nanoseconds(self.heartbeat),
         });
         let (subject, inbox) = (self.subject.clone(), self.inbox.clone());
         let sent = self

@@ -76,6 +76,12 @@ impl Way {
 }
 
 impl Way {
+    /// How often the server says at least that a consumer is there; two such silences mean that it is
+    /// lost. Whatever it says comes behind all else that is on its way.
+    pub(crate) fn heartbeat(&self) -> Duration {
+        self.times.patience() / 2
+    }
+
     /// What reads the same stream by this way. Much else may be on it, which comes first.
     pub(crate) fn reader(&self, stream: &LogStream) -> StreamReader {
         let patience = Patience::of(self.times.patience());

@@ -16,8 +16,6 @@ use crate::streams::LogStream;
 use crate::way::Way;
 use crate::{ReadError, TailError, connection};
 
-/// The server speaks at least this often; silence means that the consumer is lost.
-const HEARTBEAT: Duration = Duration::from_secs(1);
 const EXPIRES: Duration = Duration::from_secs(20);
 /// A consumer that nobody reads is dropped by the server after this time, where nobody has said that
 /// it is done with.
@@ -165,7 +163,7 @@ async fn consume(
             .stream()
             .max_messages_per_batch(way.messages)
             .max_bytes_per_batch(way.bytes)
-            .heartbeat(HEARTBEAT)
+            .heartbeat(way.heartbeat())
             .expires(EXPIRES)
             .messages();
         Messages::Ahead(messages.await.map_err(|e| e.to_string())?)

@@ -129,6 +129,33 @@ async fn appends_to_a_server_that_has_become_slow_are_waited_for() {
     }
 }
 
+/// Whoever gave up as early as ever would never begin.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_whose_answers_come_late_is_followed_after_some_attempts() {
+    let own = OwnServer::start().await;
+    own.log.commit(fresh(3)).await.unwrap();
+    let url = own.nats.url();
+    let way = Proxy::before(&url).unwrap();
+    let settings = LogSettings {
+        nats_url: Some(way.instead_of(&url)),
+        ..own.settings.clone()
+    };
+    let log = EventLog::connect(&settings, keyring()).await.unwrap();
+    // There and back it takes longer than the first attempt waits.
+    way.set(Way::far(Duration::from_millis(1_100)));
+    let begun = async {
+        loop {
+            match log.follow(Log::Events, 0, &[]).await {
+                Ok(follower) => return follower,
+                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        }
+    };
+    let limit = Duration::from_secs(30);
+    let follower = tokio::time::timeout(limit, begun).await.unwrap();
+    assert_eq!(follower.pending(), 3);
+}
+
 /// The time is a setting.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_append_takes_no_longer_than_was_set() {

@@ -125,10 +125,12 @@ impl LookBack {
 
     /// Looks through an organization's events for all of these, and tells each what came in time.
     async fn look(&self, org: &OrgId, mut waiting: Vec<Waiting>) -> Result<(), ReadError> {
+        let Some(began) = waiting.iter().map(|one| one.began).min() else {
+            return Ok(());
+        };
         let partition = partition_of(org.as_str());
         let noted = self.checkpoints.read(partition).await.unwrap_or_default();
-        let began = waiting.iter().map(|one| one.began).min();
-        let mut after = began.unwrap_or_default().max(noted.through);
+        let mut after = began.max(noted.through);
         while !waiting.is_empty() {
             let page = self
                 .log
