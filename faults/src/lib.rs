@@ -193,6 +193,15 @@ pub async fn run(options: &Options) -> Report {
     Report::new(options, raged, &evidence, findings).keep(&record, &nemesis.logs())
 }
 
+/// Whether every service gets ready within a moment. A longer wait would end the run where one does
+/// not, and with it all that was found before.
+async fn ready_soon(system: &System) -> bool {
+    let soon = Duration::from_secs(3);
+    tokio::time::timeout(soon, system.until_ready())
+        .await
+        .is_ok()
+}
+
 async fn open_log(system: &System, settings: &LogSettings) -> EventLog {
     let keyring = Keyring::load(system.home()).expect("the run's keys");
     EventLog::connect(settings, keyring).await.expect("the log")

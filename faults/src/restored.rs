@@ -13,7 +13,7 @@ use schemas::Log;
 use crate::check::{self, Fact, Facts, Findings};
 use crate::readers::Receiver;
 use crate::servers::Servers;
-use crate::{disk, drain, open_log};
+use crate::{disk, drain, open_log, ready_soon};
 
 const TAKEN: &str = "a backup was taken and restored";
 const THERE: &str = "events that stand where they stood before all was lost";
@@ -70,16 +70,11 @@ impl Restored<'_> {
         check::verify(self.system, findings).await;
     }
 
-    /// Whether every service gets ready. By short waits, since a long one ends the run where one
-    /// does not, and with it all that was found before.
+    /// Whether every service gets ready.
     async fn becomes_ready(&self) -> bool {
         let begun = Instant::now();
         while begun.elapsed() < STARTING {
-            let soon = Duration::from_secs(3);
-            if tokio::time::timeout(soon, self.system.until_ready())
-                .await
-                .is_ok()
-            {
+            if ready_soon(self.system).await {
                 return true;
             }
         }

@@ -62,8 +62,8 @@ projections! {
 enum Database {
     #[default]
     NotAsked,
-    Given,
-    Missing,
+    There,
+    Away,
 }
 
 /// What is known of the projections.
@@ -81,7 +81,7 @@ struct Checkpoint {
 
 impl Observed {
     fn is_away(&self) -> bool {
-        self.database == Database::Missing
+        self.database == Database::Away
     }
 
     /// 503 where the database is away.
@@ -145,8 +145,8 @@ impl Progress {
     /// Whether the database answers with all that reads need.
     pub(crate) fn readiness(&self) -> Result<(), String> {
         match self.0.borrow().database {
-            Database::Given => Ok(()),
-            Database::NotAsked | Database::Missing => Err("no answer".to_owned()),
+            Database::There => Ok(()),
+            Database::NotAsked | Database::Away => Err("no answer".to_owned()),
         }
     }
 
@@ -199,7 +199,7 @@ mod tests {
     fn known(sequence: u64) -> Observed {
         let epoch = 1;
         Observed {
-            database: Database::Given,
+            database: Database::There,
             checkpoints: [Some(Checkpoint { epoch, sequence }); Projection::ALL.len()],
         }
     }

@@ -98,11 +98,11 @@ pub fn trigger(
 }
 
 /// Answers a call; without an event where that has been said already, or where the call has ended.
-pub fn answer(call: Option<&Call>, by: By, answer: Reply) -> Result<Option<Event>, NotConcerned> {
+pub fn answer(call: Option<&Call>, by: By, reply: Reply) -> Result<Option<Event>, NotConcerned> {
     let call = call.ok_or(NotConcerned)?;
     let alerted = by.is_alerted(&call.triggered);
     let by = by.account();
-    let said = match answer {
+    let said = match reply {
         Reply::Acknowledge if alerted => call.acknowledged_by.contains(&by),
         Reply::Resolve if alerted || by == call.triggered.user_id => false,
         _ => return Err(NotConcerned),
@@ -120,7 +120,7 @@ pub fn answer(call: Option<&Call>, by: By, answer: Reply) -> Result<Option<Event
         recorded_at: triggered.recorded_at,
         sealed: triggered.sealed,
     };
-    Ok(Some(match answer {
+    Ok(Some(match reply {
         Reply::Acknowledge => Event::SosAcknowledged(answered),
         Reply::Resolve => Event::SosResolved(answered),
     }))

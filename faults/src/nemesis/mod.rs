@@ -23,11 +23,11 @@ use std::time::{Duration, Instant};
 use event_log::EventLog;
 use harness::{Program, System};
 
-use crate::Options;
 use crate::clocks::Clocks;
 use crate::load::Load;
 use crate::network::Network;
 use crate::servers::Servers;
+use crate::{Options, ready_soon};
 use hostile::Dice;
 use older::Older;
 use operator::Operation;
@@ -319,9 +319,7 @@ impl Nemesis {
     async fn until_ready(&mut self, until: Instant) -> bool {
         while Instant::now() < until {
             self.supervise();
-            let soon = Instant::now() + Duration::from_secs(3);
-            let ready = tokio::time::timeout_at(soon.into(), self.system.until_ready()).await;
-            if ready.is_ok() {
+            if ready_soon(&self.system).await {
                 return true;
             }
         }

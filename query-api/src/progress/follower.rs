@@ -118,7 +118,7 @@ impl Follower {
                     tracing::info!("The read models can be read again");
                 }
                 self.known.send_replace(Observed {
-                    database: Database::Given,
+                    database: Database::There,
                     checkpoints,
                 });
                 self.read_at = Some(Instant::now());
@@ -129,7 +129,7 @@ impl Follower {
                     tracing::warn!(%error, "The read models cannot be read");
                 }
                 self.known
-                    .send_modify(|known| known.database = Database::Missing);
+                    .send_modify(|known| known.database = Database::Away);
             }
         }
     }

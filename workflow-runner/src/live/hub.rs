@@ -120,10 +120,10 @@ impl Hub {
 
     /// Whether an organization may be shown an event now, by what is known of persons.
     pub(super) fn shows(&self, org: &OrgId, event: &LiveEvent) -> bool {
-        event.disclosure().is_none_or(|told| {
+        event.disclosure().is_none_or(|disclosure| {
             let (viewer, now) = (Viewer::Organization(org.clone()), self.clock.now());
             self.people
-                .read(|directory| directory.circles().may_be_told(&viewer, told, now))
+                .read(|directory| directory.circles().may_be_told(&viewer, disclosure, now))
         })
     }
 

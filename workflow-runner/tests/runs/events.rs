@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::future::join_all;
 use schemas::run::Way;
 use schemas::{Event, RunId};
 use serde_json::{Value, json};
@@ -138,15 +139,15 @@ async fn who_ends_a_wait_by_its_timeout_finds_what_nobody_has_judged() {
 
 #[tokio::test]
 async fn of_many_waits_that_are_over_at_once_each_finds_what_came_for_it_in_time() {
-    let world = world_that_waits(4.0).await;
+    let world = world_that_waits(10.0).await;
     let runner = world.runner().await;
-    let mut runs = Vec::new();
-    for nth in 0..30 {
+    let runs = join_all((0..30).map(async |nth| {
         let lead = format!("lead{nth}");
         let run = world.trigger("w", json!({ "lead": lead })).await;
         waits(&world, &run).await;
-        runs.push((nth, lead, run));
-    }
+        (nth, lead, run)
+    }));
+    let runs = runs.await;
     runner.kill().await;
     for (_, lead, _) in runs.iter().filter(|(nth, ..)| nth % 3 == 0) {
         world.lead(lead, 9).await;

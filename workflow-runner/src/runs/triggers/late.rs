@@ -138,30 +138,38 @@ impl LookBack {
                 .page(Log::Events, org, None, after, EVENTS_AT_ONCE);
             let page = page.await?;
             for recorded in page.events() {
-                waiting = self.tell(recorded, waiting).await;
+                waiting = self.tell(org, recorded, waiting).await;
             }
+            waiting.retain(|one| !one.tell.is_closed());
             after = page.through;
             if page.complete {
                 break;
             }
         }
         for one in waiting {
-            // A job that has ended meanwhile asks nothing any more.
             let _ = one.tell.send(None);
         }
         Ok(())
     }
 
-    /// Tells those for whom an event is, and gives back the others.
-    async fn tell(&self, recorded: &Recorded, waiting: Vec<Waiting>) -> Vec<Waiting> {
+    /// Tells those for whom an event is, and gives back the others. What the event shows is the same
+    /// for all of them.
+    async fn tell(&self, org: &OrgId, recorded: &Recorded, waiting: Vec<Waiting>) -> Vec<Waiting> {
+        let is_public = recorded.event.visibility() == Visibility::Public;
+        if !is_public || !waiting.iter().any(|one| one.may_want(recorded)) {
+            return waiting;
+        }
+        let Some(data) = shown(&self.people, recorded, org, self.clock.now()).await else {
+            return waiting;
+        };
+        let data = Arc::new(data);
         let mut left = Vec::with_capacity(waiting.len());
         for one in waiting {
-            match self.is_for(&one, recorded).await {
-                Some(came) => {
-                    let _ = one.tell.send(Some(came));
-                }
-                None if one.tell.is_closed() => {}
-                None => left.push(one),
+            if one.may_want(recorded) && self.matches(org, &one, &data).await {
+                // A job that has ended meanwhile asks nothing any more.
+                let _ = one.tell.send(Some(came(recorded, &data)));
+            } else {
+                left.push(one);
             }
         }
         left
@@ -177,21 +185,21 @@ impl LookBack {
         Ok(found.map(|recorded| recorded.sequence))
     }
 
-    async fn is_for(&self, one: &Waiting, recorded: &Recorded) -> Option<Value> {
-        let (late, org) = (&one.late, &one.late.run.org);
-        let public = recorded.event.visibility() == Visibility::Public;
-        let named = public && webhook::matches(&late.event, &recorded.event.name());
-        if !named || recorded.sequence <= one.began || recorded.time > late.until {
-            return None;
-        }
-        let data = shown(&self.people, recorded, org, self.clock.now()).await?;
-        let data = Arc::new(data);
-        let scope = late.scope.with_event(&data);
-        let (program, step) = (Arc::clone(&one.program), late.step.clone());
+    async fn matches(&self, org: &OrgId, one: &Waiting, data: &Arc<Value>) -> bool {
+        let scope = one.late.scope.with_event(data);
+        let (program, step) = (Arc::clone(&one.program), one.late.step.clone());
         let ask = move |meter: &_| program.matches(&step, &scope, meter);
         // An error was or will be told where the event is matched.
-        let holds = self.renderer.ask(org, ask).await.unwrap_or(false);
-        holds.then(|| came(recorded, &data))
+        self.renderer.ask(org, ask).await.unwrap_or(false)
+    }
+}
+
+impl Waiting {
+    /// Whether an event is of the type that is waited for, and came in time.
+    fn may_want(&self, recorded: &Recorded) -> bool {
+        recorded.sequence > self.began
+            && recorded.time <= self.late.until
+            && webhook::matches(&self.late.event, &recorded.event.name())
     }
 }
 
