@@ -63,6 +63,7 @@ mod outside {
     mod people;
     mod projections;
     mod records;
+    mod restored_places;
     mod retry;
     mod runs;
     mod secrecy;

@@ -243,6 +243,13 @@ impl EventLog {
         (days > 0).then(|| Duration::from_secs(days.saturating_mul(86_400)))
     }
 
+    /// Up to which sequence of the positions all had been considered for who enters and leaves a
+    /// place when the backup was begun that this log was restored from; 0 where it was not restored
+    /// or nothing is known of it.
+    pub fn considered_before_restore(&self) -> u64 {
+        self.shared.streams.get(Log::Locations).considered()
+    }
+
     /// Where owners' keys are kept.
     pub fn vault(&self) -> &Vault {
         &self.shared.vault

@@ -21,6 +21,8 @@ pub(crate) const EPOCH: &str = "waypost-epoch";
 /// Says, by a keyed hash, which master key the log is written with: under another one nothing could
 /// be unsealed, and no hashed subject would be found again.
 const MASTER_KEY: &str = "waypost-master-key";
+/// Says on a stream of positions that was restored up to where they had been considered before.
+pub(crate) const CONSIDERED: &str = "waypost-considered";
 /// Marks a stream that a restore has not filled yet.
 pub(crate) const RESTORING: &str = "waypost-restoring";
 
@@ -34,6 +36,15 @@ pub(crate) struct LogStream {
     /// How long a command's read of it waits for an answer.
     pub(crate) patience: Patience,
     pub(crate) stream: Stream,
+}
+
+impl LogStream {
+    /// Up to where it had been considered before it was restored, see [`CONSIDERED`].
+    pub(crate) fn considered(&self) -> u64 {
+        let said = &self.stream.cached_info().config.metadata;
+        let considered = said.get(CONSIDERED).and_then(|text| text.parse().ok());
+        considered.unwrap_or_default()
+    }
 }
 
 /// The three streams of the log.

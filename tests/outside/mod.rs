@@ -67,6 +67,7 @@ mod projections;
 mod records;
 mod records_all;
 mod records_searched;
+mod restored_places;
 mod retry;
 mod runs;
 mod searches;

@@ -114,6 +114,17 @@ impl<T: Checkpoint> Checkpoints<T> {
         }
     }
 
+    /// The same for whoever only looks: what the log has gone back behind is nothing.
+    pub(crate) async fn glance(&self, partition: u16) -> Option<T> {
+        let (stored, mark) = retry_while(|| self.stored(partition), |_| true)
+            .await
+            .ok()??;
+        let check = || self.log.check(self.kind.log(), mark);
+        let checked = retry_while(check, |error| matches!(error, MarkError::Read(_))).await;
+        checked.ok()?;
+        envelope::decode(&stored, self.epoch()).ok()
+    }
+
     async fn stored(&self, partition: u16) -> Result<Option<(Bytes, Mark)>, String> {
         let stored = self.bucket.get_marked(&self.kind.key(partition)).await?;
         match stored {

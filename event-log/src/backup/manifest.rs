@@ -61,6 +61,10 @@ pub struct Manifest {
     /// Tells the master key that the keys within are wrapped by, and says nothing about it.
     master_key: String,
     streams: Vec<Section>,
+    /// Up to which sequence of the positions all had been considered for who enters and leaves a
+    /// place when it was begun; 0 where that is not known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) considered: u64,
     /// What the master keys open by which the names were kept when one was rotated, as it stands in
     /// the bucket of keys, by names; empty where none ever was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -93,6 +97,7 @@ pub(super) struct Section {
 impl Manifest {
     pub(super) fn new(
         taken_at: String,
+        considered: u64,
         keyring: &Keyring,
         streams: Vec<Section>,
         records: &[(String, Vec<u8>)],
@@ -103,6 +108,7 @@ impl Manifest {
             taken_at,
             master_key: key_name(keyring),
             streams,
+            considered,
             records: records.iter().map(encoded).collect(),
             seal: String::new(),
         };
@@ -220,9 +226,18 @@ impl Manifest {
         let streams = self.streams.iter().map(|one| format!("{one:?}\n"));
         let streams: String = streams.collect();
         let format = self.format.to_string();
-        let parts = [format.as_str(), &self.taken_at, &self.master_key, &streams];
-        keyring.keyed_hash(PURPOSE, &parts.map(str::as_bytes))
+        let considered = self.considered.to_string();
+        let mut parts = vec![format.as_str(), &self.taken_at, &self.master_key, &streams];
+        // Manifests from before do not say it, and neither do their seals.
+        parts.extend((self.considered > 0).then_some(considered.as_str()));
+        let parts: Vec<&[u8]> = parts.into_iter().map(str::as_bytes).collect();
+        keyring.keyed_hash(PURPOSE, &parts)
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 fn key_name(keyring: &Keyring) -> String {

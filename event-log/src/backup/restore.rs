@@ -14,7 +14,7 @@ use super::fill::{self, Filler};
 use super::manifest::{Manifest, Section, Source};
 use super::record::{Message, Record};
 use super::{BackupError, Counter, Tell, verify};
-use crate::streams::{self, EPOCH, RESTORING};
+use crate::streams::{self, CONSIDERED, EPOCH, RESTORING};
 use crate::subject::Subjects;
 use crate::vault::keys_stream;
 use crate::{Keyring, LogSettings, Position, connection, envelope};
@@ -141,7 +141,7 @@ impl<'s> Destination<'s> {
             let source = Source::of(log);
             let section = manifest.section(source);
             made.push(
-                self.make(log, section, first_kept(folder, section)?)
+                self.make(log, manifest, first_kept(folder, section)?)
                     .await?,
             );
         }
@@ -200,7 +200,8 @@ impl<'s> Destination<'s> {
     }
 
     /// Makes a stream that begins at the first message that is left.
-    async fn make(&self, log: Log, section: &Section, first: u64) -> Result<Stream, BackupError> {
+    async fn make(&self, log: Log, manifest: &Manifest, first: u64) -> Result<Stream, BackupError> {
+        let section = manifest.section(Source::of(log));
         let mut config = self.config(log);
         // A new epoch: what came behind the backup's end is gone, and whoever knows it must be told.
         let mut epoch = streams::new_epoch()?;
@@ -210,6 +211,10 @@ impl<'s> Destination<'s> {
         config.metadata.insert(EPOCH.to_owned(), epoch);
         let since = RESTORING.to_owned();
         config.metadata.insert(since, "unfinished".to_owned());
+        if log == Log::Locations {
+            let considered = manifest.considered.to_string();
+            config.metadata.insert(CONSIDERED.to_owned(), considered);
+        }
         config.first_sequence = (first > 1).then_some(first);
         let name = config.name.clone();
         let created = self.context.create_stream(config).await;

@@ -38,21 +38,25 @@ struct Plan {
 
 impl EventLog {
     /// Writes all that stands in the log at this moment into a new or empty folder, which becomes
-    /// a backup with the last step, dated `now`. The log may be written to meanwhile.
+    /// a backup with the last step, dated `now`. The log may be written to meanwhile. `considered`
+    /// is the sequence up to which positions have been considered before, see
+    /// [`EventLog::considered_before_restore`].
     pub async fn back_up(
         &self,
         folder: &Path,
         now: DateTime<Utc>,
+        considered: u64,
         tell: Tell<'_>,
     ) -> Result<Manifest, BackupError> {
         // Its parts are large; whoever waits for it should not be.
-        Box::pin(self.take_backup(folder, now, tell)).await
+        Box::pin(self.take_backup(folder, now, considered, tell)).await
     }
 
     async fn take_backup(
         &self,
         folder: &Path,
         now: DateTime<Utc>,
+        considered: u64,
         tell: Tell<'_>,
     ) -> Result<Manifest, BackupError> {
         let taken_at = now.to_rfc3339_opts(SecondsFormat::Millis, true);
@@ -72,7 +76,9 @@ impl EventLog {
             sections.push(writer.finish()?);
         }
         let records = patiently(async || self.records().await).await?;
-        let manifest = Manifest::new(taken_at, self.keyring(), sections, &records);
+        // What follows on the backup's end has yet to be considered, whatever was said.
+        let considered = considered.min(sections[Source::Locations as usize].last);
+        let manifest = Manifest::new(taken_at, considered, self.keyring(), sections, &records);
         manifest.write(folder)?;
         Ok(manifest)
     }

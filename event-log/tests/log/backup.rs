@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use event_log::backup::{self, BackupError, Progress};
 use event_log::{Binding, EventLog, Expected, Keyring, LogSettings, PositionError, VaultError};
 use local_servers::TemporaryHome;
-use schemas::{AccountId, Event, Log, OrgId, Recorded, StreamId, account};
+use schemas::{AccountId, AggregateType, Event, Log, OrgId, Recorded, StreamId, account};
 use uuid::Uuid;
 
 use crate::support::{
@@ -48,7 +48,10 @@ pub(crate) async fn backed_up() -> (TestLog, TemporaryHome) {
         log.erase(&gone[place]).await.unwrap();
     }
     let home = TemporaryHome::new().unwrap();
-    let manifest = log.back_up(&folder(&home), now(), &silent).await.unwrap();
+    let manifest = log
+        .back_up(&folder(&home), now(), 0, &silent)
+        .await
+        .unwrap();
     assert_eq!(manifest.messages(Log::Events), 7);
     assert_eq!(manifest.position(Log::Events).sequence(), 12);
     (log, home)
@@ -92,6 +95,27 @@ async fn a_restored_log_has_every_event_at_its_place_and_another_epoch() {
 }
 
 #[tokio::test]
+async fn a_restored_log_says_how_far_its_positions_had_been_considered() {
+    let log = TestLog::new().await;
+    assert_eq!(log.considered_before_restore(), 0);
+    let track = StreamId::new(&OrgId::from("_"), AggregateType::Track, "a1");
+    let positions = write(&track, Expected::Empty, 3);
+    log.commit(positions.into()).await.unwrap();
+    let home = TemporaryHome::new().unwrap();
+    // Never more than there are.
+    for (name, said, kept) in [("some", 2, 2), ("all", 9, 3)] {
+        let folder = home.path().join(name);
+        log.back_up(&folder, now(), said, &silent).await.unwrap();
+        let fresh = Fresh::new();
+        fresh.restore(&folder).await.unwrap();
+        assert_eq!(fresh.open().await.considered_before_restore(), kept);
+        // It survives a start that changes the stream.
+        assert_eq!(fresh.open().await.considered_before_restore(), kept);
+        fresh.end().await;
+    }
+}
+
+#[tokio::test]
 async fn an_event_s_own_headers_survive() {
     let log = TestLog::new().await;
     let stream = fresh_run();
@@ -103,7 +127,9 @@ async fn an_event_s_own_headers_survive() {
     });
     log.commit(commit.into()).await.unwrap();
     let home = TemporaryHome::new().unwrap();
-    log.back_up(&folder(&home), now(), &silent).await.unwrap();
+    log.back_up(&folder(&home), now(), 0, &silent)
+        .await
+        .unwrap();
     let fresh = Fresh::new();
     fresh.restore(&folder(&home)).await.unwrap();
     let (before, after) = (
@@ -129,7 +155,9 @@ async fn a_log_of_several_batches_and_nothing_but_gaps_is_restored() {
         .unwrap();
     log.erase(&gone).await.unwrap();
     let home = TemporaryHome::new().unwrap();
-    log.back_up(&folder(&home), now(), &silent).await.unwrap();
+    log.back_up(&folder(&home), now(), 0, &silent)
+        .await
+        .unwrap();
     let place = Fresh::new();
     place.restore(&folder(&home)).await.unwrap();
     let again = place.open().await;
@@ -150,7 +178,7 @@ async fn what_is_written_meanwhile_is_not_in_the_backup() {
     log.commit(fresh(10)).await.unwrap();
     let home = TemporaryHome::new().unwrap();
     let (from, tell) = (folder(&home), silent);
-    let backup = log.back_up(&from, now(), &tell);
+    let backup = log.back_up(&from, now(), 0, &tell);
     let writes = async {
         for _ in 0..50 {
             log.commit(fresh(10)).await.unwrap();
@@ -183,7 +211,10 @@ async fn owners_read_what_was_sealed_before_and_the_forgotten_stay_forgotten() {
     }))];
     log.commit(commit.into()).await.unwrap();
     let home = TemporaryHome::new().unwrap();
-    let manifest = log.back_up(&folder(&home), now(), &silent).await.unwrap();
+    let manifest = log
+        .back_up(&folder(&home), now(), 0, &silent)
+        .await
+        .unwrap();
     assert_eq!(manifest.keys(), 3);
 
     let fresh = Fresh::new();

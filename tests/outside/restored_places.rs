@@ -1,0 +1,82 @@
+//! What a restored backup says of places, and what it keeps quiet about.
+
+use std::fs;
+use std::path::PathBuf;
+
+use chrono::{TimeDelta, Utc};
+use harness::{Client, Organization, System};
+use serde_json::{Value, json};
+
+use super::live_locations::Person;
+use crate::SHAPE;
+
+/// Takes backups until one says that all positions had been considered, `count` of them.
+async fn backed_up(system: &System, count: u64) -> PathBuf {
+    harness::eventually("a backup of what was considered", async || {
+        let folder = format!("backup-{}", uuid::Uuid::new_v4().simple());
+        let folder = system.home().join(folder);
+        system.waypost(&["backup", folder.to_str().unwrap()]).await;
+        let manifest = fs::read(folder.join("manifest.json")).unwrap();
+        let manifest: Value = serde_json::from_slice(&manifest).unwrap();
+        (manifest["considered"] == count).then_some(folder)
+    })
+    .await
+}
+
+/// Who came to a place and who went, waiting until so many crossings were told.
+async fn crossings(client: &Client, count: usize) -> Vec<(String, u64)> {
+    harness::eventually("crossings", async || {
+        let read = client.get("/api/v1/events?types=place.*").await;
+        assert_eq!(read.status, 200, "{}", read.text());
+        let crossing = |line: &str| {
+            let event: Value = serde_json::from_str(line).unwrap();
+            let kind = event["type"].as_str().unwrap().to_owned();
+            (kind, event["data"]["user_id"].as_u64().unwrap())
+        };
+        let all: Vec<_> = read.text().lines().map(crossing).collect();
+        (all.len() >= count).then_some(all)
+    })
+    .await
+}
+
+async fn member(org: &Organization<'_>, circle: &str, name: &str) -> Person {
+    let person = Person::register(org.system, name).await;
+    person.join(&org.invite(circle).await).await;
+    person
+}
+
+#[tokio::test]
+async fn what_was_not_told_while_somebody_hid_is_not_told_after_a_restore() {
+    let system = System::start(SHAPE, &[]).await;
+    let org = system.organization().await;
+    let circle = org.circle("Drivers").await;
+    let anna = member(&org, &circle, "Anna").await;
+    let ben = member(&org, &circle, "Ben").await;
+    anna.place(&circle, 10.0).await;
+
+    // She was there before she hid, and says so while she hides.
+    let before = Utc::now();
+    let until = json!({"until": before + TimeDelta::hours(1)});
+    anna.client.post("/location/pause", &until).await.ok(204);
+    let there = json!({"lat": 10.0, "lng": 13.4, "recorded_at": before});
+    anna.sends(&there).await;
+    ben.is_at(10.0, "school").await;
+    crossings(&org.admin, 1).await;
+    ben.is_at(20.0, "elsewhere").await;
+    crossings(&org.admin, 2).await;
+    anna.client.post_nothing("/location/resume").await.ok(204);
+
+    let (restored, _) = system.restored(&backed_up(&system, 3).await).await;
+    let (ben_there, org_there) = (
+        ben.client.at(&restored.client()),
+        org.admin.at(&restored.client()),
+    );
+    for (lat, told) in [(10.0, 3), (20.0, 4)] {
+        let position = json!({"lat": lat, "lng": 13.4});
+        ben_there.post("/location/update", &position).await.ok(202);
+        crossings(&org_there, told).await;
+    }
+    let told = crossings(&org_there, 4).await;
+    let bens = ["place.entered", "place.left"].map(|kind| (kind.to_owned(), ben.id));
+    assert_eq!(told, [bens.clone(), bens].concat());
+}
