@@ -170,6 +170,8 @@ async fn a_runner_says_when_its_runs_and_triggers_are_ready() {
     let receiver = Receiver::start().await;
     let world = world_with_three_steps(&receiver).await;
     let runner = world.runner().await;
+    // Another test of the process may have chosen the provider already: it is the same one.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let listener = service::listen(([127, 0, 0, 1], 0).into()).await.unwrap();
     let url = format!("http://{}/readyz", listener.local_addr().unwrap());
     let router = service::health::router(runner.readiness.clone());

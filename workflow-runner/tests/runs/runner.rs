@@ -118,5 +118,8 @@ async fn set_off(
         settings: settings.clone(),
         open_runs,
     };
-    Box::pin(triggers::run(dependencies, stop)).await.unwrap();
+    // As the whole runner does: a part that cannot begin, since the log was slow, begins again.
+    while let Err(error) = Box::pin(triggers::run(dependencies.clone(), stop.clone())).await {
+        eprintln!("Triggers begin again: {error}");
+    }
 }
