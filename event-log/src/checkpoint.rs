@@ -1,7 +1,7 @@
 //! The buckets in which those who follow the log note how far they have come.
 
-/// A bucket of checkpoints. What stands there may be older than the truth and is never newer; of a
-/// log that was restored it says nothing.
+/// A bucket of checkpoints. What stands there may be older than the truth and is never newer. A
+/// restore removes all of them and puts back what the backup holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckpointBucket {
     /// All that the runner notes.

@@ -175,6 +175,13 @@ impl EventLog {
         Position::new(log, self.shared.streams.get(log).epoch, sequence)
     }
 
+    /// Whether checkpoints of this epoch of a stream hold for it as it is now: the epoch is its own,
+    /// or that of the stream that it was restored from together with its checkpoints.
+    pub fn carries_on(&self, log: Log, epoch: u32) -> bool {
+        let stream = self.shared.streams.get(log);
+        epoch == stream.epoch || Some(epoch) == stream.restored_from()
+    }
+
     /// Reads a position that came from outside.
     pub fn parse_position(&self, text: &str) -> Result<Position, PositionError> {
         let position: Position = text.parse()?;
@@ -241,13 +248,6 @@ impl EventLog {
             Log::Deliveries => self.shared.settings.deliveries_days,
         };
         (days > 0).then(|| Duration::from_secs(days.saturating_mul(86_400)))
-    }
-
-    /// Up to which sequence of the positions all had been considered for who enters and leaves a
-    /// place when the backup was begun that this log was restored from; 0 where it was not restored
-    /// or nothing is known of it.
-    pub fn considered_before_restore(&self) -> u64 {
-        self.shared.streams.get(Log::Locations).considered()
     }
 
     /// Where owners' keys are kept.
@@ -341,7 +341,7 @@ impl EventLog {
     }
 }
 
-async fn bucket(
+pub(crate) async fn bucket(
     context: &jetstream::Context,
     settings: &LogSettings,
     name: &str,

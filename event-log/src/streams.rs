@@ -18,11 +18,11 @@ use crate::{Error, LogSettings};
 /// The first version with atomic batches.
 const OLDEST_SERVER: (i64, i64, i64) = (2, 12, 0);
 pub(crate) const EPOCH: &str = "waypost-epoch";
+/// Names the epoch of the stream that a restored one was backed up from.
+pub(crate) const RESTORED_FROM: &str = "waypost-restored-from";
 /// Says, by a keyed hash, which master key the log is written with: under another one nothing could
 /// be unsealed, and no hashed subject would be found again.
 const MASTER_KEY: &str = "waypost-master-key";
-/// Says on a stream of positions that was restored up to where they had been considered before.
-pub(crate) const CONSIDERED: &str = "waypost-considered";
 /// Marks a stream that a restore has not filled yet.
 pub(crate) const RESTORING: &str = "waypost-restoring";
 
@@ -39,11 +39,9 @@ pub(crate) struct LogStream {
 }
 
 impl LogStream {
-    /// Up to where it had been considered before it was restored, see [`CONSIDERED`].
-    pub(crate) fn considered(&self) -> u64 {
-        let said = &self.stream.cached_info().config.metadata;
-        let considered = said.get(CONSIDERED).and_then(|text| text.parse().ok());
-        considered.unwrap_or_default()
+    /// The epoch of the stream that this one was restored from.
+    pub(crate) fn restored_from(&self) -> Option<u32> {
+        epoch_of(&self.stream.cached_info().config, RESTORED_FROM)
     }
 }
 
@@ -146,9 +144,7 @@ async fn prepare_stream(
             "a restore of stream {name} has not ended: {again}"
         )));
     }
-    let epoch = kept.metadata.get(EPOCH);
-    let epoch = epoch.and_then(|text| u32::from_str_radix(text, 16).ok());
-    let epoch = epoch.ok_or_else(|| {
+    let epoch = epoch_of(kept, EPOCH).ok_or_else(|| {
         Error::Unfit(format!(
             "stream {name} was not created by Waypost (it has no epoch)"
         ))
@@ -270,5 +266,15 @@ pub(crate) fn new_epoch() -> Result<String, Error> {
     filled.map_err(|_| {
         Error::Unfit("the operating system's random generator does not answer".to_owned())
     })?;
-    Ok(format!("{:08x}", u32::from_be_bytes(bytes)))
+    Ok(epoch_text(u32::from_be_bytes(bytes)))
+}
+
+pub(crate) fn epoch_text(epoch: u32) -> String {
+    format!("{epoch:08x}")
+}
+
+/// An epoch that a stream says, by the name it says it under.
+pub(crate) fn epoch_of(config: &Config, name: &str) -> Option<u32> {
+    let text = config.metadata.get(name)?;
+    u32::from_str_radix(text, 16).ok()
 }

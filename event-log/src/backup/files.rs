@@ -41,15 +41,8 @@ impl Writer {
             limit: FILE_BYTES,
             chain: Chain::start(source.name()),
             section: Section {
-                name: source,
                 epoch,
-                first: 0,
-                last: 0,
-                messages: 0,
-                gone: 0,
-                files: 0,
-                bytes: 0,
-                chain: String::new(),
+                ..Section::empty(source)
             },
         }
     }

@@ -10,6 +10,7 @@ use schemas::Log;
 use serde::{Deserialize, Serialize};
 
 use super::BackupError;
+use super::chain::Chain;
 use crate::vault::named_by;
 use crate::{Keyring, Position};
 
@@ -20,7 +21,7 @@ const FORMAT: u32 = 1;
 /// What the master key is told apart by.
 const PURPOSE: &str = "backup";
 
-/// One stream of the log, or the bucket of owners' keys.
+/// One stream of the log, the bucket of owners' keys, or that of checkpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub(super) enum Source {
@@ -28,10 +29,17 @@ pub(super) enum Source {
     Locations,
     Deliveries,
     Keys,
+    Checkpoints,
 }
 
 impl Source {
-    pub(super) const ALL: [Self; 4] = [Self::Events, Self::Locations, Self::Deliveries, Self::Keys];
+    pub(super) const ALL: [Self; 5] = [
+        Self::Events,
+        Self::Locations,
+        Self::Deliveries,
+        Self::Keys,
+        Self::Checkpoints,
+    ];
 
     pub(super) fn of(log: Log) -> Self {
         match log {
@@ -47,6 +55,7 @@ impl Source {
             Self::Locations => "LOCATIONS",
             Self::Deliveries => "DELIVERIES",
             Self::Keys => "KEYS",
+            Self::Checkpoints => "CHECKPOINTS",
         }
     }
 }
@@ -61,10 +70,6 @@ pub struct Manifest {
     /// Tells the master key that the keys within are wrapped by, and says nothing about it.
     master_key: String,
     streams: Vec<Section>,
-    /// Up to which sequence of the positions all had been considered for who enters and leaves a
-    /// place when it was begun; 0 where that is not known.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub(super) considered: u64,
     /// What the master keys open by which the names were kept when one was rotated, as it stands in
     /// the bucket of keys, by names; empty where none ever was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -74,16 +79,16 @@ pub struct Manifest {
     seal: String,
 }
 
-/// What it holds of one stream.
+/// What it holds of one stream, or of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Section {
     pub(super) name: Source,
-    /// The stream's epoch when it was read.
+    /// The stream's epoch when it was read; a bucket has none.
     pub(super) epoch: u32,
     /// The sequence of the first message; 0 where there is none.
     pub(super) first: u64,
-    /// The stream's last sequence when the backup began: it goes to here.
+    /// The stream's last sequence when the backup began: it goes to here. Checkpoints are counted.
     pub(super) last: u64,
     pub(super) messages: u64,
     /// Sequences of messages that were erased or have expired.
@@ -94,10 +99,30 @@ pub(super) struct Section {
     pub(super) chain: String,
 }
 
+impl Section {
+    pub(super) fn empty(name: Source) -> Self {
+        Self {
+            name,
+            epoch: 0,
+            first: 0,
+            last: 0,
+            messages: 0,
+            gone: 0,
+            files: 0,
+            bytes: 0,
+            chain: Chain::start(name.name()).to_string(),
+        }
+    }
+
+    /// Backups of before had no checkpoints, and their seals say nothing of them.
+    fn is_sealed(&self) -> bool {
+        self.name != Source::Checkpoints || self.messages > 0
+    }
+}
+
 impl Manifest {
     pub(super) fn new(
         taken_at: String,
-        considered: u64,
         keyring: &Keyring,
         streams: Vec<Section>,
         records: &[(String, Vec<u8>)],
@@ -108,7 +133,6 @@ impl Manifest {
             taken_at,
             master_key: key_name(keyring),
             streams,
-            considered,
             records: records.iter().map(encoded).collect(),
             seal: String::new(),
         };
@@ -148,7 +172,7 @@ impl Manifest {
             Err(source) => return Err(BackupError::File { path, source }),
         };
         let unreadable = |reason: String| BackupError::Manifest { reason };
-        let manifest: Self =
+        let mut manifest: Self =
             serde_json::from_slice(&text).map_err(|error| unreadable(error.to_string()))?;
         if manifest.format != FORMAT {
             let format = manifest.format;
@@ -157,7 +181,9 @@ impl Manifest {
             )));
         }
         let names: Vec<Source> = manifest.streams.iter().map(|one| one.name).collect();
-        if names != Source::ALL {
+        if names == Source::ALL[..Source::Checkpoints as usize] {
+            manifest.streams.push(Section::empty(Source::Checkpoints));
+        } else if names != Source::ALL {
             return Err(unreadable("it does not name each stream once".to_owned()));
         }
         Ok(manifest)
@@ -223,21 +249,13 @@ impl Manifest {
     }
 
     fn sealed_by(&self, keyring: &Keyring) -> String {
-        let streams = self.streams.iter().map(|one| format!("{one:?}\n"));
+        let sealed = self.streams.iter().filter(|one| one.is_sealed());
+        let streams = sealed.map(|one| format!("{one:?}\n"));
         let streams: String = streams.collect();
         let format = self.format.to_string();
-        let considered = self.considered.to_string();
-        let mut parts = vec![format.as_str(), &self.taken_at, &self.master_key, &streams];
-        // Manifests from before do not say it, and neither do their seals.
-        parts.extend((self.considered > 0).then_some(considered.as_str()));
-        let parts: Vec<&[u8]> = parts.into_iter().map(str::as_bytes).collect();
-        keyring.keyed_hash(PURPOSE, &parts)
+        let parts = [format.as_str(), &self.taken_at, &self.master_key, &streams];
+        keyring.keyed_hash(PURPOSE, &parts.map(str::as_bytes))
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 fn key_name(keyring: &Keyring) -> String {

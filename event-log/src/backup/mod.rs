@@ -1,10 +1,11 @@
-//! Backups of the log: a folder of files that holds every message and every owner's wrapped key,
-//! with a hash chain over all of it.
+//! Backups of the log: a folder of files that holds every message, every owner's wrapped key and
+//! the runner's checkpoints, with a hash chain over all of it.
 //!
 //! The master key is in none of them: without it nothing that was sealed can be read, and
 //! [`restore`] refuses.
 
 mod chain;
+mod checkpoints;
 mod error;
 mod files;
 mod fill;
@@ -62,7 +63,7 @@ pub fn verify(folder: &Path, tell: Tell<'_>) -> Result<Manifest, BackupError> {
 /// Adds the streams' sequences up.
 struct Counter<'t> {
     tell: Tell<'t>,
-    ends: [u64; 4],
+    ends: [u64; Source::ALL.len()],
     told: u64,
 }
 
@@ -74,7 +75,7 @@ impl<'t> Counter<'t> {
         Self::over(Source::ALL.map(|one| manifest.section(one).last), tell)
     }
 
-    fn over(ends: [u64; 4], tell: Tell<'t>) -> Self {
+    fn over(ends: [u64; Source::ALL.len()], tell: Tell<'t>) -> Self {
         Self {
             tell,
             ends,

@@ -13,11 +13,12 @@ use super::files::Reader;
 use super::fill::{self, Filler};
 use super::manifest::{Manifest, Section, Source};
 use super::record::{Message, Record};
-use super::{BackupError, Counter, Tell, verify};
-use crate::streams::{self, CONSIDERED, EPOCH, RESTORING};
+use super::{BackupError, Counter, Tell, checkpoints, verify};
+use crate::log::bucket;
+use crate::streams::{self, EPOCH, RESTORED_FROM, RESTORING};
 use crate::subject::Subjects;
 use crate::vault::keys_stream;
-use crate::{Keyring, LogSettings, Position, connection, envelope};
+use crate::{CheckpointBucket, Keyring, LogSettings, Position, connection, envelope};
 
 const LOGS: [Log; 3] = [Log::Events, Log::Locations, Log::Deliveries];
 /// How long the server may take to make or remove a stream.
@@ -35,7 +36,7 @@ pub struct Restored {
 }
 
 /// Checks a backup whole and brings it back into an empty system: every message at the sequence it
-/// had, in streams of a new epoch. `stale` names buckets of what was noted about the log that was
+/// had, in streams of a new epoch, and the runner's checkpoints. `stale` names buckets of what was noted about the log that was
 /// there before; they are removed.
 ///
 /// A restore that broke off leaves a log that cannot be opened, and may be repeated.
@@ -141,7 +142,7 @@ impl<'s> Destination<'s> {
             let source = Source::of(log);
             let section = manifest.section(source);
             made.push(
-                self.make(log, manifest, first_kept(folder, section)?)
+                self.make(log, section, first_kept(folder, section)?)
                     .await?,
             );
         }
@@ -164,6 +165,9 @@ impl<'s> Destination<'s> {
         let section = manifest.section(Source::Keys);
         let keys_left_out = self.keys_back(folder, section, &forgotten).await?;
         counter.reached(Source::Keys, section.last);
+        let section = manifest.section(Source::Checkpoints);
+        self.checkpoints_back(folder, section).await?;
+        counter.reached(Source::Checkpoints, section.last);
         let mut number = 0;
         for stream in made.iter().rev() {
             // The stream of events is the last that is unmarked, and the first to be opened.
@@ -199,22 +203,25 @@ impl<'s> Destination<'s> {
         Ok(left_out)
     }
 
+    async fn checkpoints_back(&self, folder: &Path, section: &Section) -> Result<(), BackupError> {
+        let name = CheckpointBucket::Runner.name();
+        let bucket = bucket(&self.context, self.settings, name, None).await?;
+        checkpoints::put_back(&bucket, folder, section).await
+    }
+
     /// Makes a stream that begins at the first message that is left.
-    async fn make(&self, log: Log, manifest: &Manifest, first: u64) -> Result<Stream, BackupError> {
-        let section = manifest.section(Source::of(log));
+    async fn make(&self, log: Log, section: &Section, first: u64) -> Result<Stream, BackupError> {
         let mut config = self.config(log);
         // A new epoch: what came behind the backup's end is gone, and whoever knows it must be told.
         let mut epoch = streams::new_epoch()?;
-        while u32::from_str_radix(&epoch, 16) == Ok(section.epoch) {
+        while epoch == streams::epoch_text(section.epoch) {
             epoch = streams::new_epoch()?;
         }
         config.metadata.insert(EPOCH.to_owned(), epoch);
+        let before = streams::epoch_text(section.epoch);
+        config.metadata.insert(RESTORED_FROM.to_owned(), before);
         let since = RESTORING.to_owned();
         config.metadata.insert(since, "unfinished".to_owned());
-        if log == Log::Locations {
-            let considered = manifest.considered.to_string();
-            config.metadata.insert(CONSIDERED.to_owned(), considered);
-        }
         config.first_sequence = (first > 1).then_some(first);
         let name = config.name.clone();
         let created = self.context.create_stream(config).await;
@@ -227,9 +234,7 @@ impl<'s> Destination<'s> {
         config.metadata.remove(RESTORING);
         let updated = self.context.update_stream(&config).await;
         updated.map_err(|error| refused(&config.name, &error))?;
-        let epoch = config.metadata.get(EPOCH);
-        let epoch = epoch.and_then(|text| u32::from_str_radix(text, 16).ok());
-        Ok(epoch.unwrap_or_default())
+        Ok(streams::epoch_of(&config, EPOCH).unwrap_or_default())
     }
 
     async fn get(&self, name: &str) -> Result<Option<Stream>, BackupError> {

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use super::files::{Writer, file_error};
 use super::manifest::{Manifest, Source};
 use super::record::{Message, Record};
-use super::{BackupError, Counter, Tell};
+use super::{BackupError, Counter, Tell, checkpoints};
 use crate::deleted::Deleted;
 use crate::read::{Most, Start, Stored, StreamReader};
 use crate::streams::LogStream;
@@ -38,33 +38,32 @@ struct Plan {
 
 impl EventLog {
     /// Writes all that stands in the log at this moment into a new or empty folder, which becomes
-    /// a backup with the last step, dated `now`. The log may be written to meanwhile. `considered`
-    /// is the sequence up to which positions have been considered before, see
-    /// [`EventLog::considered_before_restore`].
+    /// a backup with the last step, dated `now`. The log may be written to meanwhile.
     pub async fn back_up(
         &self,
         folder: &Path,
         now: DateTime<Utc>,
-        considered: u64,
         tell: Tell<'_>,
     ) -> Result<Manifest, BackupError> {
         // Its parts are large; whoever waits for it should not be.
-        Box::pin(self.take_backup(folder, now, considered, tell)).await
+        Box::pin(self.take_backup(folder, now, tell)).await
     }
 
     async fn take_backup(
         &self,
         folder: &Path,
         now: DateTime<Utc>,
-        considered: u64,
         tell: Tell<'_>,
     ) -> Result<Manifest, BackupError> {
         let taken_at = now.to_rfc3339_opts(SecondsFormat::Millis, true);
         make_folder(folder)?;
+        // Before the ends are looked for: none may be newer than these.
+        let checkpoints = checkpoints::copy(self, folder).await?;
         let plans = patiently(async || self.plans().await).await?;
-        let ends = [0, 1, 2, 3].map(|place: usize| plans[place].end);
+        let [events, locations, deliveries, keys] = plans.each_ref().map(|plan| plan.end);
+        let ends = [events, locations, deliveries, keys, checkpoints.last];
         let mut counter = Counter::over(ends, tell);
-        let mut sections = Vec::with_capacity(plans.len());
+        let mut sections = Vec::with_capacity(Source::ALL.len());
         for mut plan in plans {
             let mut writer = Writer::new(folder, plan.source, plan.stream.epoch);
             if plan.source == Source::Keys {
@@ -75,10 +74,10 @@ impl EventLog {
             }
             sections.push(writer.finish()?);
         }
+        counter.reached(Source::Checkpoints, checkpoints.last);
+        sections.push(checkpoints);
         let records = patiently(async || self.records().await).await?;
-        // What follows on the backup's end has yet to be considered, whatever was said.
-        let considered = considered.min(sections[Source::Locations as usize].last);
-        let manifest = Manifest::new(taken_at, considered, self.keyring(), sections, &records);
+        let manifest = Manifest::new(taken_at, self.keyring(), sections, &records);
         manifest.write(folder)?;
         Ok(manifest)
     }
@@ -221,7 +220,7 @@ impl EventLog {
 }
 
 /// Asks again while the server is away.
-async fn patiently<T>(
+pub(super) async fn patiently<T>(
     mut ask: impl AsyncFnMut() -> Result<T, BackupError>,
 ) -> Result<T, BackupError> {
     let since = Instant::now();

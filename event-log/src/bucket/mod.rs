@@ -9,6 +9,7 @@ use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{DirectGetErrorKind, LastRawMessageErrorKind};
 use async_nats::jetstream::{self, kv};
 use bytes::Bytes;
+use futures::TryStreamExt as _;
 
 use self::pieces::Pieces;
 use crate::{Error, LogSettings, Mark, streams};
@@ -107,6 +108,20 @@ impl Bucket {
         headers.insert(MARK, mark.to_string());
         let first = self.put_pieces(key, value, &mut headers).await?;
         self.publish(key, headers, first).await
+    }
+
+    /// The keys that [`Bucket::put_marked`] put values of, in no order.
+    ///
+    /// # Errors
+    /// Where the server does not answer; what it said.
+    pub(crate) async fn keys_of_values(&self) -> Result<Vec<String>, String> {
+        let keys = self.store.keys().await.map_err(|error| error.to_string())?;
+        let keys: Vec<String> = keys
+            .try_collect()
+            .await
+            .map_err(|error| error.to_string())?;
+        let values = keys.into_iter().filter(|key| !pieces::is_of_piece(key));
+        Ok(values.collect())
     }
 
     async fn publish(&self, key: &str, headers: HeaderMap, value: Bytes) -> Result<(), String> {

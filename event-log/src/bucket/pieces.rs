@@ -127,6 +127,15 @@ impl Bucket {
     }
 }
 
+/// Whether a piece stands under this key, and no value.
+pub(super) fn is_of_piece(key: &str) -> bool {
+    let mut parts = key.rsplit('.');
+    let number = parts
+        .next()
+        .is_some_and(|part| part.parse::<usize>().is_ok());
+    number && parts.next().is_some_and(|part| SETS.contains(&part))
+}
+
 fn key_of(key: &str, set: &str, number: usize) -> String {
     format!("{key}.{set}.{number}")
 }

@@ -1,11 +1,15 @@
 //! Backups: whole, and restored at the same places.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
 use event_log::backup::{self, BackupError, Progress};
-use event_log::{Binding, EventLog, Expected, Keyring, LogSettings, PositionError, VaultError};
+use event_log::{Binding, CheckpointBucket, EventLog, Expected, Keyring, LogSettings, Mark};
+use event_log::{PositionError, VaultError};
 use local_servers::TemporaryHome;
-use schemas::{AccountId, AggregateType, Event, Log, OrgId, Recorded, StreamId, account};
+use schemas::{AccountId, Event, EventId, Log, OrgId, Recorded, StreamId, account};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::support::{
@@ -48,10 +52,7 @@ pub(crate) async fn backed_up() -> (TestLog, TemporaryHome) {
         log.erase(&gone[place]).await.unwrap();
     }
     let home = TemporaryHome::new().unwrap();
-    let manifest = log
-        .back_up(&folder(&home), now(), 0, &silent)
-        .await
-        .unwrap();
+    let manifest = log.back_up(&folder(&home), now(), &silent).await.unwrap();
     assert_eq!(manifest.messages(Log::Events), 7);
     assert_eq!(manifest.position(Log::Events).sequence(), 12);
     (log, home)
@@ -95,24 +96,64 @@ async fn a_restored_log_has_every_event_at_its_place_and_another_epoch() {
 }
 
 #[tokio::test]
-async fn a_restored_log_says_how_far_its_positions_had_been_considered() {
-    let log = TestLog::new().await;
-    assert_eq!(log.considered_before_restore(), 0);
-    let track = StreamId::new(&OrgId::from("_"), AggregateType::Track, "a1");
-    let positions = write(&track, Expected::Empty, 3);
-    log.commit(positions.into()).await.unwrap();
-    let home = TemporaryHome::new().unwrap();
-    // Never more than there are.
-    for (name, said, kept) in [("some", 2, 2), ("all", 9, 3)] {
-        let folder = home.path().join(name);
-        log.back_up(&folder, now(), said, &silent).await.unwrap();
-        let fresh = Fresh::new();
-        fresh.restore(&folder).await.unwrap();
-        assert_eq!(fresh.open().await.considered_before_restore(), kept);
-        // It survives a start that changes the stream.
-        assert_eq!(fresh.open().await.considered_before_restore(), kept);
-        fresh.end().await;
+async fn checkpoints_come_back_with_the_log_and_hold_for_it() {
+    let (log, home) = backed_up().await;
+    let large: Bytes = (0..2_500_000)
+        .map(|byte: u32| byte.to_be_bytes()[3])
+        .collect();
+    let marks = [(12, Some(EventId(Uuid::new_v4()))), (0, None)];
+    let marks = marks.map(|(sequence, event)| Mark { sequence, event });
+    let name = CheckpointBucket::Runner.name();
+    let notes = log.bucket(name, None).await.unwrap();
+    for (key, value, mark) in [
+        ("runs.1", Bytes::from_static(b"one"), marks[0]),
+        ("webhooks.31", large.clone(), marks[1]),
+    ] {
+        notes.put_marked(key, value, mark).await.unwrap();
     }
+    let with_notes = home.path().join("with-notes");
+    log.back_up(&with_notes, now(), &silent).await.unwrap();
+    notes
+        .put_marked("runs.1", Bytes::from_static(b"later"), marks[1])
+        .await
+        .unwrap();
+
+    let fresh = Fresh::new();
+    fresh.restore(&with_notes).await.unwrap();
+    let again = fresh.open().await;
+    let restored = again.bucket(name, None).await.unwrap();
+    let one = (Bytes::from_static(b"one"), marks[0]);
+    assert_eq!(restored.get_marked("runs.1").await, Ok(Some(one)));
+    let two = (large, marks[1]);
+    assert_eq!(restored.get_marked("webhooks.31").await, Ok(Some(two)));
+    let epoch = |log: &EventLog| log.position(Log::Locations, 0).epoch();
+    assert_ne!(epoch(&log), epoch(&again));
+    assert!(again.carries_on(Log::Locations, epoch(&again)));
+    assert!(again.carries_on(Log::Locations, epoch(&log)));
+    assert!(!log.carries_on(Log::Locations, epoch(&again)));
+    fresh.end().await;
+}
+
+#[tokio::test]
+async fn a_backup_from_before_there_were_checkpoints_is_restored() {
+    let (log, home) = backed_up().await;
+    let manifest = folder(&home).join("manifest.json");
+    let mut said: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
+    let none = said["streams"].as_array_mut().unwrap().pop().unwrap();
+    assert_eq!(
+        (&none["name"], &none["messages"]),
+        (&json!("CHECKPOINTS"), &json!(0))
+    );
+    fs::write(&manifest, said.to_string()).unwrap();
+    backup::verify(&folder(&home), &silent).unwrap();
+    let fresh = Fresh::new();
+    fresh.restore(&folder(&home)).await.unwrap();
+    let all = everything(&log, Log::Events).await;
+    assert_eq!(
+        facts(&everything(&fresh.open().await, Log::Events).await),
+        facts(&all)
+    );
+    fresh.end().await;
 }
 
 #[tokio::test]
@@ -127,9 +168,7 @@ async fn an_event_s_own_headers_survive() {
     });
     log.commit(commit.into()).await.unwrap();
     let home = TemporaryHome::new().unwrap();
-    log.back_up(&folder(&home), now(), 0, &silent)
-        .await
-        .unwrap();
+    log.back_up(&folder(&home), now(), &silent).await.unwrap();
     let fresh = Fresh::new();
     fresh.restore(&folder(&home)).await.unwrap();
     let (before, after) = (
@@ -155,9 +194,7 @@ async fn a_log_of_several_batches_and_nothing_but_gaps_is_restored() {
         .unwrap();
     log.erase(&gone).await.unwrap();
     let home = TemporaryHome::new().unwrap();
-    log.back_up(&folder(&home), now(), 0, &silent)
-        .await
-        .unwrap();
+    log.back_up(&folder(&home), now(), &silent).await.unwrap();
     let place = Fresh::new();
     place.restore(&folder(&home)).await.unwrap();
     let again = place.open().await;
@@ -178,7 +215,7 @@ async fn what_is_written_meanwhile_is_not_in_the_backup() {
     log.commit(fresh(10)).await.unwrap();
     let home = TemporaryHome::new().unwrap();
     let (from, tell) = (folder(&home), silent);
-    let backup = log.back_up(&from, now(), 0, &tell);
+    let backup = log.back_up(&from, now(), &tell);
     let writes = async {
         for _ in 0..50 {
             log.commit(fresh(10)).await.unwrap();
@@ -211,10 +248,7 @@ async fn owners_read_what_was_sealed_before_and_the_forgotten_stay_forgotten() {
     }))];
     log.commit(commit.into()).await.unwrap();
     let home = TemporaryHome::new().unwrap();
-    let manifest = log
-        .back_up(&folder(&home), now(), 0, &silent)
-        .await
-        .unwrap();
+    let manifest = log.back_up(&folder(&home), now(), &silent).await.unwrap();
     assert_eq!(manifest.keys(), 3);
 
     let fresh = Fresh::new();

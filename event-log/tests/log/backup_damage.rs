@@ -147,7 +147,7 @@ async fn a_changed_manifest_is_not_restored() {
 #[tokio::test]
 async fn a_folder_with_anything_in_it_is_left_alone() {
     let (log, home) = backed_up().await;
-    let again = log.back_up(&folder(&home), now(), 0, &silent).await;
+    let again = log.back_up(&folder(&home), now(), &silent).await;
     assert!(matches!(again, Err(BackupError::NotEmpty(_))), "{again:?}");
     backup::verify(&folder(&home), &silent).unwrap();
 }

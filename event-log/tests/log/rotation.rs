@@ -286,13 +286,13 @@ async fn backups_of_before_within_and_after_open_with_the_keys_of_their_time() {
     let folder = |name: &str| home.path().join(name);
     let silent = |_| {};
     let back_up = async |log: &EventLog, name: &str| {
-        let taken = log.back_up(&folder(name), now(), 0, &silent).await.unwrap();
+        let taken = log.back_up(&folder(name), now(), &silent).await.unwrap();
         assert_eq!(taken.keys(), 20, "{name}");
     };
     back_up(&log, "before").await;
     Box::pin(broken_off(&log, 9)).await;
     let within = log
-        .back_up(&folder("within"), now(), 0, &silent)
+        .back_up(&folder("within"), now(), &silent)
         .await
         .unwrap();
     assert!(within.keys() >= 20);
@@ -335,7 +335,7 @@ async fn a_backup_that_is_taken_while_keys_are_wrapped_misses_none() {
     let rotation = another.rotation();
     let (wrapped, taken) = tokio::join!(
         rotation.wrap_all(SILENT),
-        log.back_up(&folder, now(), 0, &|_| {})
+        log.back_up(&folder, now(), &|_| {})
     );
     wrapped.unwrap();
     taken.unwrap();

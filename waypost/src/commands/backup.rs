@@ -1,7 +1,6 @@
 //! `waypost backup`: copies the log into a folder, and checks such a copy.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use event_log::backup::{self, Manifest, Progress};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -9,15 +8,10 @@ use schemas::Log;
 use serde_json::{Value, json};
 use service::settings::CommonSettings;
 use service::{Clock as _, SystemClock};
-use tokio::time::timeout;
-use workflow_runner::geofence;
 
 use super::print;
 use crate::Failure;
 use crate::system::LogAccess;
-
-/// How long the log may take to say how far it has been followed.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Copy the log and the owners' wrapped keys into a new folder while the system runs.
 ///
@@ -69,10 +63,7 @@ impl Backup {
         let folder = self.folder.ok_or("the backup's folder is required")?;
         let log = self.log.open(common).await?;
         let tell = |progress| bar.show(progress);
-        let considered = timeout(PATIENCE, geofence::considered(&log)).await;
-        let considered = considered.map_err(|_| "the log does not answer")??;
-        let now = SystemClock.now();
-        let manifest = log.back_up(&folder, now, considered, &tell).await?;
+        let manifest = log.back_up(&folder, SystemClock.now(), &tell).await?;
         bar.end();
         remind(common, &folder);
         print(&counts(&manifest))

@@ -11,7 +11,7 @@ const VERSION: u8 = 1;
 /// What stands before a body.
 #[derive(Serialize, Deserialize)]
 struct Head {
-    /// Of the stream that the place is in: places mean nothing after a restore.
+    /// Of the stream that the place is in: in another one it means nothing.
     epoch: u32,
     through: u64,
     /// The version of the body's form.
@@ -23,8 +23,8 @@ struct Head {
 pub(super) enum Unusable {
     #[error("another version of Waypost wrote it, in a form that this one does not know")]
     Unknown,
-    #[error("it is of the log before a restore")]
-    Restored,
+    #[error("it is of another log")]
+    OtherLog,
     #[error("it is damaged")]
     Damaged,
 }
@@ -47,14 +47,18 @@ pub(super) fn wrap(
     postcard::to_extend(&(VERSION, head, body), Vec::new()).map_err(|error| error.to_string())
 }
 
-pub(super) fn decode<T: Checkpoint>(stored: &[u8], epoch: u32) -> Result<T, Unusable> {
+/// Reads one of whose epoch `carries_on` says whether it holds for the log as it is now.
+pub(super) fn decode<T: Checkpoint>(
+    stored: &[u8],
+    carries_on: impl FnOnce(u32) -> bool,
+) -> Result<T, Unusable> {
     let (version, rest) = stored.split_first().ok_or(Unusable::Damaged)?;
     if *version != VERSION {
         return Err(Unusable::Unknown);
     }
     let (head, rest) = take::<Head>(rest)?;
-    if head.epoch != epoch {
-        return Err(Unusable::Restored);
+    if !carries_on(head.epoch) {
+        return Err(Unusable::OtherLog);
     }
     if head.form != T::FORM {
         return Err(Unusable::Unknown);
@@ -82,45 +86,50 @@ mod tests {
         encode(text, EPOCH).unwrap()
     }
 
+    fn is_ours(epoch: u32) -> bool {
+        epoch == EPOCH
+    }
+
     proptest! {
         #[test]
         fn a_checkpoint_survives_being_stored(mark: u8, text in "\\PC{0,300}") {
             let text = Text(mark, text);
-            prop_assert_eq!(decode(&stored(&text), EPOCH), Ok(text));
+            prop_assert_eq!(decode(&stored(&text), is_ours), Ok(text));
         }
 
         #[test]
         fn one_that_is_cut_or_goes_on_is_damaged(mark: u8, text in "\\PC{0,9}", cut: prop::sample::Index) {
             let mut stored = stored(&Text(mark, text));
             let kept = cut.index(stored.len());
-            prop_assert_eq!(decode::<Text>(&stored[..kept], EPOCH), Err(Unusable::Damaged));
+            prop_assert_eq!(decode::<Text>(&stored[..kept], is_ours), Err(Unusable::Damaged));
             stored.push(0);
-            prop_assert_eq!(decode::<Text>(&stored, EPOCH), Err(Unusable::Damaged));
+            prop_assert_eq!(decode::<Text>(&stored, is_ours), Err(Unusable::Damaged));
         }
 
         #[test]
         fn no_bytes_make_it_panic(bytes: Vec<u8>) {
-            let _ = decode::<Text>(&bytes, 0);
-            let _ = decode::<Text>(&[&[VERSION], &bytes[..]].concat(), 0);
+            let _ = decode::<Text>(&bytes, |_| true);
+            let _ = decode::<Text>(&[&[VERSION], &bytes[..]].concat(), |_| true);
         }
 
         #[test]
         fn what_another_version_wrote_is_not_taken(version: u8, form: u8, text in "\\PC{0,9}") {
             let other = wrap(EPOCH, 1, form, &text).unwrap();
             let is_known = form == Text::FORM;
-            let read = decode::<Text>(&other, EPOCH);
+            let read = decode::<Text>(&other, is_ours);
             prop_assert_eq!(read == Err(Unusable::Unknown), !is_known);
             let mut other = stored(&Text(1, text));
             other[0] = version;
-            let read = decode::<Text>(&other, EPOCH);
+            let read = decode::<Text>(&other, is_ours);
             prop_assert_eq!(read == Err(Unusable::Unknown), version != VERSION);
         }
     }
 
     #[test]
-    fn places_mean_nothing_after_a_restore() {
+    fn places_mean_nothing_in_another_log() {
         let stored = stored(&Text(1, "a".to_owned()));
-        assert_eq!(decode::<Text>(&stored, EPOCH + 1), Err(Unusable::Restored));
+        let read = decode::<Text>(&stored, |epoch| epoch != EPOCH);
+        assert_eq!(read, Err(Unusable::OtherLog));
     }
 
     /// What is stored today has to be read by every later version.

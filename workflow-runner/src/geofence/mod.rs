@@ -32,7 +32,6 @@ use checkpoint::Through;
 use crossings::Crossings;
 use recent::{Fresh, Recent};
 
-pub use checkpoint::considered;
 pub use settings::GeofenceSettings;
 
 /// Positions taken at a time.
@@ -205,7 +204,7 @@ impl Geofence {
         let gained = !changed.gained.is_empty();
         for partition in changed.gained {
             let noted = self.saving.checkpoints().read(partition).await;
-            let Through(through) = noted.unwrap_or_else(|| Through::at_first(&self.log));
+            let Through(through) = noted.unwrap_or_default();
             if self
                 .through
                 .serve(partition, changed.round, through)
