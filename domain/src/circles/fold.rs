@@ -10,6 +10,10 @@ use smallvec::SmallVec;
 
 use super::{Circle, Pauses, Place};
 
+/// Where a circle stands among all: every member of every circle holds one, and their ids would
+/// take ten times the memory.
+type Slot = usize;
+
 /// Who looks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Viewer {
@@ -29,13 +33,14 @@ pub enum Viewer {
 /// after they left because a clock runs late.
 #[derive(Clone, Debug, Default)]
 pub struct Circles {
-    by_id: HashMap<CircleId, Circle>,
+    all: Vec<Circle>,
+    by_id: HashMap<CircleId, Slot>,
     /// Every circle that somebody has made.
-    made: HashMap<CircleOwner, Vec<CircleId>>,
+    made: HashMap<CircleOwner, Vec<Slot>>,
     /// Every circle that a person was ever in, in the order of their ids.
-    of_account: HashMap<AccountId, SmallVec<[CircleId; 1]>>,
+    of_account: HashMap<AccountId, SmallVec<[Slot; 2]>>,
     /// Every circle where a person named a place.
-    places_by: HashMap<AccountId, BTreeSet<CircleId>>,
+    places_by: HashMap<AccountId, BTreeSet<Slot>>,
     pauses: HashMap<AccountId, Pauses>,
     forgotten: HashSet<AccountId>,
 }
@@ -55,24 +60,27 @@ impl Circles {
         match &recorded.event {
             Event::CircleCreated(created) => {
                 if let Entry::Vacant(new) = self.by_id.entry(created.circle_id.clone()) {
-                    new.insert(Circle::new(created, recorded));
+                    let slot = *new.insert(self.all.len());
+                    self.all.push(Circle::new(created, recorded));
                     let made = self.made.entry(created.owner.clone()).or_default();
-                    made.push(created.circle_id.clone());
+                    made.push(slot);
                 }
             }
-            Event::CircleMemberLeft(left) => self.apply_to(&left.circle_id, recorded),
-            Event::CirclePlaceRemoved(removed) => self.apply_to(&removed.circle_id, recorded),
+            Event::CircleMemberLeft(left) => {
+                self.apply_to(&left.circle_id, recorded);
+            }
+            Event::CirclePlaceRemoved(removed) => {
+                self.apply_to(&removed.circle_id, recorded);
+            }
             Event::CircleMemberJoined(joined) if !self.forgotten.contains(&joined.user_id) => {
-                self.apply_to(&joined.circle_id, recorded);
-                let circles = self.of_account.entry(joined.user_id).or_default();
-                if let Err(place) = circles.binary_search(&joined.circle_id) {
-                    circles.insert(place, joined.circle_id.clone());
+                if let Some(slot) = self.apply_to(&joined.circle_id, recorded) {
+                    self.remember(joined.user_id, slot);
                 }
             }
             Event::CirclePlaceAdded(added) if !self.forgotten.contains(&added.by) => {
-                self.apply_to(&added.circle_id, recorded);
-                let circles = self.places_by.entry(added.by).or_default();
-                circles.insert(added.circle_id.clone());
+                if let Some(slot) = self.apply_to(&added.circle_id, recorded) {
+                    self.places_by.entry(added.by).or_default().insert(slot);
+                }
             }
             Event::AccountSharingPaused(paused) => {
                 let pauses = self.pauses.entry(paused.account_id).or_default();
@@ -88,9 +96,19 @@ impl Circles {
         }
     }
 
-    fn apply_to(&mut self, circle: &CircleId, recorded: &Recorded) {
-        if let Some(circle) = self.by_id.get_mut(circle) {
-            circle.apply(recorded);
+    /// Answers with where the circle stands.
+    fn apply_to(&mut self, circle: &CircleId, recorded: &Recorded) -> Option<Slot> {
+        let slot = *self.by_id.get(circle)?;
+        self.all.get_mut(slot)?.apply(recorded);
+        Some(slot)
+    }
+
+    /// Keeps in mind that a person was in a circle.
+    fn remember(&mut self, account: AccountId, slot: Slot) {
+        let id = |slot: Slot| self.all.get(slot).map(|circle| &circle.id);
+        let circles = self.of_account.entry(account).or_default();
+        if let Err(place) = circles.binary_search_by(|one| id(*one).cmp(&id(slot))) {
+            circles.insert(place, slot);
         }
     }
 
@@ -100,8 +118,8 @@ impl Circles {
         self.made.remove(&CircleOwner::Account(account));
         let joined = self.of_account.remove(&account).unwrap_or_default();
         let named = self.places_by.remove(&account).unwrap_or_default();
-        for circle in joined.iter().chain(&named) {
-            if let Some(circle) = self.by_id.get_mut(circle) {
+        for slot in joined.iter().chain(&named) {
+            if let Some(circle) = self.all.get_mut(*slot) {
                 circle.forget(account);
             }
         }
@@ -109,7 +127,11 @@ impl Circles {
 
     /// A circle.
     pub fn circle(&self, id: &CircleId) -> Option<&Circle> {
-        self.by_id.get(id)
+        self.all.get(*self.by_id.get(id)?)
+    }
+
+    fn at<'s>(&self, slots: impl Iterator<Item = &'s Slot>) -> impl Iterator<Item = &Circle> {
+        slots.filter_map(|slot| self.all.get(*slot))
     }
 
     /// How many circles somebody has made.
@@ -120,14 +142,12 @@ impl Circles {
     /// The circles that an organization has made, in the order of the log.
     pub fn of_organization(&self, org: &OrgId) -> impl Iterator<Item = &Circle> {
         let made = self.made.get(&CircleOwner::Organization(org.clone()));
-        let ids = made.into_iter().flatten();
-        ids.filter_map(|id| self.by_id.get(id))
+        self.at(made.into_iter().flatten())
     }
 
     /// The circles that a person was ever in.
     fn ever_of(&self, account: AccountId) -> impl Iterator<Item = &Circle> {
-        let ids = self.of_account.get(&account).into_iter().flatten();
-        ids.filter_map(|id| self.by_id.get(id))
+        self.at(self.of_account.get(&account).into_iter().flatten())
     }
 
     /// The circles that a person is in now, by their ids.
@@ -213,8 +233,9 @@ impl Circles {
 
     /// Every place that is watched, with its circle, in no order.
     pub fn watched_places(&self) -> impl Iterator<Item = (&Circle, &Place)> {
-        let all = self.by_id.values();
-        all.flat_map(|circle| circle.places().map(move |place| (circle, place)))
+        self.all
+            .iter()
+            .flat_map(|circle| circle.places().map(move |place| (circle, place)))
     }
 
     /// The places of all circles that a person is in now.

@@ -36,8 +36,8 @@ pub struct Restored {
 }
 
 /// Checks a backup whole and brings it back into an empty system: every message at the sequence it
-/// had, in streams of a new epoch, and the runner's checkpoints. `stale` names buckets of what was noted about the log that was
-/// there before; they are removed.
+/// had, in streams of a new epoch, and the checkpoints that go with them in place of those of the
+/// log that was there before.
 ///
 /// A restore that broke off leaves a log that cannot be opened, and may be repeated.
 ///
@@ -48,14 +48,13 @@ pub async fn restore(
     folder: &Path,
     settings: &LogSettings,
     keyring: &Keyring,
-    stale: &[&str],
     tell: Tell<'_>,
 ) -> Result<Restored, BackupError> {
     Manifest::of(folder, keyring)?;
     let manifest = verify(folder, tell)?;
     let keyring = manifest.keyring(keyring)?;
     let place = Destination::open(settings, &keyring).await?;
-    place.clear(stale).await?;
+    place.clear().await?;
     let epoch = place.fill(folder, &manifest, tell).await?;
     let last = manifest.section(Source::Events).last;
     Ok(Restored {
@@ -95,7 +94,7 @@ impl<'s> Destination<'s> {
     }
 
     /// Removes empty streams and what an earlier restore has left.
-    async fn clear(&self, stale: &[&str]) -> Result<(), BackupError> {
+    async fn clear(&self) -> Result<(), BackupError> {
         let mut found = Vec::new();
         for config in LOGS
             .map(|log| self.config(log))
@@ -119,7 +118,7 @@ impl<'s> Destination<'s> {
         for stream in found.iter().rev() {
             self.remove(&stream.cached_info().config.name).await?;
         }
-        for bucket in stale {
+        for bucket in CheckpointBucket::ALL.map(CheckpointBucket::name) {
             let name = format!("KV_{}{bucket}", self.settings.log_prefix);
             if self.get(&name).await?.is_some() {
                 self.remove(&name).await?;

@@ -27,7 +27,7 @@ impl Fresh {
     }
 
     pub(crate) async fn restore(&self, folder: &Path) -> Result<backup::Restored, BackupError> {
-        backup::restore(folder, &self.0, &keyring(), &["notes"], &silent).await
+        backup::restore(folder, &self.0, &keyring(), &silent).await
     }
 
     async fn open(&self) -> EventLog {
@@ -272,7 +272,7 @@ async fn another_master_key_is_refused_before_anything_is_made() {
     let (_log, home) = backed_up().await;
     let fresh = Fresh::new();
     let other = Keyring::from_master(&[8; 32]);
-    let restored = backup::restore(&folder(&home), &fresh.0, &other, &[], &silent).await;
+    let restored = backup::restore(&folder(&home), &fresh.0, &other, &silent).await;
     assert!(
         matches!(restored, Err(BackupError::OtherKey)),
         "{restored:?}"
@@ -287,7 +287,7 @@ async fn a_system_that_holds_anything_or_runs_is_left_as_it_is() {
     let occupied = TestLog::new().await;
     occupied.commit(fresh(1)).await.unwrap();
     let restore = async |settings: &LogSettings| {
-        backup::restore(&folder(&home), settings, &keyring(), &[], &silent).await
+        backup::restore(&folder(&home), settings, &keyring(), &silent).await
     };
     let refused = restore(&occupied.settings).await;
     assert!(
@@ -307,22 +307,24 @@ async fn a_system_that_holds_anything_or_runs_is_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn an_empty_log_gives_way_with_its_epoch_and_its_notes() {
+async fn an_empty_log_gives_way_with_its_epoch_and_its_checkpoints() {
     let (_log, home) = backed_up().await;
     let empty = TestLog::new().await;
-    let (tale, own) = (
-        empty.bucket("notes", None).await,
-        empty.position(Log::Events, 0),
-    );
-    tale.unwrap().put("far", "7".into()).await.unwrap();
+    let own = empty.position(Log::Events, 0);
+    for name in CheckpointBucket::ALL.map(CheckpointBucket::name) {
+        let notes = empty.bucket(name, None).await.unwrap();
+        notes.put("far", "7".into()).await.unwrap();
+    }
     let (from, keyring) = (folder(&home), keyring());
-    let restored = backup::restore(&from, &empty.settings, &keyring, &["notes"], &silent);
+    let restored = backup::restore(&from, &empty.settings, &keyring, &silent);
     let restored = restored.await.unwrap();
     assert_ne!(restored.position.epoch(), own.epoch());
     let again = empty.another().await;
     assert_eq!(everything(&again, Log::Events).await.len(), 7);
-    let notes = again.bucket("notes", None).await.unwrap();
-    assert!(notes.get("far").await.unwrap().is_none());
+    for name in CheckpointBucket::ALL.map(CheckpointBucket::name) {
+        let notes = again.bucket(name, None).await.unwrap();
+        assert_eq!(notes.get("far").await, Ok(None), "{name}");
+    }
 }
 
 #[tokio::test]

@@ -312,7 +312,7 @@ async fn backups_of_before_within_and_after_open_with_the_keys_of_their_time() {
         ("by another", keyring(), false),
     ] {
         let empty = settings();
-        let restored = backup::restore(&folder(name), &empty, &key, &[], &silent).await;
+        let restored = backup::restore(&folder(name), &empty, &key, &silent).await;
         if opens {
             restored.unwrap();
             let again = EventLog::connect(&empty, key).await.unwrap();
@@ -340,7 +340,7 @@ async fn a_backup_that_is_taken_while_keys_are_wrapped_misses_none() {
     wrapped.unwrap();
     taken.unwrap();
     let empty = settings();
-    backup::restore(&folder, &empty, &new_key(), &[], &|_| {})
+    backup::restore(&folder, &empty, &new_key(), &|_| {})
         .await
         .unwrap();
     all_open(&EventLog::connect(&empty, new_key()).await.unwrap(), &all).await;

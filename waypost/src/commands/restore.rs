@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use event_log::backup::{self, Manifest, Restored};
-use event_log::{CheckpointBucket, Keyring, LogSettings};
+use event_log::{Keyring, LogSettings};
 use local_servers::Servers;
 use serde_json::json;
 use service::database;
@@ -58,8 +58,7 @@ impl Restore {
         database.url = Some(Secret::new(servers.database_url().to_owned()));
         let bar = Bar::new();
         let tell = |progress| bar.show(progress);
-        let stale = CheckpointBucket::ALL.map(CheckpointBucket::name);
-        let restored = backup::restore(&self.folder, &log, keyring, &stale, &tell).await?;
+        let restored = backup::restore(&self.folder, &log, keyring, &tell).await?;
         bar.end();
         let pool = database::connect(&database)?;
         database::migrate(&pool).await?;
