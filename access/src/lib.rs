@@ -14,6 +14,7 @@
 
 mod authorized;
 mod directory;
+mod follow;
 mod key;
 mod lasting;
 pub mod limit;
@@ -28,13 +29,10 @@ mod visits;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use event_log::{EventLog, ReadError, Tail, TailError};
-use schemas::{AggregateType, Log, OrgId};
+use event_log::{FoldCheckpoint, ReadError, TailError};
+use schemas::OrgId;
 use service::{Clock, RequestContext};
-use sqlx::PgPool;
-use tokio_util::sync::CancellationToken;
 
 pub use authorized::Authorized;
 pub use directory::Caller;
@@ -56,12 +54,6 @@ use limit::Limiter;
 use person::Persons;
 use staff::StaffDirectory;
 
-/// Events of keys and accounts taken at a time.
-const BATCH: usize = 1_000;
-const FOLLOW_AGAIN: Duration = Duration::from_secs(1);
-/// How often keys that have ended by themselves are let go of; they work no more from their end on.
-const SWEEP: Duration = Duration::from_secs(1);
-
 /// Why access could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -80,6 +72,8 @@ pub struct Access(Arc<Inner>);
 struct Inner {
     keys: KeyDirectory,
     persons: Persons,
+    /// Of what is known of persons.
+    checkpoint: Arc<FoldCheckpoint>,
     staff: StaffDirectory,
     limiter: Limiter,
     settings: LimitSettings,
@@ -88,37 +82,6 @@ struct Inner {
 }
 
 impl Access {
-    /// Reads all keys and accounts from the log, then follows it until `shutdown`. Postgres need
-    /// not be there.
-    pub async fn start(
-        log: &EventLog,
-        pool: &PgPool,
-        settings: LimitSettings,
-        clock: Arc<dyn Clock>,
-        shutdown: CancellationToken,
-    ) -> Result<Self, StartError> {
-        let kinds = [
-            AggregateType::Key,
-            AggregateType::Account,
-            AggregateType::Organization,
-        ];
-        let mut tail = log.tail(Log::Events, 0, &kinds).await?;
-        let access = Self(Arc::new(Inner {
-            keys: KeyDirectory::default(),
-            persons: Persons::new(log, settings.persons.clone()),
-            staff: StaffDirectory::default(),
-            limiter: Limiter::start(pool, &settings, shutdown.clone()),
-            settings,
-            clock,
-            following: AtomicBool::new(true),
-        }));
-        while !tail.caught_up() {
-            access.take_up(&mut tail).await?;
-        }
-        tokio::spawn(access.clone().follow(tail, shutdown));
-        Ok(access)
-    }
-
     /// The caller whose key this is, without counting anything.
     pub fn identify(&self, presented: &str) -> Result<Arc<Caller>, Refusal> {
         if !has_key_form(presented) {
@@ -213,37 +176,5 @@ impl Access {
             None => Ok(()),
             Some(retry_after) => Err(Refusal::LimitReached { retry_after }),
         }
-    }
-
-    async fn follow(self, mut tail: Tail, shutdown: CancellationToken) {
-        let mut sweep = tokio::time::interval(SWEEP);
-        loop {
-            let taken = tokio::select! {
-                () = shutdown.cancelled() => return,
-                taken = self.take_up(&mut tail) => taken,
-                _ = sweep.tick() => {
-                    self.0.keys.sweep(self.0.clock.now());
-                    continue;
-                }
-            };
-            self.0.following.store(taken.is_ok(), Ordering::Relaxed);
-            if let Err(error) = taken {
-                tracing::error!(%error, "The keys and accounts in the log cannot be followed");
-                tokio::time::sleep(FOLLOW_AGAIN).await;
-            }
-        }
-    }
-
-    async fn take_up(&self, tail: &mut Tail) -> Result<(), TailError> {
-        let batch = tail.next(BATCH).await?;
-        let now = self.0.clock.now();
-        for recorded in batch.readable("keys and accounts") {
-            self.0.keys.apply(recorded, &self.0.limiter, now);
-            self.0.staff.apply(recorded, &self.0.limiter);
-            if recorded.stream.aggregate == AggregateType::Account {
-                self.0.persons.apply(recorded, now);
-            }
-        }
-        Ok(())
     }
 }

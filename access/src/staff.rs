@@ -65,6 +65,11 @@ impl StaffDirectory {
         }
     }
 
+    /// Lets go of those whose accounts are gone, as their events of before are not taken up.
+    pub(crate) fn retain(&self, is_there: impl Fn(AccountId) -> bool) {
+        self.write().retain(|account, _| is_there(*account));
+    }
+
     fn add(&self, account: AccountId, org: &OrgId, limiter: &Limiter) {
         let mut known = self.write();
         let memberships = known.entry(account).or_default();

@@ -11,18 +11,19 @@ use tokio_util::sync::CancellationToken;
 const BATCH: usize = 1_000;
 const BACKOFF: Duration = Duration::from_secs(1);
 
-/// Hands all events of some kinds of aggregate to `take_in`, those of a batch together: first all
-/// that was ever written, before this returns, then in the background what follows, until
+/// Hands all events of some kinds of aggregate behind the sequence `after` (0: from the first event)
+/// to `take_in`, those of a batch together: first all that stands there, before this returns, then in the background what follows, until
 /// `shutdown`. Answers with the sequence that has been taken in. `what` names it in log lines.
 pub(crate) async fn follow(
     log: &EventLog,
+    after: u64,
     kinds: &[AggregateType],
     what: &'static str,
     take_in: impl Fn(Vec<Recorded>) + Send + 'static,
     shutdown: CancellationToken,
 ) -> Result<watch::Receiver<u64>, ReadError> {
-    let tail = log.tail(Log::Events, 0, kinds).await?;
-    let (reaching, reached) = watch::channel(0);
+    let tail = log.tail(Log::Events, after, kinds).await?;
+    let (reaching, reached) = watch::channel(after);
     let (ready, first) = oneshot::channel();
     tokio::spawn(async move {
         let following = keep_following(tail, what, take_in, reaching, ready);

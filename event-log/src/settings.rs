@@ -6,6 +6,7 @@ use std::time::Duration;
 const LOCAL_NATS: &str = "nats://127.0.0.1:4222";
 const SLOW_MS: u64 = 3;
 const LEAST_MESSAGES: u64 = 500;
+const FOLD_EVENTS: u64 = 50_000;
 
 /// Where the log is and how long its streams live.
 #[derive(Clone, Debug, clap::Args)]
@@ -54,6 +55,16 @@ pub struct LogSettings {
     #[arg(long, env = "WAYPOST_VAULT_CACHE_MS", default_value_t = 30_000)]
     pub vault_cache_ms: u64,
 
+    /// After how many events of accounts and circles a process notes what it knows of them, so that
+    /// the next to start need not read them; later where there is much to write.
+    #[arg(
+        long,
+        env = "WAYPOST_FOLD_EVENTS",
+        default_value_t = FOLD_EVENTS,
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
+    pub fold_events: u64,
+
     /// How many days positions are kept.
     #[arg(long, env = "WAYPOST_LOCATIONS_DAYS", default_value_t = 90)]
     pub locations_days: u64,
@@ -75,6 +86,7 @@ impl LogSettings {
             log_slow_ms: SLOW_MS,
             log_least_messages: LEAST_MESSAGES,
             vault_cache_ms: 30_000,
+            fold_events: FOLD_EVENTS,
             locations_days: 90,
             deliveries_days: 30,
         }

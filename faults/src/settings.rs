@@ -6,6 +6,7 @@ use crate::servers::Servers;
 
 const SETTINGS: &[(&str, &str)] = &[
     ("WAYPOST_LOG_TIMEOUT_MS", "2500"),
+    ("WAYPOST_FOLD_EVENTS", "20"),
     ("WAYPOST_LIMIT_PATIENCE_SECONDS", "1.5"),
     ("WAYPOST_DATABASE_ACQUIRE_SECONDS", "2"),
     // What was counted is looked for after Postgres was killed.

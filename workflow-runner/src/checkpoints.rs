@@ -4,7 +4,6 @@
 //! log is read from its beginning. What is stored may be read by an older or a newer version.
 
 mod before;
-mod envelope;
 mod kind;
 mod saving;
 
@@ -12,6 +11,7 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use bytes::Bytes;
+use event_log::checkpoint::{Unusable, decode, encode};
 use event_log::{Bucket, CheckpointBucket, Error, EventLog, Mark, MarkError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -99,7 +99,7 @@ impl<T: Checkpoint> Checkpoints<T> {
             };
             let (stored, mark) = retry_while(ask, |_| true).await.ok()??;
             let carries_on = |epoch| self.log.carries_on(feed, epoch);
-            let read = match envelope::decode(&stored, carries_on) {
+            let read = match taken(&stored, carries_on) {
                 Ok(read) => read,
                 Err(error) => {
                     tracing::warn!(kind, partition, %error, "Nothing can be taken from a checkpoint");
@@ -124,7 +124,7 @@ impl<T: Checkpoint> Checkpoints<T> {
     }
 
     fn encode(&self, checkpoint: &T) -> Result<Vec<u8>, String> {
-        envelope::encode(checkpoint, self.epoch())
+        stored(checkpoint, self.epoch())
     }
 
     /// Writes one; where that fails, the one before stays.
@@ -146,21 +146,33 @@ impl<T: Checkpoint> Checkpoints<T> {
     }
 }
 
+fn stored<T: Checkpoint>(checkpoint: &T, epoch: u32) -> Result<Vec<u8>, String> {
+    encode(epoch, checkpoint.through(), T::FORM, checkpoint.body())
+}
+
+fn taken<T: Checkpoint>(
+    stored: &[u8],
+    carries_on: impl FnOnce(u32) -> bool,
+) -> Result<T, Unusable> {
+    let (through, body) = decode(stored, T::FORM, carries_on)?;
+    T::new(through, body).ok_or(Unusable::Damaged)
+}
+
 /// What the parts of the runner try their checkpoints with.
 #[cfg(test)]
 pub(crate) mod testing {
-    use super::{Checkpoint, Kind, before, envelope};
+    use super::{Checkpoint, Kind, before};
 
     pub(crate) use super::before::recorded;
 
     const EPOCH: u32 = 7;
 
     pub(crate) fn stored<T: Checkpoint>(checkpoint: &T) -> Vec<u8> {
-        envelope::encode(checkpoint, EPOCH).unwrap()
+        super::stored(checkpoint, EPOCH).unwrap()
     }
 
     pub(crate) fn read<T: Checkpoint>(stored: &[u8]) -> Option<T> {
-        envelope::decode(stored, |epoch| epoch == EPOCH).ok()
+        super::taken(stored, |epoch| epoch == EPOCH).ok()
     }
 
     /// Reads what an older version stored.

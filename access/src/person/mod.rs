@@ -10,7 +10,8 @@ mod standing;
 mod token;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use event_log::{EventLog, Owner, Vault};
+use event_log::checkpoint::Encoder;
+use event_log::{EventLog, Fold, FoldCheckpoint, Owner, ReadError, Vault};
 use schemas::account::Tier;
 use schemas::{AccountId, Event, Recorded, TokenId};
 use service::RequestContext;
@@ -72,14 +73,35 @@ pub(crate) struct Persons {
 }
 
 impl Persons {
-    pub(crate) fn new(log: &EventLog, settings: PersonSettings) -> Self {
-        Self {
-            directory: AccountDirectory::default(),
+    /// What was noted last of persons.
+    pub(crate) async fn noted(
+        log: &EventLog,
+        settings: PersonSettings,
+    ) -> Result<(Self, FoldCheckpoint), ReadError> {
+        let checkpoint = FoldCheckpoint::open(log, Fold::Accounts, standing::FORM).await?;
+        let noted = checkpoint.read().await.map(|(_, accounts)| accounts);
+        let persons = Self {
+            directory: AccountDirectory::beginning(noted.unwrap_or_default()),
             vault: log.vault().clone(),
             meters: Meters::default(),
             signing: Signing::new(log.keyring().token_key()),
             settings,
-        }
+        };
+        Ok((persons, checkpoint))
+    }
+
+    /// All that is known, to be noted.
+    pub(crate) fn encode(&self, encoder: Encoder) -> Result<Vec<u8>, String> {
+        self.directory.encode(encoder)
+    }
+
+    /// The sequence of the last event of an account that was taken up.
+    pub(crate) fn through(&self) -> u64 {
+        self.directory.last_sequence()
+    }
+
+    pub(crate) fn is_forgotten(&self, account: AccountId) -> bool {
+        self.directory.standing(account).forgotten
     }
 
     /// Takes up an event of an account.
@@ -175,7 +197,7 @@ impl Access {
     /// The sequence of the last event of an account that this process has taken up: what the log
     /// says of accounts up to there is in force here.
     pub fn accounts_seen(&self) -> u64 {
-        self.persons().directory.last_sequence()
+        self.persons().through()
     }
 
     /// What an account may do in an hour.

@@ -3,27 +3,37 @@
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
+use event_log::checkpoint::Encoder;
 use schemas::account::{Tier, TierSet};
 use schemas::{AccountId, Event, Recorded, TokenId};
+use serde::{Deserialize, Serialize};
+
+/// The version of the form in which this is noted. Whoever changes that form, or what events do to
+/// it, counts it up: what another version noted is folded anew.
+pub(super) const FORM: u8 = 1;
 
 /// Tokens that were signed out, before those whose time is past are first looked for.
 const FIRST_SWEEP: usize = 1_024;
+/// How long they are kept in mind after that: clocks differ, and what one process notes is what
+/// others begin with.
+const CLOCKS_APART: TimeDelta = TimeDelta::days(1);
 
 /// What is known of all accounts.
 #[derive(Default)]
 pub(super) struct AccountDirectory(RwLock<Accounts>);
 
-#[derive(Default)]
-struct Accounts {
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Accounts {
     standings: HashMap<AccountId, Standing>,
     signed_out: HashMap<TokenId, DateTime<Utc>>,
+    #[serde(skip)]
     sweep_at: usize,
     last_sequence: u64,
 }
 
 /// What differs from an account that was only registered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Standing {
     /// How often its password was changed.
     pub(super) passwords: u32,
@@ -32,7 +42,7 @@ pub(super) struct Standing {
 }
 
 /// The tier, and the operator's own numbers in place of the tier's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Allowance {
     pub(super) tier: Tier,
     pub(super) requests: Option<u32>,
@@ -40,6 +50,17 @@ pub(super) struct Allowance {
 }
 
 impl AccountDirectory {
+    /// One that begins with what was noted.
+    pub(super) fn beginning(accounts: Accounts) -> Self {
+        Self(RwLock::new(accounts))
+    }
+
+    /// All that is known, to be noted.
+    pub(super) fn encode(&self, encoder: Encoder) -> Result<Vec<u8>, String> {
+        let accounts = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        encoder.encode(accounts.last_sequence, &*accounts)
+    }
+
     pub(super) fn standing(&self, account: AccountId) -> Standing {
         let accounts = self.0.read().unwrap_or_else(PoisonError::into_inner);
         accounts
@@ -65,19 +86,22 @@ impl AccountDirectory {
         let mut accounts = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if recorded.sequence > accounts.last_sequence {
             accounts.last_sequence = recorded.sequence;
-            accounts.take_up(&recorded.event, now);
+            // By the earlier of two clocks, one of which may run ahead.
+            let now = now.min(recorded.time);
+            accounts.take_up(&recorded.event, now - CLOCKS_APART);
         }
     }
 }
 
 impl Accounts {
-    fn take_up(&mut self, event: &Event, now: DateTime<Utc>) {
+    /// Takes up an event; tokens that ended before `past` are not kept in mind.
+    fn take_up(&mut self, event: &Event, past: DateTime<Utc>) {
         match event {
             Event::AccountPasswordChanged(changed) => {
                 self.of(changed.account_id).passwords += 1;
             }
-            Event::AccountSignedOut(signed_out) if signed_out.expires_at > now => {
-                self.sweep(now);
+            Event::AccountSignedOut(signed_out) if signed_out.expires_at > past => {
+                self.sweep(past);
                 let token = signed_out.token_id.clone();
                 self.signed_out.insert(token, signed_out.expires_at);
             }
@@ -96,11 +120,11 @@ impl Accounts {
     }
 
     /// Drops what has ended by itself, whenever there is twice as much as after the last time.
-    fn sweep(&mut self, now: DateTime<Utc>) {
+    fn sweep(&mut self, past: DateTime<Utc>) {
         if self.signed_out.len() < self.sweep_at.max(FIRST_SWEEP) {
             return;
         }
-        self.signed_out.retain(|_, expires_at| *expires_at > now);
+        self.signed_out.retain(|_, expires_at| *expires_at > past);
         self.sweep_at = self.signed_out.len() * 2;
     }
 }
@@ -117,7 +141,8 @@ impl From<&TierSet> for Allowance {
 
 #[cfg(test)]
 mod tests {
-    use chrono::TimeDelta;
+    use std::ops::Range;
+
     use schemas::account::{Forgotten, PasswordChanged, SignedOut};
     use schemas::{AggregateType, Context, EventId, OrgId, Sealed, StreamId};
     use uuid::Uuid;
@@ -129,11 +154,15 @@ mod tests {
     }
 
     fn recorded(sequence: u64, event: Event) -> Recorded {
+        recorded_at(now(), sequence, event)
+    }
+
+    fn recorded_at(time: DateTime<Utc>, sequence: u64, event: Event) -> Recorded {
         Recorded {
             sequence,
             stream: StreamId::new(&OrgId::from("_"), AggregateType::Account, "7"),
             id: EventId(Uuid::new_v4()),
-            time: now(),
+            time,
             event,
             context: Context::default(),
             receipt: None,
@@ -145,6 +174,15 @@ mod tests {
             account_id: AccountId(7),
             token_id: TokenId::from(token),
             expires_at,
+        })
+    }
+
+    fn tier_set() -> Event {
+        Event::AccountTierSet(TierSet {
+            account_id: AccountId(7),
+            tier: Tier::Family,
+            requests: Some(5),
+            locations: None,
         })
     }
 
@@ -166,13 +204,7 @@ mod tests {
     #[test]
     fn the_forgotten_are_marked_and_tiers_are_kept() {
         let directory = AccountDirectory::default();
-        let set = Event::AccountTierSet(TierSet {
-            account_id: AccountId(7),
-            tier: Tier::Family,
-            requests: Some(5),
-            locations: None,
-        });
-        directory.apply(&recorded(1, set), now());
+        directory.apply(&recorded(1, tier_set()), now());
         let forgotten = Event::AccountForgotten(Forgotten {
             account_id: AccountId(7),
         });
@@ -183,26 +215,69 @@ mod tests {
         assert_eq!(standing.allowance.requests, Some(5));
     }
 
+    /// Signs tokens out, named by the sequences of these events, which end a second after them.
+    fn sign_out(directory: &AccountDirectory, sequences: Range<u64>, at: DateTime<Utc>) {
+        for sequence in sequences {
+            let event = signed_out(&sequence.to_string(), at + TimeDelta::seconds(1));
+            directory.apply(&recorded_at(at, sequence, event), at);
+        }
+    }
+
     #[test]
     fn tokens_that_ended_by_themselves_take_no_memory() {
-        let directory = AccountDirectory::default();
-        directory.apply(&recorded(1, signed_out("past", now())), now());
+        let (directory, some) = (AccountDirectory::default(), 2 * FIRST_SWEEP as u64);
+        let past = signed_out("past", now() - CLOCKS_APART);
+        directory.apply(&recorded(1, past), now());
         assert!(!directory.is_signed_out(&TokenId::from("past")));
-        let soon = now() + TimeDelta::seconds(1);
-        for sequence in 2..=(2 * FIRST_SWEEP as u64) {
-            let token = sequence.to_string();
-            directory.apply(&recorded(sequence, signed_out(&token, soon)), now());
-        }
+        sign_out(&directory, 2..some, now());
         assert!(directory.is_signed_out(&TokenId::from("2")));
-        let later = now() + TimeDelta::hours(1);
-        let first_sweep = 1 + 2 * FIRST_SWEEP as u64;
-        for sequence in first_sweep..first_sweep + 2 * FIRST_SWEEP as u64 {
-            let until = later + TimeDelta::seconds(1);
-            let event = signed_out(&sequence.to_string(), until);
-            directory.apply(&recorded(sequence, event), later);
-        }
+        let later = now() + CLOCKS_APART + TimeDelta::hours(1);
+        sign_out(&directory, some..2 * some, later);
         let kept = directory.0.read().unwrap().signed_out.len();
         assert_eq!(kept, 2 * FIRST_SWEEP);
         assert!(!directory.is_signed_out(&TokenId::from("2")));
+    }
+
+    #[test]
+    fn a_clock_that_runs_ahead_lets_nobody_in_again() {
+        let (directory, some) = (AccountDirectory::default(), 2 * FIRST_SWEEP as u64);
+        sign_out(&directory, 1..some, now());
+        for sequence in some..2 * some {
+            let until = now() + TimeDelta::seconds(1);
+            let event = recorded(sequence, signed_out(&sequence.to_string(), until));
+            directory.apply(&event, now() + TimeDelta::days(400));
+        }
+        assert!(directory.is_signed_out(&TokenId::from("2")));
+        assert!(directory.is_signed_out(&TokenId::from(some.to_string())));
+    }
+
+    fn noted(directory: &AccountDirectory) -> Vec<u8> {
+        postcard::to_extend(&*directory.0.read().unwrap(), Vec::new()).unwrap()
+    }
+
+    #[test]
+    fn what_was_noted_goes_on_as_if_it_had_not_been() {
+        let directory = AccountDirectory::default();
+        let until = now() + TimeDelta::hours(1);
+        directory.apply(&recorded(3, signed_out("token", until)), now());
+        let changed = Event::AccountPasswordChanged(PasswordChanged {
+            account_id: AccountId(7),
+            password_hash: Sealed::from_ciphertext(String::new()),
+        });
+        directory.apply(&recorded(5, changed), now());
+        let begun = AccountDirectory::beginning(postcard::from_bytes(&noted(&directory)).unwrap());
+        assert_eq!(begun.last_sequence(), 5);
+        assert_eq!(begun.standing(AccountId(7)).passwords, 1);
+        assert!(begun.is_signed_out(&TokenId::from("token")));
+    }
+
+    /// Whoever has to change this counts [`FORM`] up.
+    #[test]
+    fn the_form_is_the_one_of_its_version() {
+        let directory = AccountDirectory::default();
+        directory.apply(&recorded(300, tier_set()), now());
+        directory.apply(&recorded(301, signed_out("t", now())), now());
+        let form = b"\x01\x07\x00\x00\x01\x01\x05\x00\x01\x01t\x142027-01-15T08:00:00Z\xad\x02";
+        assert_eq!((FORM, noted(&directory).as_slice()), (1, &form[..]));
     }
 }

@@ -12,7 +12,7 @@ use axum::routing::get;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{TimeDelta, Utc};
-use event_log::{Commit, EventLog, Expected, Keyring, LogSettings, Write};
+use event_log::{CheckpointBucket, Commit, EventLog, Expected, Keyring, LogSettings, Write};
 use schemas::account::{Forgotten, PasswordChanged, SignedOut, Tier, TierSet};
 use schemas::{AccountId, Context, Event, EventId, NewEvent, Sealed, StreamId, TokenId};
 use service::clock::ManualClock;
@@ -37,6 +37,7 @@ struct World {
 async fn log(database: &Database, master: [u8; 32]) -> EventLog {
     let mut settings = LogSettings::at(std::env::var("NATS_URL").unwrap());
     settings.log_prefix = format!("{}-{}", database.name, master[0]);
+    settings.fold_events = 3;
     let keyring = Keyring::from_master(&master);
     EventLog::connect(&settings, keyring).await.unwrap()
 }
@@ -67,6 +68,11 @@ impl World {
     fn token(&self, account: AccountId, passwords: u32) -> String {
         let id = TokenId::from(Uuid::new_v4());
         self.access.make_token(account, &id, passwords).access_token
+    }
+
+    fn named_token(&self, account: AccountId) -> (String, TokenId) {
+        let id = TokenId::from(Uuid::new_v4());
+        (self.access.make_token(account, &id, 0).access_token, id)
     }
 
     async fn append(&self, account: AccountId, event: Event) {
@@ -191,6 +197,53 @@ async fn positions_are_counted_as_many_as_they_are_or_not_at_all() {
         world.get("/positions/5", &token).await.0,
         StatusCode::ACCEPTED
     );
+    world.database.drop().await;
+}
+
+#[tokio::test]
+async fn whoever_begins_with_what_was_noted_knows_the_same() {
+    let world = World::new().await;
+    let (account, other) = (account(), account());
+    let (old, good) = (world.token(account, 0), world.token(other, 0));
+    let (ended, id) = world.named_token(other);
+    let changed = PasswordChanged {
+        account_id: account,
+        password_hash: Sealed::from_ciphertext("v1.".to_owned()),
+    };
+    world
+        .append(account, Event::AccountPasswordChanged(changed))
+        .await;
+    let signed_out = SignedOut {
+        account_id: other,
+        token_id: id,
+        expires_at: Utc::now() + TimeDelta::hours(1),
+    };
+    world
+        .append(other, Event::AccountSignedOut(signed_out))
+        .await;
+    let raised = TierSet {
+        account_id: other,
+        tier: Tier::Family,
+        requests: None,
+        locations: None,
+    };
+    world.append(other, Event::AccountTierSet(raised)).await;
+    let name = CheckpointBucket::Folds.name();
+    let bucket = world.log.existing_bucket(name).await.unwrap().unwrap();
+    until("the accounts noted", async || {
+        bucket.get("accounts").await.unwrap().is_some()
+    })
+    .await;
+
+    let (log, pool) = (&world.log, &world.database.pool);
+    let (clock, shutdown) = (Arc::new(world.clock.clone()), CancellationToken::new());
+    let next = Access::start(log, pool, window(3_600), clock, shutdown).await;
+    let next = next.unwrap();
+    assert_eq!(next.accounts_seen(), world.access.accounts_seen());
+    for (token, is_good) in [(old, false), (ended, false), (good, true)] {
+        assert_eq!(next.authenticate_person(&token).is_ok(), is_good);
+    }
+    assert_eq!(next.allowances(other).requests, 1_000);
     world.database.drop().await;
 }
 

@@ -10,7 +10,7 @@ use crate::system::{Process, System, ready_within};
 
 /// A million of everything is read within this.
 const PATIENCE: Duration = Duration::from_mins(30);
-/// Every few seconds a runner notes how far it has come.
+/// Every few seconds a runner notes how far it has come, and whoever has read much what it knows.
 const NOTED: Duration = Duration::from_secs(6);
 /// What was only needed to start goes soon afterwards.
 const SETTLED: Duration = Duration::from_secs(3);
@@ -41,24 +41,22 @@ impl Starts {
     }
 }
 
-/// Starts programs one beside the other. Those that note how far they have come are given the time
-/// to do so and killed before.
+/// Starts programs one beside the other, each after one before that was given the time to note what
+/// it knows and was killed.
 pub(super) async fn started(system: &System, programs: &[&'static str]) -> Starts {
     let (mut starts, mut processes) = (Starts::default(), Vec::new());
     for program in programs {
-        match *program {
-            "projector" => {
-                let begun = Instant::now();
-                let _process = ready(system, program).await;
-                caught_up(system).await;
-                starts.projected = begun.elapsed();
-            }
-            "workflow-runner" => {
-                let (_process, taken_in) = ready(system, program).await;
+        if *program == "projector" {
+            let begun = Instant::now();
+            let _process = ready(system, program).await;
+            caught_up(system).await;
+            starts.projected = begun.elapsed();
+        } else {
+            let (_process, taken_in) = ready(system, program).await;
+            if *program == "workflow-runner" {
                 starts.taken_in = taken_in;
-                sleep(NOTED).await;
             }
-            _ => {}
+            sleep(NOTED).await;
         }
         let (process, start) = start(system, program).await;
         starts.all.push(start);

@@ -4,9 +4,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use domain::circles::Circles;
-use event_log::{EventLog, Position, ReadError};
+use event_log::{EventLog, Fold, FoldCheckpoint, Position, ReadError};
 use schemas::circle::CircleOwner;
-use schemas::{AggregateType, CircleId, OrgId, Recorded, SYSTEM_ORG};
+use schemas::{CircleId, OrgId, Recorded, SYSTEM_ORG};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -31,10 +31,13 @@ impl std::fmt::Debug for Directory {
 }
 
 impl Directory {
-    /// Reads all that was ever written, then follows in the background until `shutdown`.
+    /// Reads all that was ever written, from where the runner noted it last, then follows in the
+    /// background until `shutdown`.
     pub async fn start(log: EventLog, shutdown: CancellationToken) -> Result<Self, ReadError> {
-        let circles = Arc::<RwLock<Circles>>::default();
-        let kinds = [AggregateType::Circle, AggregateType::Account];
+        let checkpoint = FoldCheckpoint::open(&log, Fold::Circles, Circles::FORM).await?;
+        let (through, circles): (u64, Circles) = checkpoint.read().await.unwrap_or_default();
+        let circles = Arc::new(RwLock::new(circles));
+        let kinds = Fold::Circles.kinds();
         let folded = circles.clone();
         let take_in = move |events: Vec<Recorded>| {
             let mut circles = folded.write().unwrap_or_else(PoisonError::into_inner);
@@ -42,7 +45,7 @@ impl Directory {
                 circles.apply(event);
             }
         };
-        let reached = follow(&log, &kinds, "circles", take_in, shutdown).await?;
+        let reached = follow(&log, through, kinds, "circles", take_in, shutdown).await?;
         Ok(Self { circles, reached })
     }
 

@@ -47,7 +47,7 @@ impl Directory {
         let folded = known.clone();
         let take_in = move |events: Vec<Recorded>| events.iter().for_each(|e| folded.apply(e));
         let kinds = [AggregateType::Webhook];
-        follow(&log, &kinds, "webhooks", take_in, shutdown).await?;
+        follow(&log, 0, &kinds, "webhooks", take_in, shutdown).await?;
         Ok(known)
     }
 

@@ -43,7 +43,7 @@ impl Directory {
                 known.note(event);
             }
         };
-        let reached = follow(&log, &kinds, "workflows", take_in, shutdown).await?;
+        let reached = follow(&log, 0, &kinds, "workflows", take_in, shutdown).await?;
         Ok(Self {
             log,
             workflows,

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use schemas::circle::{CircleOwner, Created};
 use schemas::{AccountId, CircleId, Event, PlaceId, Recorded, Sealed};
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::Period;
+use super::{Period, stored_time};
 
 /// A circle as it stands, with its members' past.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Circle {
     /// The circle.
     pub id: CircleId,
@@ -19,6 +20,7 @@ pub struct Circle {
     /// Its name, sealed under its owner.
     pub name: Sealed,
     /// When it came into being.
+    #[serde(with = "stored_time")]
     pub created_at: DateTime<Utc>,
     members: BTreeMap<AccountId, SmallVec<[Period; 1]>>,
     invites: Vec<Invite>,
@@ -28,16 +30,17 @@ pub struct Circle {
 }
 
 /// A code that lets somebody join.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Invite {
     /// The keyed hash of the code.
     pub code_hash: String,
     /// Until when it works.
+    #[serde(with = "stored_time")]
     pub expires_at: DateTime<Utc>,
 }
 
 /// A place that a circle watches.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// The place.
     pub id: PlaceId,
@@ -46,6 +49,7 @@ pub struct Place {
     /// `{name, lat, lng, radius_m}`, sealed under the account that named it.
     pub sealed: Sealed,
     /// Since when it is watched.
+    #[serde(with = "stored_time")]
     pub added_at: DateTime<Utc>,
 }
 
@@ -143,10 +147,14 @@ impl Circle {
         periods.is_some_and(|periods| periods.iter().any(|period| period.contains(at)))
     }
 
+    /// Those who have been members and were not forgotten, by their ids.
+    pub(super) fn ever_members(&self) -> impl Iterator<Item = AccountId> {
+        self.members.keys().copied()
+    }
+
     /// Those who are members now, by their ids.
     pub fn members(&self) -> impl Iterator<Item = AccountId> {
-        let current = self.members.keys().copied();
-        current.filter(|account| self.has(*account))
+        self.ever_members().filter(|account| self.has(*account))
     }
 
     /// Since when somebody has been a member, who is one now.

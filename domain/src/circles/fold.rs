@@ -1,14 +1,19 @@
 //! The fold of all circles: who sees whom, at which time.
 
+mod stored;
+
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use schemas::circle::CircleOwner;
-use schemas::{AccountId, CircleId, Event, OrgId, Recorded};
+use schemas::{AccountId, AggregateType, CircleId, Event, OrgId, Recorded};
 use smallvec::SmallVec;
 
 use super::{Circle, Pauses, Place};
+
+#[cfg(test)]
+pub(super) use stored::restored;
 
 /// Where a circle stands among all: every member of every circle holds one, and their ids would
 /// take ten times the memory.
@@ -43,6 +48,8 @@ pub struct Circles {
     places_by: HashMap<AccountId, BTreeSet<Slot>>,
     pauses: HashMap<AccountId, Pauses>,
     forgotten: HashSet<AccountId>,
+    /// The sequence of the last event of an account.
+    accounts_through: u64,
 }
 
 impl Circles {
@@ -57,6 +64,9 @@ impl Circles {
 
     /// Takes in an event; what is not about circles or sharing changes nothing.
     pub fn apply(&mut self, recorded: &Recorded) {
+        if recorded.stream.aggregate == AggregateType::Account {
+            self.accounts_through = self.accounts_through.max(recorded.sequence);
+        }
         match &recorded.event {
             Event::CircleCreated(created) => {
                 if let Entry::Vacant(new) = self.by_id.entry(created.circle_id.clone()) {
@@ -123,6 +133,11 @@ impl Circles {
                 circle.forget(account);
             }
         }
+    }
+
+    /// The sequence of the last event of an account that was taken in.
+    pub fn accounts_through(&self) -> u64 {
+        self.accounts_through
     }
 
     /// A circle.

@@ -11,6 +11,7 @@ mod fold;
 mod period;
 mod request;
 mod sharing;
+mod stored_time;
 
 #[cfg(test)]
 mod properties;

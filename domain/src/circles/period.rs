@@ -1,13 +1,18 @@
 //! Spans of time.
 
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::stored_time;
 
 /// A span of time with its beginning and without its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Period {
     /// When it began.
+    #[serde(with = "stored_time")]
     pub from: DateTime<Utc>,
     /// When it ended; `None` while it lasts.
+    #[serde(with = "stored_time::optional")]
     pub until: Option<DateTime<Utc>>,
 }
 

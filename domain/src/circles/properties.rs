@@ -108,11 +108,16 @@ fn shared(history: &[Recorded], viewer: &Viewer, subject: AccountId, minute: i64
 
 proptest! {
     #[test]
-    fn the_fold_says_what_the_history_says(history in history(), fix in 0..50_i64) {
+    fn the_fold_says_what_the_history_says(
+        history in history(),
+        fix in 0..50_i64,
+        stored: prop::sample::Index,
+    ) {
         let history = history.0;
         let now = 60;
+        let before = &history[..stored.index(history.len() + 1)];
+        let mut circles = fold::restored(&Circles::fold(before));
         // Everything comes twice.
-        let mut circles = Circles::fold(&history);
         for event in &history {
             circles.apply(event);
         }

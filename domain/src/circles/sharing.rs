@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use schemas::account::{SharingPaused, SharingResumed};
 use schemas::{AccountId, Event, Recorded};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Period;
@@ -10,7 +11,7 @@ use crate::object::{Errors, Object};
 use crate::{FieldError, Invalid};
 
 /// When a person hid where they are.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pauses {
     /// Each with its end: what was named, or an earlier one.
     periods: Vec<Period>,

@@ -35,7 +35,7 @@ impl History {
         });
     }
 
-    fn circle(&mut self, minute: i64, id: &str, owner: CircleOwner) {
+    pub(super) fn circle(&mut self, minute: i64, id: &str, owner: CircleOwner) {
         for event in create(CircleId::from(id), owner, sealed()) {
             self.add(minute, event);
         }

@@ -97,6 +97,15 @@ impl Bucket {
         }
     }
 
+    /// The mark that [`Bucket::put_marked`] put beside a value; `None` where there is none.
+    ///
+    /// # Errors
+    /// Where the server does not answer; what it said.
+    pub(crate) async fn mark(&self, key: &str) -> Result<Option<Mark>, String> {
+        let found = self.find(key).await?;
+        Ok(found.map(|message| marked(message).1))
+    }
+
     /// Puts a value of any size, and beside it, where programs of earlier times do not see it, how
     /// far the log had been read that the value was made of. Until all of it is there, the value
     /// before is.

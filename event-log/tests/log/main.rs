@@ -15,6 +15,7 @@ mod conflicts;
 mod crashes;
 mod deadlines;
 mod erase;
+mod folds;
 mod follow;
 mod follow_faults;
 mod followers;

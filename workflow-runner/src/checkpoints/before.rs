@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
+use event_log::checkpoint::encode;
 use event_log::{CheckpointBucket, EventLog, Mark, Position};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Kind, envelope};
+use super::Kind;
 
 /// The form of all bodies that are made here. Whoever reads later forms reads this one too.
 const FORM: u8 = 1;
@@ -59,7 +60,7 @@ fn runs(stored: &[u8]) -> Option<Vec<u8>> {
     let (1_u64, epoch, through) = head else {
         return None;
     };
-    let head = envelope::wrap(epoch, through, FORM, ()).ok()?;
+    let head = encode(epoch, through, FORM, ()).ok()?;
     Some([&head, body].concat())
 }
 
@@ -83,7 +84,7 @@ struct OrgCounts {
 
 fn triggers(stored: &[u8]) -> Option<Vec<u8>> {
     let old: Triggers = serde_json::from_slice(stored).ok()?;
-    envelope::wrap(old.epoch, old.through, FORM, old).ok()
+    encode(old.epoch, old.through, FORM, old).ok()
 }
 
 #[derive(Deserialize)]
@@ -129,7 +130,7 @@ fn webhooks(stored: &[u8], epoch: u32) -> Option<Vec<u8>> {
         None => (old.attempts_after, Vec::new()),
     };
     let body = (retries, old.requests_through, old.lanes);
-    envelope::wrap(epoch, old.through, FORM, body).ok()
+    encode(epoch, old.through, FORM, body).ok()
 }
 
 impl OlderAttempts {
@@ -145,7 +146,7 @@ impl OlderAttempts {
 fn geofence(kind: Kind, stored: &[u8]) -> Option<Vec<u8>> {
     let position: Position = std::str::from_utf8(stored).ok()?.parse().ok()?;
     let is_of_kind = position.log() == kind.log();
-    let renewed = || envelope::wrap(position.epoch(), position.sequence(), FORM, ()).ok();
+    let renewed = || encode(position.epoch(), position.sequence(), FORM, ()).ok();
     is_of_kind.then(renewed)?
 }
 

@@ -1,25 +1,36 @@
 //! What is known of persons, folded from the events of accounts and circles.
 
 use domain::circles::Circles;
-use schemas::{AggregateType, Recorded};
+use event_log::Batch;
+use schemas::AggregateType;
 
 /// What is known of persons.
 #[derive(Default)]
 pub struct Directory {
     circles: Circles,
-    accounts_through: u64,
+    /// The sequence up to which all is in here.
+    through: u64,
     webhooks_through: u64,
 }
 
 impl Directory {
+    /// One that begins with the circles as they were at the sequence `through`.
+    pub(super) fn beginning(through: u64, circles: Circles) -> Self {
+        Self {
+            circles,
+            through,
+            webhooks_through: 0,
+        }
+    }
+
     /// Who sees whom.
     pub fn circles(&self) -> &Circles {
         &self.circles
     }
 
-    /// The sequence of the last event of an account.
-    pub fn accounts_through(&self) -> u64 {
-        self.accounts_through
+    /// The sequence up to which every event of an account or a circle is in here.
+    pub(super) fn through(&self) -> u64 {
+        self.through
     }
 
     /// The sequence of the last event of a webhook endpoint since this began.
@@ -27,18 +38,17 @@ impl Directory {
         self.webhooks_through
     }
 
-    /// Takes in an event; one that comes again changes nothing.
-    pub(super) fn apply(&mut self, recorded: &Recorded) {
-        match recorded.stream.aggregate {
-            AggregateType::Account => {
-                self.accounts_through = self.accounts_through.max(recorded.sequence);
+    /// Takes in what the log brought; events that come again change nothing.
+    pub(super) fn apply(&mut self, batch: &Batch) {
+        for recorded in batch.readable("persons") {
+            match recorded.stream.aggregate {
+                AggregateType::Account | AggregateType::Circle => self.circles.apply(recorded),
+                AggregateType::Webhook => {
+                    self.webhooks_through = self.webhooks_through.max(recorded.sequence);
+                }
+                _ => {}
             }
-            AggregateType::Circle => {}
-            AggregateType::Webhook => {
-                self.webhooks_through = self.webhooks_through.max(recorded.sequence);
-            }
-            _ => return,
         }
-        self.circles.apply(recorded);
+        self.through = self.through.max(batch.last_sequence);
     }
 }

@@ -10,8 +10,11 @@ mod newest;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use event_log::{Batch, Binding, EventLog, Follower, ReadError, TailError, VaultError};
-use schemas::{AccountId, AggregateType, Event, Log, Recorded, StreamId};
+use domain::circles::Circles;
+use event_log::{
+    Batch, Binding, EventLog, Fold, FoldCheckpoint, Follower, ReadError, TailError, VaultError,
+};
+use schemas::{AccountId, Event, Log, Recorded, StreamId};
 use serde_json::Value;
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, sleep};
@@ -34,6 +37,7 @@ pub struct People(Arc<Inner>);
 
 struct Inner {
     log: EventLog,
+    checkpoint: Arc<FoldCheckpoint>,
     directory: RwLock<Directory>,
     /// The sequence up to which events have been taken in.
     head: watch::Sender<u64>,
@@ -59,35 +63,53 @@ pub enum StartError {
 }
 
 impl People {
-    /// Reads all accounts and circles. What follows comes by the tail, which carries every event:
-    /// it is for [`People::take`], or [`People::follow`] where nobody else needs it.
+    /// Reads all accounts and circles, from where they were noted last. What follows comes by the
+    /// tail, which carries every event: it is for [`People::take`], or [`People::follow`] where
+    /// nobody else needs it.
     pub async fn start(log: &EventLog) -> Result<(Self, Follower), StartError> {
         let head = log.end(Log::Events).await?.sequence();
-        let mut directory = Directory::default();
-        let kinds = [AggregateType::Account, AggregateType::Circle];
-        let mut past = log.tail(Log::Events, 0, &kinds).await?;
+        let checkpoint = FoldCheckpoint::open(log, Fold::Circles, Circles::FORM).await?;
+        let noted = checkpoint.read().await;
+        let mut directory = noted.map_or_else(Directory::default, |(through, circles)| {
+            Directory::beginning(through, circles)
+        });
+        let (after, kinds) = (directory.through(), Fold::Circles.kinds());
+        let mut past = log.tail(Log::Events, after, kinds).await?;
         while !past.caught_up() && past.last_sequence() < head {
-            take_in(&mut directory, &past.next(BATCH).await?);
+            let batch = past.next(BATCH).await?;
+            directory.apply(&batch);
+            checkpoint.count(&batch);
         }
         // What came behind `head` comes again, and changes nothing.
         let tail = log.follow(Log::Events, head, &[]).await?;
         let people = Self(Arc::new(Inner {
             log: log.clone(),
+            checkpoint: Arc::new(checkpoint),
             directory: RwLock::new(directory),
             head: watch::Sender::new(head),
             look: Mutex::default(),
         }));
+        people.note();
         Ok((people, tail))
     }
 
     /// Takes in what the tail brought.
     pub fn take(&self, batch: &Batch) {
-        let directory = &self.0.directory;
-        take_in(
-            &mut directory.write().unwrap_or_else(PoisonError::into_inner),
-            batch,
-        );
+        let directory = self.0.directory.write();
+        directory
+            .unwrap_or_else(PoisonError::into_inner)
+            .apply(batch);
         self.0.head.send_replace(batch.last_sequence);
+        self.0.checkpoint.count(batch);
+        self.note();
+    }
+
+    /// Notes what is known now, where much is new.
+    fn note(&self) {
+        let known = self.clone();
+        self.0.checkpoint.note(move |encoder| {
+            known.read(|directory| encoder.encode(directory.through(), directory.circles()))
+        });
     }
 
     /// Takes in whatever the tail brings, for ever.
@@ -145,7 +167,7 @@ impl People {
 
     /// The sequence of the last event of an account.
     pub fn accounts_through(&self) -> u64 {
-        self.read(Directory::accounts_through)
+        self.read(|directory| directory.circles().accounts_through())
     }
 
     /// The event's data as it is shown outside, with what is personal in it unless its person was
@@ -212,11 +234,5 @@ impl People {
             return None;
         };
         self.unseal(&Binding::Name(account), &registered.name).await
-    }
-}
-
-fn take_in(directory: &mut Directory, batch: &Batch) {
-    for recorded in batch.readable("persons") {
-        directory.apply(recorded);
     }
 }

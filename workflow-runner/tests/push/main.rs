@@ -9,6 +9,7 @@
     reason = "tests live by the machine's clock"
 )]
 
+mod folds;
 mod people;
 mod places;
 mod sockets;

@@ -43,9 +43,23 @@ impl World {
         Self::by(&far_away, &unused_prefix()).await
     }
 
+    /// A log whose processes note after so many events what they know of persons.
+    pub(crate) async fn noting(fold_events: u64) -> Self {
+        Self::with(LogSettings {
+            fold_events,
+            log_prefix: unused_prefix(),
+            ..LogSettings::at(nats_url())
+        })
+        .await
+    }
+
     async fn by(url: &str, prefix: &str) -> Self {
         let mut settings = LogSettings::at(url);
         settings.log_prefix = prefix.to_owned();
+        Self::with(settings).await
+    }
+
+    async fn with(settings: LogSettings) -> Self {
         let keyring = Keyring::from_master(&[9; 32]);
         Self {
             log: EventLog::connect(&settings, keyring).await.unwrap(),

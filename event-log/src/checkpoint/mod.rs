@@ -1,11 +1,21 @@
-//! The buckets in which those who follow the log note how far they have come.
+//! What those who follow the log note of how far they have come: where it is kept, and in which
+//! form.
+
+mod envelope;
+mod fold;
+
+pub use envelope::{Unusable, decode, encode};
+pub use fold::{Encoder, Fold, FoldCheckpoint};
 
 /// A bucket of checkpoints. What stands there may be older than the truth and is never newer. A
-/// restore removes all of them and puts back what the backup holds.
+/// restore removes all of them, and puts back what the backup holds: the runner's. A fold is made
+/// of the log again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckpointBucket {
     /// All that the runner notes.
     Runner,
+    /// What every process folds for itself.
+    Folds,
     /// Which runs are open, as older versions noted it.
     OldRuns,
     /// How far events were matched, and which waits were open, as older versions noted it.
@@ -18,8 +28,9 @@ pub enum CheckpointBucket {
 
 impl CheckpointBucket {
     /// All there are.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Runner,
+        Self::Folds,
         Self::OldRuns,
         Self::OldTriggers,
         Self::OldWebhooks,
@@ -30,6 +41,7 @@ impl CheckpointBucket {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Runner => "runner-checkpoints",
+            Self::Folds => "fold-checkpoints",
             Self::OldRuns => "run-checkpoints",
             Self::OldTriggers => "trigger-checkpoints",
             Self::OldWebhooks => "WEBHOOK_CHECKPOINTS",

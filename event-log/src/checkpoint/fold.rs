@@ -1,0 +1,242 @@
+//! Checkpoints of what every process folds of the log and keeps in memory: a start among a million
+//! accounts reads what came since the last one, not all there ever was.
+//!
+//! Whoever has read much writes one, so that the next need not. Two that write at once may spoil
+//! it, which costs whoever starts next the time it took without.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use schemas::{AggregateType, Log};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::task::spawn_blocking;
+use tokio::time::{sleep, timeout};
+use uuid::Uuid;
+
+use super::{CheckpointBucket, decode, encode};
+use crate::{Batch, Bucket, EventLog, Item, Mark, ReadError};
+
+/// So many bytes are worth writing for an event that nobody has to read again.
+const BYTES_AN_EVENT: usize = 100;
+/// What has grown larger than this is not written any more.
+const MAX_BYTES: usize = 256 * 1024 * 1024;
+/// However large one is, it is read within this time, and written.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// Processes that were started together do not write at the same moment.
+const APART_MILLIS: u128 = 2_000;
+
+/// What is folded, of the stream of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fold {
+    /// How accounts stand.
+    Accounts,
+    /// Who shares circles with whom.
+    Circles,
+}
+
+impl Fold {
+    const fn key(self) -> &'static str {
+        match self {
+            Self::Accounts => "accounts",
+            Self::Circles => "circles",
+        }
+    }
+
+    /// The kinds of aggregate whose events it is made of.
+    pub const fn kinds(self) -> &'static [AggregateType] {
+        match self {
+            Self::Accounts => &[AggregateType::Account],
+            Self::Circles => &[AggregateType::Account, AggregateType::Circle],
+        }
+    }
+}
+
+/// The checkpoint of a fold.
+pub struct FoldCheckpoint {
+    log: EventLog,
+    bucket: Bucket,
+    fold: Fold,
+    /// The version of the form in which it is stored.
+    form: u8,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Beside what was found or written last.
+    seen: Option<Mark>,
+    /// Events folded since.
+    events: usize,
+    /// How many of them are worth another one.
+    worth: usize,
+    is_under_way: bool,
+    /// Whether all of them could be read.
+    is_whole: bool,
+}
+
+/// Encodes a fold.
+#[derive(Clone, Copy, Debug)]
+pub struct Encoder {
+    epoch: u32,
+    form: u8,
+}
+
+impl Encoder {
+    /// The stored form of a fold of all events up to the sequence `through`.
+    ///
+    /// # Errors
+    /// Where it has none.
+    pub fn encode(self, through: u64, fold: &impl Serialize) -> Result<Vec<u8>, String> {
+        encode(self.epoch, through, self.form, fold)
+    }
+}
+
+impl FoldCheckpoint {
+    /// Opens the bucket; `form` is the version of the form in which the fold is stored.
+    ///
+    /// # Errors
+    /// Where the log does not answer.
+    pub async fn open(log: &EventLog, fold: Fold, form: u8) -> Result<Self, ReadError> {
+        let bucket = log.bucket(CheckpointBucket::Folds.name(), None).await;
+        Ok(Self {
+            log: log.clone(),
+            bucket: bucket.map_err(|error| ReadError::Unavailable(error.to_string()))?,
+            fold,
+            form,
+            state: Mutex::new(State {
+                seen: None,
+                events: 0,
+                worth: least_events(log),
+                is_under_way: false,
+                is_whole: true,
+            }),
+        })
+    }
+
+    /// What was noted last, with the sequence up to which it is the fold of the log; `None` where
+    /// nothing can be taken from it, and all is to be folded anew.
+    pub async fn read<T: DeserializeOwned>(&self) -> Option<(u64, T)> {
+        let read = timeout(PATIENCE, self.stored()).await;
+        let read = read.unwrap_or_else(|_| Err("no answer in time".to_owned()));
+        read.unwrap_or_else(|error| {
+            let fold = self.fold.key();
+            tracing::warn!(
+                fold,
+                error,
+                "Nothing can be taken from a checkpoint; the log is read from its beginning"
+            );
+            None
+        })
+    }
+
+    async fn stored<T: DeserializeOwned>(&self) -> Result<Option<(u64, T)>, String> {
+        let key = self.fold.key();
+        let seen = self.bucket.mark(key).await?;
+        self.state().seen = seen;
+        let Some((stored, mark)) = self.bucket.get_marked(key).await? else {
+            return Ok(None);
+        };
+        let carries_on = |epoch| self.log.carries_on(Log::Events, epoch);
+        let read = decode(&stored, self.form, carries_on).map_err(|error| error.to_string())?;
+        let check = self.log.check(Log::Events, mark).await;
+        check.map_err(|error| error.to_string())?;
+        self.state().worth = self.worth(stored.len());
+        Ok(Some(read))
+    }
+
+    /// Counts what was folded of a batch. Where an event could not be read, as where a newer version
+    /// wrote it, this process notes nothing any more: others would fold something else.
+    pub fn count(&self, batch: &Batch) {
+        let kinds = self.fold.kinds();
+        let (mut events, mut is_whole) = (0, true);
+        for item in batch.items.iter().filter(|item| item.is_of(kinds)) {
+            events += 1;
+            is_whole &= matches!(item, Item::Event(_));
+        }
+        let mut state = self.state();
+        state.events += events;
+        state.is_whole &= is_whole;
+    }
+
+    /// Writes one in the background where it is due, as [`FoldCheckpoint::write`] does.
+    pub fn note<F>(self: &Arc<Self>, fold: F)
+    where
+        F: FnOnce(Encoder) -> Result<Vec<u8>, String> + Send + 'static,
+    {
+        if self.is_due() {
+            let checkpoint = Arc::clone(self);
+            tokio::spawn(async move { checkpoint.write(fold).await });
+        }
+    }
+
+    /// Whether so many were folded that another one is worth its [`FoldCheckpoint::write`]. Whoever
+    /// is told so has to write it: nobody else is told meanwhile.
+    pub fn is_due(&self) -> bool {
+        let mut state = self.state();
+        let is_due = state.events >= state.worth && state.is_whole && !state.is_under_way;
+        state.is_under_way |= is_due;
+        is_due
+    }
+
+    /// Writes one, unless another process has done so meanwhile. `fold` encodes it, on a thread
+    /// where that may take its time. Where nothing comes of it, the one before stays.
+    pub async fn write<F>(&self, fold: F)
+    where
+        F: FnOnce(Encoder) -> Result<Vec<u8>, String> + Send + 'static,
+    {
+        let apart = Uuid::new_v4().as_u128() % APART_MILLIS;
+        sleep(Duration::from_millis(apart.try_into().unwrap_or_default())).await;
+        // Of what is folded from here on some may not be in it.
+        self.state().events = 0;
+        let written = timeout(PATIENCE, self.put(fold)).await;
+        let written = written.unwrap_or_else(|_| Err("no answer in time".to_owned()));
+        if let Err(error) = written {
+            tracing::warn!(
+                fold = self.fold.key(),
+                error,
+                "A checkpoint was not written"
+            );
+        }
+        self.state().is_under_way = false;
+    }
+
+    async fn put<F>(&self, fold: F) -> Result<(), String>
+    where
+        F: FnOnce(Encoder) -> Result<Vec<u8>, String> + Send + 'static,
+    {
+        let key = self.fold.key();
+        let stored = self.bucket.mark(key).await?;
+        if std::mem::replace(&mut self.state().seen, stored) != stored {
+            return Ok(());
+        }
+        let encoder = Encoder {
+            epoch: self.log.position(Log::Events, 0).epoch(),
+            form: self.form,
+        };
+        let encoded = spawn_blocking(move || fold(encoder)).await;
+        let encoded = encoded.map_err(|error| error.to_string())??;
+        let bytes = encoded.len();
+        if bytes > MAX_BYTES {
+            return Err("it is too large".to_owned());
+        }
+        let mark = self.log.newest_taken(Log::Events);
+        self.bucket.put_marked(key, encoded.into(), mark).await?;
+        let worth = self.worth(bytes);
+        let mut state = self.state();
+        (state.seen, state.worth) = (Some(mark), worth);
+        Ok(())
+    }
+
+    /// How many events are worth another one after one of so many bytes.
+    fn worth(&self, bytes: usize) -> usize {
+        least_events(&self.log).max(bytes / BYTES_AN_EVENT)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn least_events(log: &EventLog) -> usize {
+    usize::try_from(log.settings().fold_events).unwrap_or(usize::MAX)
+}
