@@ -65,7 +65,7 @@ impl StaffDirectory {
         }
     }
 
-    /// Lets go of those whose accounts are gone, as their events of before are not taken up.
+    /// Lets go of those whose accounts are gone, where the events that say so are not taken up here.
     pub(crate) fn retain(&self, is_there: impl Fn(AccountId) -> bool) {
         self.write().retain(|account, _| is_there(*account));
     }

@@ -12,8 +12,9 @@ const BATCH: usize = 1_000;
 const BACKOFF: Duration = Duration::from_secs(1);
 
 /// Hands all events of some kinds of aggregate behind the sequence `after` (0: from the first event)
-/// to `take_in`, those of a batch together: first all that stands there, before this returns, then in the background what follows, until
-/// `shutdown`. Answers with the sequence that has been taken in. `what` names it in log lines.
+/// to `take_in`, those of a batch together: first all that stands there, before this returns, then
+/// in the background what follows, until `shutdown`. Answers with the sequence that has been taken
+/// in. `what` names it in log lines.
 pub(crate) async fn follow(
     log: &EventLog,
     after: u64,

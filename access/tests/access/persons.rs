@@ -66,13 +66,13 @@ impl World {
     }
 
     fn token(&self, account: AccountId, passwords: u32) -> String {
-        let id = TokenId::from(Uuid::new_v4());
-        self.access.make_token(account, &id, passwords).access_token
+        self.named_token(account, passwords).0
     }
 
-    fn named_token(&self, account: AccountId) -> (String, TokenId) {
+    fn named_token(&self, account: AccountId, passwords: u32) -> (String, TokenId) {
         let id = TokenId::from(Uuid::new_v4());
-        (self.access.make_token(account, &id, 0).access_token, id)
+        let token = self.access.make_token(account, &id, passwords);
+        (token.access_token, id)
     }
 
     async fn append(&self, account: AccountId, event: Event) {
@@ -205,7 +205,7 @@ async fn whoever_begins_with_what_was_noted_knows_the_same() {
     let world = World::new().await;
     let (account, other) = (account(), account());
     let (old, good) = (world.token(account, 0), world.token(other, 0));
-    let (ended, id) = world.named_token(other);
+    let (ended, id) = world.named_token(other, 0);
     let changed = PasswordChanged {
         account_id: account,
         password_hash: Sealed::from_ciphertext("v1.".to_owned()),

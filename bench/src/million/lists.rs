@@ -40,15 +40,15 @@ pub(super) async fn measure(system: &System, key: &str, report: &mut Report) {
     let plain = format!("http://{}/api/v1/orders?sort=email&limit=1", system.addr());
     join_all((0..SIDE_BY_SIDE).map(|_| timed(&client, &plain, key))).await;
     for asked in ASKED {
+        let urls = urls(system, asked);
         let mut first = Vec::new();
-        for url in urls(system, asked) {
-            first.push(timed(&client, &url, key).await);
+        for url in &urls {
+            first.push(timed(&client, url, key).await);
         }
         first.sort_unstable();
         let middle = first[first.len() / 2];
         report.time(&format!("{asked}, first answer"), middle, AIM);
         let mut slowest = Duration::ZERO;
-        let urls = urls(system, asked);
         for url in urls.iter().cycle().take(AGAIN) {
             slowest = slowest.max(timed(&client, url, key).await);
         }

@@ -55,13 +55,14 @@ impl Circles {
     fn index(&mut self) {
         for (slot, circle) in self.all.iter().enumerate() {
             self.by_id.insert(circle.id.clone(), slot);
-            if !is_forgotten(&circle.owner, &self.forgotten) {
-                let made = self.made.entry(circle.owner.clone()).or_default();
-                made.push(slot);
-            }
+            let made = self.made.entry(circle.owner.clone()).or_default();
+            made.push(slot);
             for place in circle.places() {
                 self.places_by.entry(place.by).or_default().insert(slot);
             }
+        }
+        for account in &self.forgotten {
+            self.made.remove(&CircleOwner::Account(*account));
         }
         let mut by_id: Vec<_> = self.all.iter().enumerate().collect();
         by_id.sort_unstable_by_key(|(_, circle)| &circle.id);
@@ -71,10 +72,6 @@ impl Circles {
             }
         }
     }
-}
-
-fn is_forgotten(owner: &CircleOwner, forgotten: &HashSet<AccountId>) -> bool {
-    matches!(owner, CircleOwner::Account(account) if forgotten.contains(account))
 }
 
 /// What is read again of a fold that was stored.
