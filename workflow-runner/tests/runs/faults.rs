@@ -27,7 +27,7 @@ async fn a_run_that_the_nearest_copy_lacks_is_carried_on() {
     let receiver = Receiver::start().await;
     let world = with_three_steps(World::at(&nats.url()).await, &receiver).await;
     let seen = world.log_of_three(copy.url()).await;
-    let _runner = Runner::start(seen, settings(), true);
+    let _runner = Runner::start(seen, settings(), true).await;
     let before = trigger_some(&world, 1).await;
     assert_whole(&world, &before).await;
     copy.hold_back(Answers::Reads).await.unwrap();

@@ -1,5 +1,6 @@
 //! Runners, each as one process has it.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use event_log::EventLog;
@@ -14,26 +15,26 @@ use workflow_runner::runs::{
 };
 use workflow_runner::targets::{TargetSettings, Targets};
 
-use crate::world::{World, settings};
+use crate::world::{LOOK, World, settings};
 
 /// A runner as one process has it.
 pub(crate) struct Runner {
-    task: JoinHandle<Result<(), event_log::Error>>,
+    task: JoinHandle<()>,
     shutdown: CancellationToken,
     pub(crate) readiness: Readiness,
 }
 
 impl Runner {
-    pub(crate) fn start(log: EventLog, settings: RunSettings, allow_private: bool) -> Self {
-        Self::begin(log, settings, allow_private, true)
+    pub(crate) async fn start(log: EventLog, settings: RunSettings, allow_private: bool) -> Self {
+        Self::begin(log, settings, allow_private, true).await
     }
 
     /// One that judges no events.
     pub(crate) async fn without_triggers(world: &World) -> Self {
-        Self::begin(world.another_log().await, settings(), true, false)
+        Self::begin(world.another_log().await, settings(), true, false).await
     }
 
-    fn begin(
+    async fn begin(
         log: EventLog,
         settings: RunSettings,
         allow_private: bool,
@@ -45,12 +46,14 @@ impl Runner {
         let judged = readiness.clone();
         let open = if allow_private { "1" } else { "0" };
         let open = open.parse().unwrap();
+        // What the whole runner begins with, and does not begin again: a test that takes the log away
+        // does so once this stands.
+        let (people, tail) = People::start(&log).await.unwrap();
+        let group = Group::join(&log, settings.lease).await.unwrap();
         let task = tokio::spawn(async move {
-            let (people, tail) = People::start(&log).await.unwrap();
             let clock = Arc::new(SystemClock);
             let open_runs = OpenRuns::at_most(settings.open.per_organization);
             let counted = open_runs.clone();
-            let group = Group::join(&log, settings.lease).await.unwrap();
             let shared = (group.leases(Work::Triggers), counted, judged);
             let setting_off = set_off(&log, &people, &settings, shared, stop.clone());
             let judging = async {
@@ -69,14 +72,13 @@ impl Runner {
                 settings: settings.clone(),
                 open_runs,
             };
+            let running = keep_up("Runs", || runs::run(carrying_out.clone(), stop.clone()));
             let work = async {
-                let running = Box::pin(runs::run(carrying_out, stop));
-                let (ran, ()) = tokio::join!(running, judging);
+                tokio::join!(running, judging);
                 group.leave().await;
-                ran
             };
             tokio::select! {
-                ended = work => ended,
+                () = work => {}
                 error = people.follow(tail) => panic!("{error}"),
             }
         });
@@ -90,7 +92,7 @@ impl Runner {
     /// Ends as at a clean shutdown.
     pub(crate) async fn stop(self) {
         self.shutdown.cancel();
-        self.task.await.unwrap().unwrap();
+        self.task.await.unwrap();
     }
 
     /// Ends as at a kill -9: nothing is finished, said or given up.
@@ -118,8 +120,20 @@ async fn set_off(
         settings: settings.clone(),
         open_runs,
     };
-    // As the whole runner does: a part that cannot begin, since the log was slow, begins again.
-    while let Err(error) = Box::pin(triggers::run(dependencies.clone(), stop.clone())).await {
-        eprintln!("Triggers begin again: {error}");
+    keep_up("Triggers", || {
+        triggers::run(dependencies.clone(), stop.clone())
+    })
+    .await;
+}
+
+/// As the whole runner does: a part that cannot begin, since the log was away, begins again.
+async fn keep_up<F, E>(part: &str, run: impl Fn() -> F)
+where
+    F: Future<Output = Result<(), E>>,
+    E: Display,
+{
+    while let Err(error) = Box::pin(run()).await {
+        eprintln!("{part} begin again: {error}");
+        tokio::time::sleep(LOOK).await;
     }
 }

@@ -142,7 +142,7 @@ async fn private_addresses_are_not_called() {
     let (world, receiver) = (World::new().await, Receiver::start().await);
     let steps = [trigger(), http("call", &receiver.url("/"), json!({}))];
     world.save("w", workflow(&steps)).await;
-    let _runner = Runner::start(world.another_log().await, settings(), false);
+    let _runner = Runner::start(world.another_log().await, settings(), false).await;
     let run = world.trigger("w", json!({})).await;
     let Event::RunFailed(failed) = world.ended(&run).await else {
         panic!("the run did not fail");

@@ -171,7 +171,7 @@ impl World {
     }
 
     pub(crate) async fn runner_with(&self, settings: RunSettings) -> Runner {
-        Runner::start(self.another_log().await, settings, true)
+        Runner::start(self.another_log().await, settings, true).await
     }
 }
 
